@@ -38,12 +38,18 @@ COMPARISON = "peers"
 def main() -> int:
     """Run what the arguments name; the exit code is 1 when a target is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; all without one")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; all without one"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument(
-        "--compare", action="store_true", help="take other agents that are installed through a few cases"
+        "--compare",
+        action="store_true",
+        help="take other agents that are installed through a few cases",
     )
-    parser.add_argument("--why", action="store_true", help="print what a start imports, compiles and builds")
+    parser.add_argument(
+        "--why", action="store_true", help="print what a start imports, compiles and builds"
+    )
     options = parser.parse_args()
     if options.why:
         from benchmarks.why import explain
@@ -60,10 +66,17 @@ def main() -> int:
     rows = list(_measured([*chosen, *([COMPARISON] if options.compare else [])], failed))
     seconds = time.perf_counter() - start
     if options.json:
-        print(json.dumps({"machine": machine, "seconds": seconds, "rows": [row.as_json() for row in rows]}, indent=1))
+        print(
+            json.dumps(
+                {"machine": machine, "seconds": seconds, "rows": [row.as_json() for row in rows]},
+                indent=1,
+            )
+        )
     else:
         print("\n".join(f"{name}: {value}" for name, value in machine.items()))
-        print(f"\n{table(rows)}\n\n{len(rows)} numbers in {seconds:.0f} s; medians unless the note says otherwise")
+        print(
+            f"\n{table(rows)}\n\n{len(rows)} numbers in {seconds:.0f} s; medians unless the note says otherwise"
+        )
     return int(bool(failed) or any(row.ok is False for row in rows))
 
 

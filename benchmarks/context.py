@@ -35,7 +35,14 @@ def run() -> Iterator[Row]:
     traits, templates = ModelTraits(model=MODEL), Templates.load(prompt)
     projected = milliseconds(_seconds(lambda: project(path, traits, templates)) for _ in range(9))
     size = len(request_bytes(project(path, traits, templates)))
-    yield Row(NAME, f"project() on {ENTRIES:,} entries", projected, "ms", 20, f"a request of {size / 1000:,.0f} kB")
+    yield Row(
+        NAME,
+        f"project() on {ENTRIES:,} entries",
+        projected,
+        "ms",
+        20,
+        f"a request of {size / 1000:,.0f} kB",
+    )
     limits, settings = ModelLimits(MODEL, 1_000_000), ContextSettings()
     # An agent keeps its meter from one measurement to the next.
     meter = Meter(limits, settings, counter)
@@ -45,7 +52,14 @@ def run() -> Iterator[Row]:
         added = UserEntry(parts=(TextPart(text=f"one more {number}"),))
         path = _recorded((*path, added), counter)
         measured.append(_seconds(partial(meter.measure, path)))
-    yield Row(NAME, "measure() after one append", milliseconds(measured), "ms", 2, f"{first * 1000:.0f} ms at first")
+    yield Row(
+        NAME,
+        "measure() after one append",
+        milliseconds(measured),
+        "ms",
+        2,
+        f"{first * 1000:.0f} ms at first",
+    )
     fixed = measure([head], limits, settings, counter).fixed
     yield Row(NAME, "head and all tool schemas", fixed, "tokens", 1_500, f"{len(head.tools)} tools")
     yield _in_a_large_window()
@@ -67,9 +81,18 @@ def _in_a_large_window() -> Row:
 
 def _head() -> SystemEntry:
     tools = tuple(tool.schema() for tool in builtin_tools())
-    place = {"cwd": "/home/me/project", "project": "/home/me/project", "git": "branch main", "date": "2026-01-01"}
-    opening = Template(prompt("environment")).safe_substitute(model=MODEL, platform="Linux x86_64", **place)
-    return SystemEntry(blocks=(prompt("system"),), opening=opening, tools=tools, model=MODEL, mode="build")
+    place = {
+        "cwd": "/home/me/project",
+        "project": "/home/me/project",
+        "git": "branch main",
+        "date": "2026-01-01",
+    }
+    opening = Template(prompt("environment")).safe_substitute(
+        model=MODEL, platform="Linux x86_64", **place
+    )
+    return SystemEntry(
+        blocks=(prompt("system"),), opening=opening, tools=tools, model=MODEL, mode="build"
+    )
 
 
 def _recorded(entries: Sequence[Entry], counter: TokenCounter) -> list[Entry]:

@@ -34,7 +34,16 @@ async def _measured(directory: Path, *, repository: bool) -> list[Row]:
     rows: list[Row] = []
     store = Store(directory / "images.db")
     recorder = Recorder(root, SnapshotStore(store.put_blob, store.blob), _refuse)
-    rows.append(Row(NAME, f"get ready, {where}", await _timed(recorder.warm) * 1000, "ms", 2_000, "beside the model"))
+    rows.append(
+        Row(
+            NAME,
+            f"get ready, {where}",
+            await _timed(recorder.warm) * 1000,
+            "ms",
+            2_000,
+            "beside the model",
+        )
+    )
     listed = [await _timed(lambda: manifest_of(root)) for _ in range(9)]
     rows.append(Row(NAME, f"list {FILES:,} files, {where}", milliseconds(listed), "ms", 150))
 
@@ -62,7 +71,9 @@ async def _restored(directory: Path, where: str) -> list[Row]:
     start = harness.session.leaf
     size = _size(harness)
     names = " ".join(f"d{number}/f{number}.txt" for number in range(CHANGED))
-    seconds = await _timed(lambda: harness.agent.run_shell(f"for f in {names}; do echo more >> $f; done"))
+    seconds = await _timed(
+        lambda: harness.agent.run_shell(f"for f in {names}; do echo more >> $f; done")
+    )
     bytes_each = (_size(harness) - size) / CHANGED
     plan = await harness.agent.files.plan(start)
     assert len(plan.steps) == CHANGED, plan
@@ -71,8 +82,22 @@ async def _restored(directory: Path, where: str) -> list[Row]:
     await harness.agent.aclose()
     harness.store.close()
     return [
-        Row(NAME, f"a command that changes {CHANGED} files, {where}", seconds * 1000, "ms", 1_500, "all of it"),
-        Row(NAME, f"disk per changed file, {where}", bytes_each / 1024, "KiB", 16, "files of 2 KiB, before and after"),
+        Row(
+            NAME,
+            f"a command that changes {CHANGED} files, {where}",
+            seconds * 1000,
+            "ms",
+            1_500,
+            "all of it",
+        ),
+        Row(
+            NAME,
+            f"disk per changed file, {where}",
+            bytes_each / 1024,
+            "KiB",
+            16,
+            "files of 2 KiB, before and after",
+        ),
         Row(NAME, f"plan to restore {CHANGED} files, {where}", planned * 1000, "ms", 200),
         Row(NAME, f"restore {CHANGED} files, {where}", restored * 1000, "ms", 1_000),
     ]
@@ -111,7 +136,9 @@ def _fill(root: Path, repository: bool) -> None:  # noqa: FBT001 - for a thread
 
 def _size(harness: Harness) -> int:
     with harness.store.reader() as connection:
-        size: int = connection.execute("SELECT coalesce(sum(length(content)), 0) FROM blobs").fetchone()[0]
+        size: int = connection.execute(
+            "SELECT coalesce(sum(length(content)), 0) FROM blobs"
+        ).fetchone()[0]
     return size
 
 

@@ -22,9 +22,24 @@ def run() -> Iterator[Row]:
         base = import_cpu()
         rounds = [_round(box) for _ in range(ROUNDS)]
     at_once, cpu, started, after = (median(values) for values in zip(*rounds, strict=True))
-    yield Row(NAME, "asked as soon as keys are taken", at_once * 1000, "ms", None, "Enter until it is answered")
+    yield Row(
+        NAME,
+        "asked as soon as keys are taken",
+        at_once * 1000,
+        "ms",
+        None,
+        "Enter until it is answered",
+    )
     note = f"`{BASE}`: {base:.0f} ms"
-    yield Row(NAME, "CPU from the start to the first answer", cpu * 1000, "ms", 1_000, note, cpu * 1000 / base)
+    yield Row(
+        NAME,
+        "CPU from the start to the first answer",
+        cpu * 1000,
+        "ms",
+        1_000,
+        note,
+        cpu * 1000 / base,
+    )
     yield Row("memory", "after the start", started, "MB", 100, "PSS, every process")
     yield Row("memory", "after a turn", after, "MB", 115, "PSS, every process")
 

@@ -57,7 +57,11 @@ def key_shown() -> float:
 def first_token(url: str) -> float:
     """Return the seconds from a request by plain httpx until the first event of its answer, the median."""
     done = subprocess.run(
-        [sys.executable, "-c", FIRST_TOKEN, url], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", FIRST_TOKEN, url],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
     )
     return median(map(float, done.stdout.split()))
 
@@ -67,7 +71,9 @@ def commit() -> float:
     """Return the seconds of a commit of one row to a plain SQLite file in WAL mode, the median."""
     with TemporaryDirectory() as directory:
         connection = sqlite3.connect(f"{directory}/plain.db", isolation_level=None)
-        connection.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; CREATE TABLE t (x TEXT)")
+        connection.executescript(
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; CREATE TABLE t (x TEXT)"
+        )
         seconds = []
         for _ in range(50):
             start = time.perf_counter()

@@ -39,7 +39,15 @@ def run() -> Iterator[Row]:
         later = [_one_shot(box) for _ in range(ROUNDS)]
     note = f"`{BASE}`: {base:.0f} ms"
     cpu = _median_cpu(later)
-    yield Row(NAME, "-p, CPU, first run", first.cpu * 1000, "ms", base * SHARE_OF_BASE, note, first.cpu * 1000 / base)
+    yield Row(
+        NAME,
+        "-p, CPU, first run",
+        first.cpu * 1000,
+        "ms",
+        base * SHARE_OF_BASE,
+        note,
+        first.cpu * 1000 / base,
+    )
     yield Row(NAME, "-p, CPU", cpu, "ms", base * SHARE_OF_BASE, note, cpu / base)
     yield Row(NAME, "-p", milliseconds(spent.wall for spent in later), "ms")
 
@@ -55,8 +63,20 @@ def _median_cpu(runs: Iterator[Spent] | list[Spent]) -> float:
 
 
 def _one_shot(box: Sandbox) -> Spent:
-    command = [sys.executable, "-m", "tui_agent", "-p", "hello", "-m", MODEL, "--cwd", str(box.project)]
-    return spent(command, {**box.env, "OPENAI_BASE_URL": box.server.openai_url, "OPENAI_API_KEY": "none"})
+    command = [
+        sys.executable,
+        "-m",
+        "tui_agent",
+        "-p",
+        "hello",
+        "-m",
+        MODEL,
+        "--cwd",
+        str(box.project),
+    ]
+    return spent(
+        command, {**box.env, "OPENAI_BASE_URL": box.server.openai_url, "OPENAI_API_KEY": "none"}
+    )
 
 
 def spent(command: list[str], env: Mapping[str, str], cwd: Path | None = None) -> Spent:
@@ -75,4 +95,6 @@ def spent(command: list[str], env: Mapping[str, str], cwd: Path | None = None) -
     if done.returncode:
         raise AssertionError(done.stderr)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Spent(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout)
+    return Spent(
+        wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
+    )

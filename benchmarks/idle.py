@@ -24,5 +24,12 @@ def run() -> Iterator[Row]:
             terminal.pump(left)
         share = (cpu_seconds(process) - before) / SECONDS * 100
         woken = (process.num_ctx_switches().voluntary - wakes) / SECONDS
-        yield Row(NAME, "CPU of the UI at rest", share, "%", 0.5, f"over {SECONDS} s; {woken:.0f} wake-ups/s")
+        yield Row(
+            NAME,
+            "CPU of the UI at rest",
+            share,
+            "%",
+            0.5,
+            f"over {SECONDS} s; {woken:.0f} wake-ups/s",
+        )
         yield Row(NAME, "bytes written at rest", len(terminal.raw) - written, "bytes", 0)

@@ -67,4 +67,12 @@ def _row(what: str, delays: list[float]) -> Row:
     median = percentile(delays, 0.5) * 1000
     base = key_shown() * 1000
     note = f"p99 of {len(delays)} keys; median {median:.1f} ms, in an empty app {base:.1f}"
-    return Row(NAME, f"key shown, {what}", percentile(delays, 0.99) * 1000, "ms", TARGET, note, median / base)
+    return Row(
+        NAME,
+        f"key shown, {what}",
+        percentile(delays, 0.99) * 1000,
+        "ms",
+        TARGET,
+        note,
+        median / base,
+    )

@@ -56,7 +56,10 @@ def _tell_pi(home: Path, url: str, _project: Path) -> None:
     models = [{"id": "bench", "contextWindow": 1_000_000}]
     provider = {"baseUrl": url, "api": "openai-completions", "apiKey": "none", "models": models}
     _write(home / ".pi/agent/models.json", json.dumps({"providers": {"bench": provider}}))
-    _write(home / ".pi/agent/settings.json", json.dumps({"defaultProvider": "bench", "defaultModel": "bench"}))
+    _write(
+        home / ".pi/agent/settings.json",
+        json.dumps({"defaultProvider": "bench", "defaultModel": "bench"}),
+    )
 
 
 def _tell_codex(home: Path, url: str, project: Path) -> None:
@@ -80,7 +83,12 @@ def _tell_opencode(home: Path, url: str, _project: Path) -> None:
         "options": {"baseURL": url, "apiKey": "none"},
         "models": {"bench": {"limit": {"context": 1_000_000, "output": 8_000}}},
     }
-    config = {"provider": {"bench": provider}, "model": "bench/bench", "autoupdate": False, "share": "disabled"}
+    config = {
+        "provider": {"bench": provider},
+        "model": "bench/bench",
+        "autoupdate": False,
+        "share": "disabled",
+    }
     _write(home / ".config/opencode/opencode.json", json.dumps(config))
 
 
@@ -104,8 +112,20 @@ alias = "bench"
 
 
 def _tell_aider(home: Path, url: str, _project: Path) -> None:
-    off = ("git", "check-update", "analytics", "show-model-warnings", "show-release-notes", "detect-urls")
-    lines = ["model: openai/bench", f"openai-api-base: {url}", "openai-api-key: none", "yes-always: true"]
+    off = (
+        "git",
+        "check-update",
+        "analytics",
+        "show-model-warnings",
+        "show-release-notes",
+        "detect-urls",
+    )
+    lines = [
+        "model: openai/bench",
+        f"openai-api-base: {url}",
+        "openai-api-key: none",
+        "yes-always: true",
+    ]
     _write(home / ".aider.conf.yml", "\n".join([*lines, *(f"{name}: false" for name in off)]))
     # A price list that is there is not fetched.
     _write(home / ".aider/caches/model_prices_and_context_window.json", "{}")
@@ -117,7 +137,9 @@ def _tell_claude(home: Path, url: str, project: Path) -> None:
         "bypassPermissionsModeAccepted": True,
         "theme": "dark",
         "customApiKeyResponses": {"approved": ["none"], "rejected": []},
-        "projects": {str(project): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
+        "projects": {
+            str(project): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        },
     }
     _write(home / ".claude.json", json.dumps(told))
     env = {"ANTHROPIC_BASE_URL": url.removesuffix("/v1"), "ANTHROPIC_API_KEY": "none"}
@@ -131,13 +153,21 @@ PEERS = (
         "opencode",
         ("run", "hello"),
         _tell_opencode,
-        {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PURE": "1"},
+        {
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_PURE": "1",
+        },
     ),
     Peer(
         "claude",
         ("-p", "hello"),
         _tell_claude,
-        {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "ANTHROPIC_API_KEY": "none"},
+        {
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "ANTHROPIC_API_KEY": "none",
+        },
     ),
     Peer("vibe", ("-p", "hello"), _tell_vibe),
     Peer("aider", ("--message", "hello"), _tell_aider, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
@@ -158,7 +188,9 @@ class Contender:
     @contextmanager
     def screen(self) -> Iterator[Terminal]:
         """Start its screen; at the end its whole family of processes is ended."""
-        with Terminal(self.command, size=SIZE, env=self.env, cwd=self.project, echo=False) as terminal:
+        with Terminal(
+            self.command, size=SIZE, env=self.env, cwd=self.project, echo=False
+        ) as terminal:
             try:
                 yield terminal
             finally:
@@ -172,7 +204,9 @@ def run() -> Iterator[Row]:
     with sandbox() as box:
         command = (sys.executable, "-m", "tui_agent")
         env = {**os.environ, **box.env}
-        yield from _cases(Contender("tui-agent", command, ("-p", "hello"), env, box.project, box.server))
+        yield from _cases(
+            Contender("tui-agent", command, ("-p", "hello"), env, box.project, box.server)
+        )
     for peer in PEERS:
         if program := shutil.which(peer.name):
             with sandbox() as box:
@@ -198,7 +232,9 @@ def _cases(who: Contender) -> Iterator[Row]:
     for case in (_one_shot, _asked_at_once, _conversation):
         try:
             for what, value, unit, note in case(who):
-                below = floor["CPU" if "CPU" in what else "wall"] * {"s": 1, "ms": 1000}.get(unit, 0)
+                below = floor["CPU" if "CPU" in what else "wall"] * {"s": 1, "ms": 1000}.get(
+                    unit, 0
+                )
                 ratio = value / below if below else None
                 print(f"{who.name}: {what}: {value:.3g} {unit}", file=sys.stderr, flush=True)
                 yield Row(NAME, f"{who.name}: {what}", value, unit, note=note, ratio=ratio)
@@ -216,8 +252,12 @@ Measured = Iterator[tuple[str, float, str, str]]
 
 
 def _one_shot(who: Contender) -> Measured:
-    said = re.search(r"\d+(?:\.\d+)+", spent([*who.command, "--version"], who.env, who.project).said)
-    first, *later = [spent([*who.command, *who.once], who.env, who.project) for _ in range(ROUNDS + 1)]
+    said = re.search(
+        r"\d+(?:\.\d+)+", spent([*who.command, "--version"], who.env, who.project).said
+    )
+    first, *later = [
+        spent([*who.command, *who.once], who.env, who.project) for _ in range(ROUNDS + 1)
+    ]
     assert ANSWER in first.said, f"answered {first.said!r}"
     yield "one-shot, first", first.wall, "s", said[0] if said else ""
     yield "one-shot", median(one.wall for one in later), "s", ""
@@ -248,7 +288,9 @@ def _conversation(who: Contender) -> Measured:
     for _ in range(ROUNDS):
         with who.screen() as terminal:
             typed = _type_until_shown(terminal, time.perf_counter())
-            terminal.read_for(SETTLE_SECONDS)  # some never stop writing: a cursor blinks, a logo moves
+            terminal.read_for(
+                SETTLE_SECONDS
+            )  # some never stop writing: a cursor blinks, a logo moves
             terminal.type("\x7f" * typed)
             first = _turn(terminal, "first")
             later = median(_turn(terminal, f"turn{number}x") for number in range(TURNS))
@@ -262,7 +304,11 @@ def _conversation(who: Contender) -> Measured:
         ("Enter → first token", "ms", ""),
         ("memory after the turns", "MB", "PSS, every process"),
         ("CPU of start and turns", "s", ""),
-        ("long answer", "s", f"{CHUNKS:,} pieces, {PARAGRAPHS} paragraphs: Enter until the last word is shown"),
+        (
+            "long answer",
+            "s",
+            f"{CHUNKS:,} pieces, {PARAGRAPHS} paragraphs: Enter until the last word is shown",
+        ),
         ("long answer, CPU", "s", "with the second after it"),
         ("Enter → first token, after the long answer", "ms", ""),
     )
@@ -301,7 +347,9 @@ def _answer(request: Recorded) -> Turn:
     """Repeat what was said; a question for a longer answer gets one, and its end is a word of its own."""
     if LONG in request.prompt:
         dice = random.Random(1)  # a text that repeats itself is stopped by some
-        paragraphs = (" ".join(dice.choices(WORDS, k=40)).capitalize() + "." for _ in range(PARAGRAPHS))
+        paragraphs = (
+            " ".join(dice.choices(WORDS, k=40)).capitalize() + "." for _ in range(PARAGRAPHS)
+        )
         return Turn(text="\n\n".join([*paragraphs, END]), chunks=CHUNKS)
     # Some put reminders of their own before the user's words.
     return Turn(text=f"{ANSWER}: {request.prompt.split(REMINDER_END)[-1].strip()}")

@@ -54,7 +54,9 @@ def _copied(directory: Path) -> Iterator[Row]:
         make_copy(project, names, directory / "race", str(number), may_link=True)
         made.append(time.perf_counter() - began)
         began = time.perf_counter()
-        subprocess.run([shutil.which("cp") or "cp", "-a", project, directory / f"cp{number}"], check=True)
+        subprocess.run(
+            [shutil.which("cp") or "cp", "-a", project, directory / f"cp{number}"], check=True
+        )
         floors.append(time.perf_counter() - began)
     remove_home(directory / "race")
     value, floor = min(made), min(floors)
@@ -67,23 +69,37 @@ def _play(request: Recorded) -> Turn:
     text = f"step done {'word ' * WORDS}"
     if steps == 2:
         return Turn(text=text, chunks=WORDS, delay=RATE)
-    return Turn(text=text, chunks=WORDS, delay=RATE, tool_calls=(Call("bash", {"command": f"echo {steps} >> f.txt"}),))
+    return Turn(
+        text=text,
+        chunks=WORDS,
+        delay=RATE,
+        tool_calls=(Call("bash", {"command": f"echo {steps} >> f.txt"}),),
+    )
 
 
 async def _raced(directory: Path, server: ModelServer, runners: int) -> float:
     make_project(directory / "project")
     client = host_client(server)
     harness = make_agent(
-        directory, client, model=Provider.OPENAI.model, keeps_files=True, rules=ALLOW, copies=directory / "races"
+        directory,
+        client,
+        model=Provider.OPENAI.model,
+        keeps_files=True,
+        rules=ALLOW,
+        copies=directory / "races",
     )
     await harness.agent.context.warm()
     harness.agent.context.ensure_head()
-    order = RaceOrder("Go.", (TextPart(text="Go."),), (RunnerSpec(),) * runners, harness.session.leaf)
+    order = RaceOrder(
+        "Go.", (TextPart(text="Go."),), (RunnerSpec(),) * runners, harness.session.leaf
+    )
     began = time.perf_counter()
     race = await Race.begin(harness.agent, order)
     await race.over.wait()
     seconds = time.perf_counter() - began
-    assert all(runner.record.files == 1 for runner in race.runners), [runner.record for runner in race.runners]
+    assert all(runner.record.files == 1 for runner in race.runners), [
+        runner.record for runner in race.runners
+    ]
     await race.finish(None)
     await harness.agent.aclose()
     await client.aclose()

@@ -57,9 +57,21 @@ def run() -> Iterator[Row]:
         with tempfile.TemporaryDirectory() as folder:
             cpu, lags, wall = asyncio.run(measure(_stage(Path(folder))))
         late = quantiles(lags, n=100)
-        yield Row(NAME, f"{what}: CPU", cpu / wall * 100, "%", 40, f"{wall:.1f} s of stream at 100 pieces/s each")
         yield Row(
-            NAME, f"{what}: the loop is held, p95", late[94] * 1000, "ms", 25, f"CPU between two of {len(lags)} looks"
+            NAME,
+            f"{what}: CPU",
+            cpu / wall * 100,
+            "%",
+            40,
+            f"{wall:.1f} s of stream at 100 pieces/s each",
+        )
+        yield Row(
+            NAME,
+            f"{what}: the loop is held, p95",
+            late[94] * 1000,
+            "ms",
+            25,
+            f"CPU between two of {len(lags)} looks",
         )
         yield Row(NAME, f"{what}: held longest", max(lags) * 1000, "ms", 100, "CPU")
 
@@ -99,9 +111,13 @@ async def _watched(stage: RealStage) -> Measured:
 async def _begun(stage: RealStage) -> Any:
     controller = stage.main.controller
     parts, specs = (TextPart(text="go on"),), (RunnerSpec(),) * RUNNERS
-    race = await race_commands.begin(controller, RaceOrder("go on", parts, specs, stage.harness.session.leaf))
+    race = await race_commands.begin(
+        controller, RaceOrder("go on", parts, specs, stage.harness.session.leaf)
+    )
     race_commands.show(controller)
-    await until(lambda: all(runner.agent is not None and runner.agent.live for runner in race.runners))
+    await until(
+        lambda: all(runner.agent is not None and runner.agent.live for runner in race.runners)
+    )
     return race
 
 

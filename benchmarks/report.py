@@ -51,7 +51,17 @@ def table(rows: Sequence[Row]) -> str:
         mark = {True: "ok", False: "OVER", None: ""}[row.ok]
         target = "" if row.target is None else f"≤ {_number(row.target)} {row.unit}"
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        cells.append((mark, row.benchmark, row.what, f"{_number(row.value)} {row.unit}", target, ratio, row.note))
+        cells.append(
+            (
+                mark,
+                row.benchmark,
+                row.what,
+                f"{_number(row.value)} {row.unit}",
+                target,
+                ratio,
+                row.note,
+            )
+        )
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
 

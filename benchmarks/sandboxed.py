@@ -22,7 +22,9 @@ def run() -> Iterator[Row]:
     """Measure; takes about five seconds."""
     with tempfile.TemporaryDirectory() as directory:
         took = asyncio.run(_measured(Path(directory).resolve()))
-    bare, none, inside = (statistics.median(took[name]) for name in ("bubblewrap", "none", "sandbox"))
+    bare, none, inside = (
+        statistics.median(took[name]) for name in ("bubblewrap", "none", "sandbox")
+    )
     note = f"bubblewrap itself {bare:.1f} ms, without a sandbox {none:.1f} ms, measured in turns"
     yield Row(NAME, "a command in the sandbox", inside, "ms", 25, note)
 
@@ -34,7 +36,9 @@ async def _measured(home: Path) -> dict[str, list[float]]:
         box.file(f"src/p{number % 20}/m{number}.py", "x = 1\n")
     box.git("add", ".")
     environ = {"PATH": SYSTEM_PATH, "HOME": str(home)}
-    held, free = (Workspace(box.root, environ=environ, sandbox=sandbox) for sandbox in (box.sandbox, None))
+    held, free = (
+        Workspace(box.root, environ=environ, sandbox=sandbox) for sandbox in (box.sandbox, None)
+    )
     program = find_sandbox().program
     words = (
         program,
@@ -55,7 +59,11 @@ async def _measured(home: Path) -> dict[str, list[float]]:
     def call(space: Workspace) -> Callable[[], Awaitable[object]]:
         return lambda: BashTool().run(BashInput(command="true"), space.context())
 
-    cases: dict[str, Callable[[], Awaitable[object]]] = {"bubblewrap": bare, "none": call(free), "sandbox": call(held)}
+    cases: dict[str, Callable[[], Awaitable[object]]] = {
+        "bubblewrap": bare,
+        "none": call(free),
+        "sandbox": call(held),
+    }
     took: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(ROUNDS):
         for name, case in cases.items():

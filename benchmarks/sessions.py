@@ -40,7 +40,9 @@ def run() -> Iterator[Row]:
         session = fill_session(box, 2_000)
         with box.warm("-r", session) as terminal:
             memory = pss(psutil.Process(terminal.process.pid))
-            yield Row("memory", "UI in a session of 2,000 entries", memory, "MB", 110, "PSS after a turn")
+            yield Row(
+                "memory", "UI in a session of 2,000 entries", memory, "MB", 110, "PSS after a turn"
+            )
             yield Row(NAME, "DOM nodes on screen", _nodes(box, session), "nodes", 300)
             yield _resized(terminal)
             yield _refocused(terminal)
@@ -52,15 +54,31 @@ def run() -> Iterator[Row]:
         seconds, used = (min(one[part] for _, one in opened) for part in (0, 1))
         least = [min(one[part] for one, _ in opened) for part in (0, 1)]
         extra = f"{(seconds - least[0]) * 1000:.0f} ms, CPU {(used - least[1]) * 1000:.0f} ms more than 8 entries"
-        yield Row(NAME, f"open {entries:,} entries", seconds * 1000, "ms", 500, f"best of 5 starts; {extra}")
+        yield Row(
+            NAME,
+            f"open {entries:,} entries",
+            seconds * 1000,
+            "ms",
+            500,
+            f"best of 5 starts; {extra}",
+        )
         with box.warm("-r", long) as terminal:
             process = psutil.Process(terminal.process.pid)
             note = f"PSS after a turn, {pss(process) - memory:+.0f} MB to 2,000"
-            yield Row("memory", f"UI in a session of {entries:,} entries", pss(process), "MB", None, note)
+            yield Row(
+                "memory", f"UI in a session of {entries:,} entries", pss(process), "MB", None, note
+            )
             terminal.type("/tree\r")
             terminal.wait_for("Session tree")
             terminal.wait_quiet(1)
-            yield Row("memory", f"UI with the tree of {entries:,} entries", pss(process), "MB", None, "PSS")
+            yield Row(
+                "memory",
+                f"UI with the tree of {entries:,} entries",
+                pss(process),
+                "MB",
+                None,
+                "PSS",
+            )
 
 
 def fill_session(box: Sandbox, entries: int) -> str:
@@ -97,10 +115,16 @@ def exchange(start: int, count: int) -> Iterator[Entry]:
     for number in range(start, start + count):
         match number % 8:
             case 0:
-                yield UserEntry(parts=(TextPart(text=f"Question {number}: why does the cart lose an item?"),))
+                yield UserEntry(
+                    parts=(TextPart(text=f"Question {number}: why does the cart lose an item?"),)
+                )
             case 1 | 3 | 5:
                 yield AssistantEntry(
-                    parts=(ToolCallPart(call_id=f"call{number}", tool="grep", arguments='{"pattern": "cart"}'),),
+                    parts=(
+                        ToolCallPart(
+                            call_id=f"call{number}", tool="grep", arguments='{"pattern": "cart"}'
+                        ),
+                    ),
                     model=MODEL,
                     finish="tool_calls",
                 )
@@ -114,9 +138,12 @@ def exchange(start: int, count: int) -> Iterator[Entry]:
                 )
             case _:
                 text = (
-                    f"Answer {number}: it is in **src/cart.py**.\n\n```python\ntotal = {number}\n```\n\n- one\n- two\n"
+                    f"Answer {number}: it is in **src/cart.py**.\n\n```python\ntotal = "
+                    f"{number}\n```\n\n- one\n- two\n"
                 )
-                yield AssistantEntry(parts=(TextPart(text=text * 2),), model=MODEL, usage=Usage(input=900, output=90))
+                yield AssistantEntry(
+                    parts=(TextPart(text=text * 2),), model=MODEL, usage=Usage(input=900, output=90)
+                )
 
 
 def _nodes(box: Sandbox, session: str) -> int:
@@ -146,7 +173,9 @@ def _opened(box: Sandbox, session: str) -> tuple[float, float]:
 
 def _resized(terminal: Terminal) -> Row:
     sizes = cycle(((90, 30), (120, 40)))
-    return _until_rest(terminal, lambda: terminal.resize(*next(sizes)), "resize with 2,000 entries", 300)
+    return _until_rest(
+        terminal, lambda: terminal.resize(*next(sizes)), "resize with 2,000 entries", 300
+    )
 
 
 def _refocused(terminal: Terminal) -> Row:

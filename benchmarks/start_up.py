@@ -27,9 +27,13 @@ def run() -> Iterator[Row]:
             base, mine = median(empty[1:]), median(ours[1:])
             note = f"median of {ROUNDS}; by the prompt that is there before the interface, from the second start on"
             shown = median(early[1:])
-            yield Row(NAME, f"what is typed is shown, {at}", shown * 1000, "ms", 250, note, shown / base)
+            yield Row(
+                NAME, f"what is typed is shown, {at}", shown * 1000, "ms", 250, note, shown / base
+            )
             note = f"empty app {base * 1000:.0f} ms"
-            yield Row(NAME, f"the interface takes keys, {at}", mine * 1000, "ms", 500, note, mine / base)
+            yield Row(
+                NAME, f"the interface takes keys, {at}", mine * 1000, "ms", 500, note, mine / base
+            )
 
 
 def _until_typed_is_shown(box: Sandbox, size: tuple[int, int]) -> float:

@@ -72,7 +72,9 @@ def _shapes() -> Iterator[Shape]:
     yield Shape("a paragraph of 80,000 characters", f"{words[:80_000]} {END}", 1_600)
     items = "\n".join(f"- item {number} with a few words and `code`" for number in range(1_000))
     yield Shape("a list of 1,000 items", f"{items}\n- {END}", 1_000)
-    code = "\n".join(f"value_{number} = compute({number}, name='x')  # note" for number in range(5_000))
+    code = "\n".join(
+        f"value_{number} = compute({number}, name='x')  # note" for number in range(5_000)
+    )
     yield Shape("a fence of 5,000 lines", f"```python\n{code}\n# {END}\n```", 2_500)
 
 
@@ -89,7 +91,14 @@ def _shape(box: Sandbox, shape: Shape) -> Iterator[Row]:
         late = max(0.0, visible - box.server.finished_at)
         terminal.wait_quiet(0.5)
         spent = cpu_seconds(process) - before
-        yield Row(NAME, f"{shape.what}: last byte → end visible", late, "s", 0.5, f"{spent:.1f} s of CPU in all")
+        yield Row(
+            NAME,
+            f"{shape.what}: last byte → end visible",
+            late,
+            "s",
+            0.5,
+            f"{spent:.1f} s of CPU in all",
+        )
 
 
 def _prose(tokens: int) -> str:

@@ -25,9 +25,18 @@ CHUNKS = 2_000
 SIZE = (120, 40)
 LONG, LONGEST, RESIZED = 5_000, 100_000, 2_000
 
-PARAGRAPH = "The quick brown fox jumps over the lazy dog, and `code` with **bold** words in it too. " * 930
-ITEMS = "".join(f"- item {number} with *some* text and `code`, long enough to be real\n" for number in range(1_000))
-FENCE = "```python\n" + 'def function(argument):  # a line\n    return {"key": [1, 2.5, argument]}\n' * 2_500 + "```\n"
+PARAGRAPH = (
+    "The quick brown fox jumps over the lazy dog, and `code` with **bold** words in it too. " * 930
+)
+ITEMS = "".join(
+    f"- item {number} with *some* text and `code`, long enough to be real\n"
+    for number in range(1_000)
+)
+FENCE = (
+    "```python\n"
+    + 'def function(argument):  # a line\n    return {"key": [1, 2.5, argument]}\n' * 2_500
+    + "```\n"
+)
 REPLY = ANSWER * 70
 """About 20,000 tokens."""
 
@@ -53,7 +62,9 @@ async def measure() -> list[Row]:
     """Return one row per number; for callers that have a loop already."""
     rows = [*await _sessions(), *await _resizing(), *await _streams()]
     for what, text in (("paragraph", PARAGRAPH), ("list", ITEMS), ("fence", FENCE)):
-        rows.append(await _rate(f"{what} of {len(text):,} characters in 5 s, 100 chunks/s", text, 5))
+        rows.append(
+            await _rate(f"{what} of {len(text):,} characters in 5 s, 100 chunks/s", text, 5)
+        )
     return [*rows, await _rate("20,000 tokens in 10 s, 100 chunks/s", REPLY, 10)]
 
 
@@ -61,7 +72,9 @@ async def _sessions() -> list[Row]:
     rows: list[Row] = []
     async with _shown(GeneratedSource(LONG)) as (app, pane, _):
         adding = [await _cpu(app, partial(_append, pane, number)) for number in range(9)]
-        rows.append(Row(NAME, f"append a message, {LONG:,} entries", milliseconds(adding), "ms", 15))
+        rows.append(
+            Row(NAME, f"append a message, {LONG:,} entries", milliseconds(adding), "ms", 15)
+        )
         pane.action_go_to("home")
         await _painted(app)
         paging = [await _cpu(app, lambda: pane.action_move(0, 1)) for _ in range(21)]
@@ -81,7 +94,9 @@ async def _sessions() -> list[Row]:
             pane.jump_to(place)
         await _painted(app)
         grown = (psutil.Process().memory_info().rss - memory) / 1e6
-        rows.append(Row(NAME, f"memory after 400 jumps in {LONGEST:,}", grown, "MB", 60, "grown by"))
+        rows.append(
+            Row(NAME, f"memory after 400 jumps in {LONGEST:,}", grown, "MB", 60, "grown by")
+        )
     return rows
 
 
@@ -134,7 +149,11 @@ async def _rate(what: str, text: str, seconds: int) -> Row:
 
 
 def _append(pane: Transcript, number: int) -> None:
-    pane.apply(EntryAppended(AssistantEntry(id=LONGEST + number, parts=(TextPart(text=ANSWER),), model="demo")))
+    pane.apply(
+        EntryAppended(
+            AssistantEntry(id=LONGEST + number, parts=(TextPart(text=ANSWER),), model="demo")
+        )
+    )
 
 
 @asynccontextmanager

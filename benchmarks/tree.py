@@ -32,22 +32,71 @@ async def _measured(entries: int) -> list[Row]:
     async with _running(entries) as stage:
         opening = [await _opened(stage) for _ in range(5)]
         first, again = opening[0] * 1000, milliseconds(opening[1:])
-        rows.append(Row(NAME, f"open {entries:,} entries", first, "ms", 300, f"to painted; {again:.0f} ms again"))
+        rows.append(
+            Row(
+                NAME,
+                f"open {entries:,} entries",
+                first,
+                "ms",
+                300,
+                f"to painted; {again:.0f} ms again",
+            )
+        )
         await stage.open()
         tree = stage.tree
         moving = [await _painted(stage, lambda: tree.action_move(-1)) for _ in range(31)]
-        rows.append(Row(NAME, f"move the cursor, {entries:,} entries", milliseconds(moving), "ms", 20, "to painted"))
+        rows.append(
+            Row(
+                NAME,
+                f"move the cursor, {entries:,} entries",
+                milliseconds(moving),
+                "ms",
+                20,
+                "to painted",
+            )
+        )
         paging = [await _painted(stage, lambda: tree.action_move(0, -1)) for _ in range(11)]
-        rows.append(Row(NAME, f"page up, {entries:,} entries", milliseconds(paging), "ms", 50, "to painted"))
+        rows.append(
+            Row(NAME, f"page up, {entries:,} entries", milliseconds(paging), "ms", 50, "to painted")
+        )
         folding = [await _painted(stage, tree.action_close) for _ in range(5)]
-        rows.append(Row(NAME, f"fold or jump, {entries:,} entries", milliseconds(folding), "ms", 50, "to painted"))
+        rows.append(
+            Row(
+                NAME,
+                f"fold or jump, {entries:,} entries",
+                milliseconds(folding),
+                "ms",
+                50,
+                "to painted",
+            )
+        )
         filtering = [await _painted(stage, stage.screen.action_filter) for _ in range(5)]
-        rows.append(Row(NAME, f"change the filter, {entries:,} entries", milliseconds(filtering), "ms", 300))
+        rows.append(
+            Row(NAME, f"change the filter, {entries:,} entries", milliseconds(filtering), "ms", 300)
+        )
         leaving = [await _left(stage) for _ in range(5)]
-        rows.append(Row(NAME, f"leave {entries:,} entries", milliseconds(leaving), "ms", 100, "until the move is made"))
+        rows.append(
+            Row(
+                NAME,
+                f"leave {entries:,} entries",
+                milliseconds(leaving),
+                "ms",
+                100,
+                "until the move is made",
+            )
+        )
         searching = [await _searched(stage, query) for query in QUERIES]
         note = f"slowest {max(searching) * 1000:.0f} ms; key to hits marked"
-        rows.append(Row(NAME, f"a key in search, {entries:,} entries", milliseconds(searching), "ms", 50, note))
+        rows.append(
+            Row(
+                NAME,
+                f"a key in search, {entries:,} entries",
+                milliseconds(searching),
+                "ms",
+                50,
+                note,
+            )
+        )
     return rows
 
 

@@ -34,7 +34,9 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
     with box.ready() as terminal:
         terminal.pump(0.0)
         first = ask(terminal, "the very first turn", "You said: the very first turn")
-        yield Row(NAME, "Enter → first token, first turn", first * 1000, "ms", note="loading included")
+        yield Row(
+            NAME, "Enter → first token, first turn", first * 1000, "ms", note="loading included"
+        )
         terminal.wait_quiet(0.5)
         marks = [f"mark{number}x" for number in range(ROUNDS)]
         delays: list[float] = []
@@ -51,7 +53,13 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
             terminal.wait_quiet(0.2)
         begun = list(_begun(box, terminal))
         box.server.play_function(echo)
-        yield Row(NAME, "Enter → request", milliseconds(requests), "ms", note=f"median of {ROUNDS}, at the server")
+        yield Row(
+            NAME,
+            "Enter → request",
+            milliseconds(requests),
+            "ms",
+            note=f"median of {ROUNDS}, at the server",
+        )
         base = (key_shown() + first_token(box.server.openai_url) + 3 * commit()) * 1000
         note = f"a key in an empty app, plain httpx and three SQLite commits: {base:.0f} ms"
         note = f"median of {ROUNDS}; worst {percentile(delays, 1) * 1000:.0f} ms; {note}"
@@ -59,14 +67,24 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
         yield Row(NAME, "Enter → answer, all of it at once", enter, "ms", 25, note, enter / base)
         going_on = milliseconds(begun)
         note = "the server's pause before it taken off"
-        yield Row(NAME, "Enter → first token of an answer that goes on", going_on, "ms", 20, note, going_on / base)
+        yield Row(
+            NAME,
+            "Enter → first token of an answer that goes on",
+            going_on,
+            "ms",
+            20,
+            note,
+            going_on / base,
+        )
 
 
 def _begun(box: Sandbox, terminal: Terminal) -> Iterator[float]:
     """Yield the seconds from Enter to the first half of answers whose second half comes later."""
     for number in range(ROUNDS):
         mark = f"begun{number}x"
-        box.server.play_function(lambda _request: Turn(text=f"{mark} and so on, and on", chunks=2, delay=PAUSE))  # noqa: B023
+        box.server.play_function(
+            lambda _request: Turn(text=f"{mark} and so on, and on", chunks=2, delay=PAUSE)  # noqa: B023 - asked at once
+        )
         yield ask(terminal, "go", mark) - PAUSE
         terminal.wait_quiet(4 * PAUSE)
 

@@ -30,7 +30,9 @@ class Ledger:
     """Adds up who used how much, without what was done on the way for somebody else."""
 
     def __init__(self) -> None:
-        self.found: dict[str, dict[str, list[float]]] = {kind: defaultdict(lambda: [0, 0.0, 0.0]) for kind in KINDS}
+        self.found: dict[str, dict[str, list[float]]] = {
+            kind: defaultdict(lambda: [0, 0.0, 0.0]) for kind in KINDS
+        }
         """Kind → what → how often, seconds until the first paint, seconds after it."""
         self.is_painted = False
         self._open = local()
@@ -66,7 +68,9 @@ def explain() -> str:
         env |= {"OPENAI_BASE_URL": box.server.openai_url, "OPENAI_API_KEY": "none"}
         command = [sys.executable, "-m", "benchmarks.why"]
         for _ in range(2):
-            with Terminal(command, size=(120, 40), env=env, cwd=box.project, echo=False) as terminal:
+            with Terminal(
+                command, size=(120, 40), env=env, cwd=box.project, echo=False
+            ) as terminal:
                 terminal.wait_for(PROMPT_HINT)
                 terminal.wait_quiet(1)
                 terminal.press("ctrl+q")
@@ -81,24 +85,34 @@ def explain() -> str:
                 capture_output=True,
                 check=True,
             )
-        told.append(_report("a run without a screen", json.loads(report.read_text(encoding="utf-8"))))
+        told.append(
+            _report("a run without a screen", json.loads(report.read_text(encoding="utf-8")))
+        )
     return "\n\n".join(told)
 
 
 def _report(name: str, read: dict[str, Any]) -> str:
-    lines = [f"{name}: {read['modules']} modules, {read['cpu'] * 1000:.0f} ms of CPU with the measuring"]
+    lines = [
+        f"{name}: {read['modules']} modules, {read['cpu'] * 1000:.0f} ms of CPU with the measuring"
+    ]
     for kind, found in read["found"].items():
         before, after = (sum(line[part] for line in found.values()) * 1000 for part in (1, 2))
-        lines.append(f"\n{kind}: {len(found)}, {before:.1f} ms, {after:.1f} ms after the first paint")
+        lines.append(
+            f"\n{kind}: {len(found)}, {before:.1f} ms, {after:.1f} ms after the first paint"
+        )
         ordered = sorted(found.items(), key=lambda item: -sum(item[1][1:]))
-        lines += [f"{line[1] * 1000:8.2f} {line[2] * 1000:8.2f}  {what}" for what, line in ordered[:SHOWN]]
+        lines += [
+            f"{line[1] * 1000:8.2f} {line[2] * 1000:8.2f}  {what}" for what, line in ordered[:SHOWN]
+        ]
     return "\n".join(lines)
 
 
 # -- the measured process -----------------------------------------------------------------------------------
 
 
-def _wrapped(ledger: Ledger, kind: str, act: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
+def _wrapped(
+    ledger: Ledger, kind: str, act: Callable[..., Any], name: Callable[..., str]
+) -> Callable[..., Any]:
     def counted(*given: Any, **named: Any) -> Any:
         with ledger.entry(kind, name(*given, **named)):
             return act(*given, **named)
@@ -112,15 +126,25 @@ def _watch(ledger: Ledger) -> None:
     import re
 
     load = SourceFileLoader.exec_module
-    SourceFileLoader.exec_module = _wrapped(ledger, "module", load, lambda _self, module: module.__name__)  # type: ignore[method-assign]
+    SourceFileLoader.exec_module = _wrapped(
+        ledger, "module", load, lambda _self, module: module.__name__
+    )  # type: ignore[method-assign]
     process = dataclasses._process_class  # type: ignore[attr-defined]  # noqa: SLF001
-    dataclasses._process_class = _wrapped(ledger, "dataclass", process, lambda kind, *_: _full(kind))  # type: ignore[attr-defined]  # noqa: SLF001
+    dataclasses._process_class = _wrapped(  # noqa: SLF001
+        ledger, "dataclass", process, lambda kind, *_: _full(kind)
+    )  # type: ignore[attr-defined]
     compiler = re._compiler  # type: ignore[attr-defined]  # noqa: SLF001
-    compiler.compile = _wrapped(ledger, "expression", compiler.compile, lambda pattern, *_: _caller(pattern))
+    compiler.compile = _wrapped(
+        ledger, "expression", compiler.compile, lambda pattern, *_: _caller(pattern)
+    )
     build = builtins.__build_class__
 
     def build_class(body: Any, name: str, *bases: Any, **named: Any) -> Any:
-        kind = "pydantic model" if any(type(base).__name__ == "ModelMetaclass" for base in bases) else "class"
+        kind = (
+            "pydantic model"
+            if any(type(base).__name__ == "ModelMetaclass" for base in bases)
+            else "class"
+        )
         with ledger.entry(kind, f"{body.__module__}.{name}"):
             return build(body, name, *bases, **named)
 
@@ -134,7 +158,10 @@ def _watch_screen(ledger: Ledger) -> None:
 
     parse = stylesheet.Stylesheet._parse_rules  # noqa: SLF001
     stylesheet.Stylesheet._parse_rules = _wrapped(  # type: ignore[method-assign]  # noqa: SLF001
-        ledger, "style sheet", parse, lambda _self, _css, read_from, **_named: "/".join(read_from)[-60:]
+        ledger,
+        "style sheet",
+        parse,
+        lambda _self, _css, read_from, **_named: "/".join(read_from)[-60:],
     )
     painted = TuiAgentApp._painted  # noqa: SLF001
 

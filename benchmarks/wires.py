@@ -45,9 +45,23 @@ def run() -> Iterator[Row]:
                 raise AssertionError(f"{name}: no numbers")
             found = json.loads(done.stdout)
             note = f"plain httpx {found['plain_cpu']:.0f} ms, in all {found['cpu']:.0f} ms"
-            yield Row(NAME, f"{name}: CPU of 1,000 paced pieces", found["cpu"] - found["plain_cpu"], "ms", 60, note)
+            yield Row(
+                NAME,
+                f"{name}: CPU of 1,000 paced pieces",
+                found["cpu"] - found["plain_cpu"],
+                "ms",
+                60,
+                note,
+            )
             note = f"plain httpx {found['plain_first']:.1f} ms; median of {FIRST_TOKENS}"
-            yield Row(NAME, f"{name}: first token later by", found["first"] - found["plain_first"], "ms", 3, note)
+            yield Row(
+                NAME,
+                f"{name}: first token later by",
+                found["first"] - found["plain_first"],
+                "ms",
+                3,
+                note,
+            )
 
 
 def _script(request: Recorded) -> Turn:
@@ -74,7 +88,9 @@ async def _measure(model: str, url: str) -> dict[str, float]:
     bases = {"openai": f"{url}/v1", "anthropic": url, "gemini": url}
     providers = {name: ProviderSettings(base_url=base) for name, base in bases.items()}
     router = Router(
-        Catalog(), dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "x"), providers=providers
+        Catalog(),
+        dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "x"),
+        providers=providers,
     )
     client = ProviderClient(router)
     route = router.route(model)
@@ -88,7 +104,9 @@ async def _measure(model: str, url: str) -> dict[str, float]:
             if isinstance(event, TextDelta):
                 yield event
 
-    call = importlib.import_module(f"tui_agent.model.wires.{route.wire}").call(request("warm up"), route)
+    call = importlib.import_module(f"tui_agent.model.wires.{route.wire}").call(
+        request("warm up"), route
+    )
     post = _plain(f"{route.base_url}{call.path}", call.body)
     found: dict[str, list[float]] = {"cpu": [], "plain_cpu": [], "first": [], "plain_first": []}
     both = ((post, "plain_"), (ours, ""))
@@ -101,7 +119,10 @@ async def _measure(model: str, url: str) -> dict[str, float]:
         for streaming, name in both:
             found[f"{name}first"].append(await _first(streaming, "go"))
     await client.aclose()
-    return {name: (min if name.endswith("cpu") else median)(values) * 1000 for name, values in found.items()}
+    return {
+        name: (min if name.endswith("cpu") else median)(values) * 1000
+        for name, values in found.items()
+    }
 
 
 def _plain(url: str, body: Mapping[str, Any]) -> Streaming:

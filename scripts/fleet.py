@@ -68,7 +68,9 @@ async def run_all(place: Path, runs: int) -> tuple[list[tuple[str, int]], float,
 def ask(data: Path, *words: str) -> str:
     """Run a subcommand on a data directory and return what it prints."""
     command, environment = program(data)
-    done = subprocess.run([*command, *words], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*command, *words], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"tui-agent {' '.join(words)}: {done.stderr or done.stdout}")
     return done.stdout
@@ -81,7 +83,10 @@ def gather(place: Path, runs: int) -> dict[str, object]:
     folders = [str(place / f"run-{number}") for number in range(runs)]
     first = ask(store, "sessions", "import", str(place), "--json").splitlines()
     seconds = time.monotonic() - began
-    again = {json.loads(line)["came"] for line in ask(store, "sessions", "import", str(place), "--json").splitlines()}
+    again = {
+        json.loads(line)["came"]
+        for line in ask(store, "sessions", "import", str(place), "--json").splitlines()
+    }
     listed = [json.loads(line) for line in ask(store, "sessions", "list", "--json").splitlines()]
     opened = [info["id"] for info in listed if ask(store, "sessions", "export", info["id"]).strip()]
     tree = ask(store, "tree", listed[0]["id"]) if listed else ""

@@ -50,7 +50,9 @@ def price_list(*, date: str) -> str:
 
 
 def _kept(row: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in row.items() if FIELDS.fullmatch(key)} if can_chat(row) else {}
+    return (
+        {key: value for key, value in row.items() if FIELDS.fullmatch(key)} if can_chat(row) else {}
+    )
 
 
 def _line(name: str, row: dict[str, Any]) -> str:
@@ -64,7 +66,10 @@ def encoding(name: str) -> bytes:
     if hashlib.sha256(source).hexdigest() != digest:
         raise SystemExit(f"{name} is not the file that OpenAI published")
     words = source.split()
-    tokens, ranks = [base64.b64decode(word) for word in words[::2]], [int(word) for word in words[1::2]]
+    tokens, ranks = (
+        [base64.b64decode(word) for word in words[::2]],
+        [int(word) for word in words[1::2]],
+    )
     if ranks != list(range(len(ranks))):
         raise SystemExit(f"{name} has gaps between its ranks")
     return zlib.compress(bytes(map(len, tokens)) + b"".join(tokens), 9)

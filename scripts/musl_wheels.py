@@ -18,7 +18,10 @@ def rebuild(wheel: Path, tag: str) -> Path:
     """Write a wheel for one system beside the one for all, and return its path."""
     target = wheel.with_name(wheel.name.replace("-any.whl", f"-{tag}.whl"))
     changed: dict[str, bytes] = {}
-    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new:
+    with (
+        zipfile.ZipFile(wheel) as source,
+        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
         # Of its own files a wheel has the RECORD last: by then it is known what the others hold.
         for entry in source.infolist():
             data = before = source.read(entry)
@@ -30,7 +33,9 @@ def rebuild(wheel: Path, tag: str) -> Path:
                     data = data.replace(b"Root-Is-Purelib: true", b"Root-Is-Purelib: false")
                 case "RECORD":
                     for name, content in changed.items():
-                        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=")
+                        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(
+                            b"="
+                        )
                         row = name.encode() + b",sha256=" + digest + b",%d" % len(content)
                         data = re.sub(rb"(?m)^" + re.escape(name.encode()) + rb",.*$", row, data)
             if data != before:

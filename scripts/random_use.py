@@ -58,10 +58,21 @@ main()
 
 # -- the provider ---------------------------------------------------------------------------------------------
 
-TABLE = "| a | b | c |\n|---|:-:|--:|\n" + "".join(f"| {n} | **{n * n}** | `{n:x}` |\n" for n in range(200))
-FENCE = "```python\n" + "".join(f"def f{n}(x):\n    return x + {n}  # {'-' * (n % 90)}\n" for n in range(300)) + "```\n"
-LISTING = "".join(f"{'  ' * (n % 7)}- item {n} with [a link](http://127.0.0.1:9/{n})\n" for n in range(400))
-MARKDOWN = "# Heading\n\nSome *text* with `code`.\n\n> a quote\n> > deeper\n\n1. one\n2. two\n\n---\n\n" * 20
+TABLE = "| a | b | c |\n|---|:-:|--:|\n" + "".join(
+    f"| {n} | **{n * n}** | `{n:x}` |\n" for n in range(200)
+)
+FENCE = (
+    "```python\n"
+    + "".join(f"def f{n}(x):\n    return x + {n}  # {'-' * (n % 90)}\n" for n in range(300))
+    + "```\n"
+)
+LISTING = "".join(
+    f"{'  ' * (n % 7)}- item {n} with [a link](http://127.0.0.1:9/{n})\n" for n in range(400)
+)
+MARKDOWN = (
+    "# Heading\n\nSome *text* with `code`.\n\n> a quote\n> > deeper\n\n1. one\n2. two\n\n---\n\n"
+    * 20
+)
 ODD = (
     "नमस्ते 👩‍👩‍👧‍👦 שלום 日本語 e\u0301 \u202eabc\u202c \u200b \ufeff nul\u0000 \x1b[31mred\x1b[0m \x07 \x9b2J \r o\n"
     * 20
@@ -101,20 +112,34 @@ BEHAVIOURS: dict[str, Turn | Callable[[random.Random], Turn]] = {
     "finish unknown": Turn("who knows", finish="whatever"),
     "reads": tools(Call("read", {"path": "big.txt"}), Call("read", {"path": "long.json"})),
     "greps": tools(Call("grep", {"pattern": "x,|line 9+"}), Call("glob", {"pattern": "**/*"})),
-    "edits everything": tools(Call("edit", {"path": "long.json", "edits": [{"old": "x,", "new": "x,", "all": True}]})),
-    "edits in vain": tools(Call("edit", {"path": "big.txt", "edits": [{"old": "not there\n" * 40, "new": "y"}]})),
-    "writes": lambda chance: tools(Call("write", {"path": f"new{chance.randrange(9)}.txt", "content": "new\n" * 900})),
-    "commands": tools(bash("seq 1 20000"), bash("printf '\\033[2J\\007\\000x'; head -c 30000 /dev/urandom")),
+    "edits everything": tools(
+        Call("edit", {"path": "long.json", "edits": [{"old": "x,", "new": "x,", "all": True}]})
+    ),
+    "edits in vain": tools(
+        Call("edit", {"path": "big.txt", "edits": [{"old": "not there\n" * 40, "new": "y"}]})
+    ),
+    "writes": lambda chance: tools(
+        Call("write", {"path": f"new{chance.randrange(9)}.txt", "content": "new\n" * 900})
+    ),
+    "commands": tools(
+        bash("seq 1 20000"), bash("printf '\\033[2J\\007\\000x'; head -c 30000 /dev/urandom")
+    ),
     "slow command": tools(bash("sleep 3; echo done")),
     "background": tools(Call("bash", {"command": "sleep 20", "background": True})),
     "many calls": tools(*(Call("read", {"path": "big.txt", "limit": n + 1}) for n in range(200))),
     "thousands of calls": tools(*(Call("read", {"path": f"none{n}"}) for n in range(2_000))),
     "unknown tool": tools(Call("teleport", {"to": "the moon"})),
-    "bad arguments": tools(Call("read", '{"path": '), Call("read", '["big.txt"]'), Call("bash", "null")),
-    "same ids": tools(
-        Call("read", {"path": "big.txt"}, "c1"), Call("read", {"path": "long.json"}, "c1"), Call("glob", "{}", "")
+    "bad arguments": tools(
+        Call("read", '{"path": '), Call("read", '["big.txt"]'), Call("bash", "null")
     ),
-    "subagent": tools(Call("task", {"prompt": "look around", "description": "look", "context": "conversation"})),
+    "same ids": tools(
+        Call("read", {"path": "big.txt"}, "c1"),
+        Call("read", {"path": "long.json"}, "c1"),
+        Call("glob", "{}", ""),
+    ),
+    "subagent": tools(
+        Call("task", {"prompt": "look around", "description": "look", "context": "conversation"})
+    ),
     "asks": tools(Call("ask", {"questions": [{"question": "Which?", "options": ["a", "b"]}]})),
     "error 500": status(500, "oh dear"),
     "error 503": status(503, "<html>" + "busy " * 500, body=b"<html>busy</html>"),
@@ -123,16 +148,24 @@ BEHAVIOURS: dict[str, Turn | Callable[[random.Random], Turn]] = {
     "error 401": status(401, "who are you?"),
     "error 400": status(400, "\x1b[31mno\x00"),
     "error 404": status(404, "no such model"),
-    "too long": status(400, "maximum context length is 128000 tokens", code="context_length_exceeded"),
+    "too long": status(
+        400, "maximum context length is 128000 tokens", code="context_length_exceeded"
+    ),
     "too long for Anthropic": status(400, "prompt is too long: 213462 tokens > 200000 maximum"),
-    "too long for llama.cpp": status(400, "the request exceeds the available context size, try increasing it"),
+    "too long for llama.cpp": status(
+        400, "the request exceeds the available context size, try increasing it"
+    ),
     "silent": Turn(fault=Fault("silent")),
     "stalls": Turn("one two three four", fault=Fault("stall", after=2)),
     "cut at once": Turn("gone", fault=Fault("cut")),
     "cut": Turn("one two three four", fault=Fault("cut", after=3)),
-    "cut in a call": Turn("", tool_calls=(Call("read", {"path": "big.txt"}, pieces=5),), fault=Fault("cut", after=3)),
+    "cut in a call": Turn(
+        "", tool_calls=(Call("read", {"path": "big.txt"}, pieces=5),), fault=Fault("cut", after=3)
+    ),
     "malformed": Turn("one two three", fault=Fault("malformed", after=2)),
-    "error in stream": Turn("one two three", fault=Fault("stream_error", after=2, message="overloaded")),
+    "error in stream": Turn(
+        "one two three", fault=Fault("stream_error", after=2, message="overloaded")
+    ),
 }
 """Ways to answer, more than half of them wrong."""
 
@@ -163,11 +196,24 @@ COMMANDS = """
     remember forget result login
 """.split()  # noqa: SIM905 - a list of words is read as words
 NAMED = "enter escape tab shift+tab backspace space up down left right home end pageup pagedown alt+up alt+enter"
-KEYS = (*NAMED.split(), *(f"ctrl+{key}" for key in "abefgklnoprstuwxy"), *"abcdefghijklmnoprstuvwxyz/?[]{}+-12345 ")
-FUNCTION_KEYS = tuple(
-    f"\x1b{rest}" for rest in ("OP", "OQ", "OR", "OS", "[15~", "[17~", "[18~", "[19~", "[20~", "[21~")
+KEYS = (
+    *NAMED.split(),
+    *(f"ctrl+{key}" for key in "abefgklnoprstuwxy"),
+    *"abcdefghijklmnoprstuvwxyz/?[]{}+-12345 ",
 )
-PROMPTS = ("do it", "look at @big.txt", "!ls", "!seq 1 3000", "go on", "why? " * 40, "fix\nthe\nbug")
+FUNCTION_KEYS = tuple(
+    f"\x1b{rest}"
+    for rest in ("OP", "OQ", "OR", "OS", "[15~", "[17~", "[18~", "[19~", "[20~", "[21~")
+)
+PROMPTS = (
+    "do it",
+    "look at @big.txt",
+    "!ls",
+    "!seq 1 3000",
+    "go on",
+    "why? " * 40,
+    "fix\nthe\nbug",
+)
 PASTES = ("one line", "many\nlines\n" * 300, ODD, "x" * 60_000, "/tree", "")
 SIZES = ((80, 24), (200, 50), (40, 12), (10, 3), (120, 30), (60, 8), (100, 60))
 
@@ -242,7 +288,9 @@ class Driver:
         ]
         start += ["-c"] if self.starts > 1 and self.chance.random() < 0.8 else []
         self._size = self.chance.choice(SIZES[:3])
-        self._terminal = Terminal(start, size=self._size, env=self.place.env, cwd=self.place.project)
+        self._terminal = Terminal(
+            start, size=self._size, env=self.place.env, cwd=self.place.project
+        )
         self._note("start " + " ".join(start[3:]))
         self._terminal.wait_for_any(PROMPT_HINT, "needs", "Choose", "open", timeout=60)
         for _ in range(self.chance.randrange(60, 240)):
@@ -276,7 +324,11 @@ class Driver:
         self._send(self.chance.choice(PROMPTS) + "\r")
 
     def _command(self) -> None:
-        self._send("\x1b/" + self.chance.choice(COMMANDS) + self.chance.choice(["\r", "\r", " 1\r", " x\r", " list\r"]))
+        self._send(
+            "\x1b/"
+            + self.chance.choice(COMMANDS)
+            + self.chance.choice(["\r", "\r", " 1\r", " x\r", " list\r"])
+        )
 
     def _key(self) -> None:
         self._press(self._a_key())
@@ -286,8 +338,13 @@ class Driver:
 
     def _page_and_back(self) -> None:
         """Open a page and leave it while it is built."""
-        opening = self.chance.choice(["\x14", "\x10", *FUNCTION_KEYS, "\x14s", "\x14 ", "\x12", "\x06"])
-        self._send(opening + self.chance.choice(["\x1b", "\x1b\x1b", "\r\x1b", "\x1b[6~", "s\x1b", "\x1b[B\r"]))
+        opening = self.chance.choice(
+            ["\x14", "\x10", *FUNCTION_KEYS, "\x14s", "\x14 ", "\x12", "\x06"]
+        )
+        self._send(
+            opening
+            + self.chance.choice(["\x1b", "\x1b\x1b", "\r\x1b", "\x1b[6~", "s\x1b", "\x1b[B\r"])
+        )
 
     def _click(self) -> None:
         self._send(self._a_click())
@@ -335,20 +392,26 @@ class Driver:
         before, idle = self._terminal.text, self._is_idle()
         asked = len(self._calls())
         self.sentences += 1
-        sentence = f"{self.chance.choice(FIRST_WORDS)} word{self.sentences} and more{self.sentences}"
+        sentence = (
+            f"{self.chance.choice(FIRST_WORDS)} word{self.sentences} and more{self.sentences}"
+        )
         self._type_sentence(sentence)
         if not self._arrives(sentence, before):
             self._report(
-                "words are lost", f"“{sentence}” was typed. Before:\n{before}\nAfter:\n{self._terminal.framed()}"
+                "words are lost",
+                f"“{sentence}” was typed. Before:\n{before}\nAfter:\n{self._terminal.framed()}",
             )
         elif idle and len(self._calls()) > asked and self._is_idle():
             self._report(
-                "a request that nobody asked for", f"{self._calls()[-1].json}\n{self._terminal.framed()}"[:4_000]
+                "a request that nobody asked for",
+                f"{self._calls()[-1].json}\n{self._terminal.framed()}"[:4_000],
             )
         elif self.chance.random() < 0.4:
             self._send("\r")
             if not self._arrives(sentence, before):
-                self._report("a message is lost", f"“{sentence}” was sent.\n{self._terminal.framed()}")
+                self._report(
+                    "a message is lost", f"“{sentence}” was sent.\n{self._terminal.framed()}"
+                )
 
     def _click_somewhere(self) -> None:
         for _ in range(self.chance.choice([1, 1, 2, 3])):
@@ -393,7 +456,9 @@ class Driver:
             wanted.append(wanted[0][1:])
         until = time.monotonic() + WRITING_SECONDS
         while time.monotonic() < until:
-            said = _letters(self._terminal.text) + "".join(_letters(str(call.json)) for call in self._calls()[-6:])
+            said = _letters(self._terminal.text) + "".join(
+                _letters(str(call.json)) for call in self._calls()[-6:]
+            )
             if any(text in said for text in wanted):
                 return True
             self._terminal.read_for(0.2)
@@ -407,7 +472,12 @@ class Driver:
         """Whether the conversation is on the screen and takes messages."""
         self._terminal.read_for(0.3)
         text = self._terminal.text.lower()
-        return MAIN.lower() in text and "read only" not in text and self._size[0] >= 40 and self._size[1] >= 12
+        return (
+            MAIN.lower() in text
+            and "read only" not in text
+            and self._size[0] >= 40
+            and self._size[1] >= 12
+        )
 
     def _is_idle(self) -> bool:
         return "interrupt" not in self._terminal.text
@@ -415,13 +485,22 @@ class Driver:
     # -- keys and clicks --------------------------------------------------------------------------------------
 
     def _a_key(self) -> str:
-        return self.chance.choice(KEYS) if self.chance.random() < 0.9 else self.chance.choice(FUNCTION_KEYS)
+        return (
+            self.chance.choice(KEYS)
+            if self.chance.random() < 0.9
+            else self.chance.choice(FUNCTION_KEYS)
+        )
 
     def _a_click(self) -> str:
-        column, row = self.chance.randrange(1, self._size[0] + 1), self.chance.randrange(1, self._size[1] + 1)
+        column, row = (
+            self.chance.randrange(1, self._size[0] + 1),
+            self.chance.randrange(1, self._size[1] + 1),
+        )
         wheel = self.chance.random() < 0.15
         button = self.chance.choice([64, 65]) if wheel else 0
-        return f"\x1b[<{button};{column};{row}M" + ("" if wheel else f"\x1b[<{button};{column};{row}m")
+        return f"\x1b[<{button};{column};{row}M" + (
+            "" if wheel else f"\x1b[<{button};{column};{row}m"
+        )
 
     def _press(self, *keys: str) -> None:
         from tests.support.terminal import _key as sent
@@ -441,7 +520,10 @@ class Driver:
         while terminal.pump():
             pass
         begun, busy = time.monotonic(), sum(process.cpu_times()[:2])
-        self._size = (self._size[0], self._size[1] + self.chance.choice([1, -1]) if self._size[1] > 4 else 6)
+        self._size = (
+            self._size[0],
+            self._size[1] + self.chance.choice([1, -1]) if self._size[1] > 4 else 6,
+        )
         terminal.resize(*self._size)
         dumps = 0
         while not terminal.pump(0.2):
@@ -449,18 +531,25 @@ class Driver:
                 raise EndedError
             spent = sum(self._process().cpu_times()[:2]) - busy
             waited = time.monotonic() - begun
-            if dumps < STACKS and (spent > FREEZE_SECONDS * (dumps + 1) or waited > 10 * (dumps + 1)):
+            if dumps < STACKS and (
+                spent > FREEZE_SECONDS * (dumps + 1) or waited > 10 * (dumps + 1)
+            ):
                 dumps += 1
                 self._dump()
             if waited > GIVE_UP:
-                self._report("nothing drawn", f"{waited:.0f} s, {spent:.1f} s computed\n{self._stacks()}")
+                self._report(
+                    "nothing drawn", f"{waited:.0f} s, {spent:.1f} s computed\n{self._stacks()}"
+                )
                 terminal.process.send_signal(signal.SIGKILL)
                 terminal.process.wait()
                 raise AssertionError("killed")
         spent = min(sum(self._process().cpu_times()[:2]) - busy, time.monotonic() - begun)
         self.slowest = max(self.slowest, spent)
         if dumps:
-            self._report("slow", f"{time.monotonic() - begun:.1f} s, {spent:.1f} s computed\n{self._stacks()}")
+            self._report(
+                "slow",
+                f"{time.monotonic() - begun:.1f} s, {spent:.1f} s computed\n{self._stacks()}",
+            )
         if b"internal error" in terminal.raw:
             self._look_at_log()
         if b"Traceback" in terminal.raw:
@@ -480,7 +569,10 @@ class Driver:
             if terminal.process.poll() is not None:
                 return
         self._dump()
-        self._report("does not end", f"{time.monotonic() - begun:.0f} s\n{terminal.framed()}\n{self._stacks()}")
+        self._report(
+            "does not end",
+            f"{time.monotonic() - begun:.0f} s\n{terminal.framed()}\n{self._stacks()}",
+        )
 
     def _process(self) -> psutil.Process:
         try:

@@ -6,7 +6,10 @@ from pathlib import Path
 from tests.neighbours.llama_server import RESULTS
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "measured.md"
-BEGIN, END = "<!-- real server: written by scripts/real_server_table.py -->\n", "<!-- end of real server -->\n"
+BEGIN, END = (
+    "<!-- real server: written by scripts/real_server_table.py -->\n",
+    "<!-- end of real server -->\n",
+)
 
 
 def table() -> str:
@@ -16,7 +19,9 @@ def table() -> str:
         f"| {name} | {_turn(facts[0])} | {_turn(facts[-1]) if facts[1:] else ''} |\n"
         for name, facts in sorted(rows.items())
     ]
-    return "| cached + read anew → written | first turn | last turn |\n|---|---|---|\n" + "".join(lines)
+    return "| cached + read anew → written | first turn | last turn |\n|---|---|---|\n" + "".join(
+        lines
+    )
 
 
 def _turn(fact: object) -> str:

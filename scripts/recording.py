@@ -52,7 +52,9 @@ async def tour(scene: Scene) -> Frames:
     await show("Describe a task.")
     prompt.set_draft("")
     await scene.say("fix the bug", PermissionAsked, keys=("y",))
-    await show("The agent works, and asks before it changes a file. The question shows the whole diff.")
+    await show(
+        "The agent works, and asks before it changes a file. The question shows the whole diff."
+    )
     await scene.after(PermissionAsked, lambda: scene.pilot.press("y"))
     await scene.after(RunEnded, lambda: scene.pilot.press("y"))
     await show("Done. Blue edge: the model sees these blocks. Gauge below: how full its window is.")
@@ -60,9 +62,13 @@ async def tour(scene: Scene) -> Frames:
     await show("Ctrl+T: every branch of the session. Go to any entry, and the files go back too.")
     await scene.pilot.press("escape")
     await fill(scene)
-    await show("The window fills. Old outputs are cleared, a line marks the place, and each can be restored.")
+    await show(
+        "The window fills. Old outputs are cleared, a line marks the place, and each can be restored."
+    )
     await scene.opened("f4", CompactScreen)
-    await show("F4: compact. The preview shows the part that a summary replaces, and the part that stays.")
+    await show(
+        "F4: compact. The preview shows the part that a summary replaces, and the part that stays."
+    )
     await scene.pilot.press("enter")
     await show("Edit the summary before it is applied.")
     await scene.pilot.press("ctrl+s")
@@ -93,7 +99,9 @@ def animated(frames: Frames) -> str:
     ]
     for number, (caption, svg) in enumerate(frames):
         # Fonts would be loaded from the network; the reader's own will do.
-        bare = re.sub(r"@font-face \{.*?\}\s*", "", svg.replace(f"{width}", f"{width:.0f}"), flags=re.DOTALL)
+        bare = re.sub(
+            r"@font-face \{.*?\}\s*", "", svg.replace(f"{width}", f"{width:.0f}"), flags=re.DOTALL
+        )
         bare = re.sub(
             r"^<svg [^>]*>",
             f'<svg width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width} {height}">',

@@ -19,7 +19,9 @@ NOTE = "<!-- Written by scripts/reference.py. -->"
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     lines = [head, ("---",) * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines
+    )
 
 
 def _code(*words: str) -> str:
@@ -34,17 +36,27 @@ def keys() -> str:
     from tui_agent.ui.screens.main import MainScreen
 
     def shown(names: str) -> str:
-        return names if names.startswith(("/", "!", "any ")) else " ".join(f"`{key}`" for key in names.split())
+        return (
+            names
+            if names.startswith(("/", "!", "any "))
+            else " ".join(f"`{key}`" for key in names.split())
+        )
 
     helps = {row.name: row.help for row in command_table()}
     actions = [
-        (_code(action.id), _code(*re.split(r",\s*", action.keys)), action.place, helps.get(action.id, action.help))
+        (
+            _code(action.id),
+            _code(*re.split(r",\s*", action.keys)),
+            action.place,
+            helps.get(action.id, action.help),
+        )
         for action in rebindable_actions(MainScreen.BINDINGS)
     ]
     prompt = _table(("key", "does"), [(shown(names), text) for names, text in PROMPT_KEYS])
     named = _table(("name", "key", "where", "does"), actions)
     change = (
-        'Give an action another key in `config.toml`: `[keys]`, then `compact = "f12"`. `F1` lists the keys in use.'
+        'Give an action another key in `config.toml`: `[keys]`, then `compact = "f12"`. '
+        "`F1` lists the keys in use."
     )
     return f"# Keys\n\n{prompt}\n\n## Keys that can be changed\n\n{change}\n\n{named}\n"
 
@@ -104,7 +116,9 @@ def events() -> str:
     rows = [
         (
             _code(name),
-            ", ".join(f"`{field}`" for field in schema["$defs"][name]["properties"] if field != "type"),
+            ", ".join(
+                f"`{field}`" for field in schema["$defs"][name]["properties"] if field != "type"
+            ),
             schema["$defs"][name]["description"].replace("``", "`"),
         )
         for name in names
@@ -147,13 +161,18 @@ def _provider_row(provider: "Provider") -> tuple[str, ...]:
     keys = _either(provider.keys)
     if provider.local_url is not None:
         keys = "none needed"
-    parameters = [variables[0] for name, variables in provider.variables.items() if name in provider.required]
+    parameters = [
+        variables[0] for name, variables in provider.variables.items() if name in provider.required
+    ]
     if parameters:
         keys = " and ".join(filter(None, [keys, *(f"`{name}`" for name in parameters)]))
     address = _either(provider.url_variables) if provider.wire is not None else ""
     if provider.local_url is not None:
         address = f"`{provider.local_url.removeprefix('http://')}` or {address}"
-    formats = [_FORMATS[wire] for wire in dict.fromkeys((provider.wire, *(wire for _pattern, wire in provider.wires)))]
+    formats = [
+        _FORMATS[wire]
+        for wire in dict.fromkeys((provider.wire, *(wire for _pattern, wire in provider.wires)))
+    ]
     return f"`{provider.id}/…`", provider.name, keys, address, ", ".join(formats)
 
 
@@ -178,7 +197,15 @@ def environment() -> str:
         return [cell(fate) for fate in fates]
 
     rows = [(_code(*row.names), *cells(row), row.why) for row in TABLE]
-    head = ("variables", "own git", "model host", "MCP servers", "commands, hooks", "in the sandbox", "why")
+    head = (
+        "variables",
+        "own git",
+        "model host",
+        "MCP servers",
+        "commands, hooks",
+        "in the sandbox",
+        "why",
+    )
     return f"""# The environment
 
 Which of the variables it was started with the program passes on. A value in a cell is what is given instead. Variables

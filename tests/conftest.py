@@ -44,12 +44,17 @@ BaseSubprocessTransport._wait = _wait  # type: ignore[attr-defined]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add what provokes the failures of a loaded machine."""
-    parser.addoption("--slow-machine", metavar="SEED", help="make loops, threads and programs late at random")
+    parser.addoption(
+        "--slow-machine", metavar="SEED", help="make loops, threads and programs late at random"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Be slow, if that is asked for. What a shell starts with & or nohup ignores signals, and so would we."""
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     if config.getoption("--slow-machine") is not None:
@@ -61,7 +66,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what is for the night, and begin with what takes long."""
     kept = [item for item in items if NIGHTLY or not item.get_closest_marker("nightly")]
     if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        config.hook.pytest_deselected(
+            items=[item for item in items if item.get_closest_marker("nightly")]
+        )
         items[:] = kept
     # What looks at the whole program takes seconds a test: no process is to be waited for alone at the end.
     items.sort(key=lambda item: item.path.parent != Path(__file__).parent)

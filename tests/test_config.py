@@ -22,13 +22,28 @@ def write(tmp_path: Path, text: str) -> Path:
 def test_later_sources_win_and_every_value_knows_its_origin(tmp_path: Path) -> None:
     rules = '[permissions]\nbash = {"rm *" = "%s"}\n'
     project = tmp_path / "project.toml"
-    project.write_text('model = "a/project"\nretry.attempts = 9\n[compaction]\nauto = true\n' + rules % "allow")
-    path = write(tmp_path, 'max_steps = 7\nretry.attempts = 3\n[compaction]\nthreshold = "80%"\n' + rules % "deny")
-    environ = {"TUI_AGENT_MODEL": "a/environment", "TUI_AGENT_COMPACTION__AUTO": "false", "TUI_AGENT_DATA_DIR": "/x"}
+    project.write_text(
+        'model = "a/project"\nretry.attempts = 9\n[compaction]\nauto = true\n' + rules % "allow"
+    )
+    path = write(
+        tmp_path,
+        'max_steps = 7\nretry.attempts = 3\n[compaction]\nthreshold = "80%"\n' + rules % "deny",
+    )
+    environ = {
+        "TUI_AGENT_MODEL": "a/environment",
+        "TUI_AGENT_COMPACTION__AUTO": "false",
+        "TUI_AGENT_DATA_DIR": "/x",
+    }
     loaded = load_config(path, environ, {"model": "a/flag"}, project=project)
     assert (loaded.config.model, loaded.origin("model")) == ("a/flag", "flag")
-    assert (loaded.config.compaction.auto, loaded.origin("compaction.auto")) == (False, "environment")
-    assert (loaded.config.compaction.threshold, loaded.origin("compaction.threshold")) == ("80%", "file")
+    assert (loaded.config.compaction.auto, loaded.origin("compaction.auto")) == (
+        False,
+        "environment",
+    )
+    assert (loaded.config.compaction.threshold, loaded.origin("compaction.threshold")) == (
+        "80%",
+        "file",
+    )
     assert loaded.origin("max_steps") == "file"
     assert loaded.origin("prune.when") == "default"
     assert (loaded.config.retry.attempts, loaded.origin("retry.attempts")) == (9, "project")
@@ -47,7 +62,9 @@ def test_later_sources_win_and_every_value_knows_its_origin(tmp_path: Path) -> N
         ('models."a/b" = 3', ["models.a/b = 3"]),
     ],
 )
-def test_a_mistake_names_file_key_value_and_what_is_accepted(tmp_path: Path, text: str, words: list[str]) -> None:
+def test_a_mistake_names_file_key_value_and_what_is_accepted(
+    tmp_path: Path, text: str, words: list[str]
+) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as raised:
         load_config(path, {})
@@ -67,7 +84,12 @@ def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
     assert len(loaded.warnings) == 3
     set_value("model", "x/y", path)
     table = tomllib.loads(path.read_text())
-    assert table == {"model": "x/y", "future": 1, "compaction": {"magic": True}, "models": {"a/b": {"odd": 2}}}
+    assert table == {
+        "model": "x/y",
+        "future": 1,
+        "compaction": {"magic": True},
+        "models": {"a/b": {"odd": 2}},
+    }
 
 
 def test_a_proxy_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
@@ -77,7 +99,12 @@ def test_a_proxy_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
 
 def test_writing_refuses_what_reading_would_refuse_and_leaves_the_file(tmp_path: Path) -> None:
     path = write(tmp_path, "max_steps = 5\n")
-    for key, value in [("max_steps", -1), ("nonsense", 1), ("compaction.nonsense", 1), ("max_steps.x", 1)]:
+    for key, value in [
+        ("max_steps", -1),
+        ("nonsense", 1),
+        ("compaction.nonsense", 1),
+        ("max_steps.x", 1),
+    ]:
         with pytest.raises(ConfigError):
             set_value(key, value, path)
     assert path.read_text() == "max_steps = 5\n"
@@ -116,8 +143,13 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_rule_of_a_session_is_kept_beside_those_there_are(path: Path) -> None:
     path.write_text('model = "a/b"\n[permissions]\nbash = "ask"\n')
     assert write_rule(Rule("bash", "git commit *", Action.ALLOW, "session"), path.parent) is None
-    assert write_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", syntax="literal"), path.parent) is None
-    assert permissions(path) == {"bash": {"*": "ask", "git commit *": "allow", "rm [*].tmp": "allow"}}
+    assert (
+        write_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", syntax="literal"), path.parent)
+        is None
+    )
+    assert permissions(path) == {
+        "bash": {"*": "ask", "git commit *": "allow", "rm [*].tmp": "allow"}
+    }
     assert load_config(path, {}).config.model == "a/b"
 
 
@@ -126,11 +158,15 @@ def test_a_rule_is_removed_from_where_it_is_kept_or_said_why_not(path: Path) -> 
     assert write_rule(Rule("bash", "rm *", Action.DENY, "user"), path.parent, is_kept=False) is None
     assert write_rule(Rule("edit", "*", Action.ALLOW, "user"), path.parent, is_kept=False) is None
     assert permissions(path) == {"bash": {"*": "ask"}}
-    assert "environment" in (write_rule(Rule("read", "*", Action.DENY, "user"), path.parent, is_kept=False) or "")
+    assert "environment" in (
+        write_rule(Rule("read", "*", Action.DENY, "user"), path.parent, is_kept=False) or ""
+    )
     assert ".tui-agent/config.toml" in (
         write_rule(Rule("bash", "*", Action.ALLOW, "project"), path.parent, is_kept=False) or ""
     )
-    assert write_rule(Rule("bash", "x", Action.ALLOW, "session"), path.parent, is_kept=False) is None
+    assert (
+        write_rule(Rule("bash", "x", Action.ALLOW, "session"), path.parent, is_kept=False) is None
+    )
 
 
 def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(path: Path) -> None:
@@ -168,7 +204,9 @@ def test_a_project_can_only_tighten_the_sandbox(tmp_path: Path, name: str, own: 
     assert any(f"sandbox.{name} left out" in warning for warning in loaded.warnings)
 
 
-@pytest.mark.parametrize("text", ['sandbox = "required"', '[sandbox]\nmode = "required"', "[sandbox]\nrequired = true"])
+@pytest.mark.parametrize(
+    "text", ['sandbox = "required"', '[sandbox]\nmode = "required"', "[sandbox]\nrequired = true"]
+)
 def test_a_project_can_require_the_sandbox(tmp_path: Path, text: str) -> None:
     brought = tmp_path / "project.toml"
     brought.write_text(f"{text}\n")

@@ -37,18 +37,24 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 AUTOMATION, MODELS, TOOLS = (
-    (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("automation", "models", "tools")
+    (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+    for name in ("automation", "models", "tools")
 )
 
 
 def prose(path: Path) -> str:
     """A page without its blocks of code."""
-    return re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(
+        r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
+    )
 
 
 def anchors(path: Path) -> set[str]:
     """What its headings are called in links."""
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(prose(path))}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in HEADING.findall(prose(path))
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -65,8 +71,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_every_page_is_in_the_reading_order() -> None:
     index = ROOT / "docs" / "README.md"
-    linked = {(index.parent / link.partition("#")[0]).resolve() for link in LINK.findall(prose(index))}
-    pages = {path for path in (ROOT / "docs").rglob("*.md") if "examples" not in path.parts and path != index}
+    linked = {
+        (index.parent / link.partition("#")[0]).resolve() for link in LINK.findall(prose(index))
+    }
+    pages = {
+        path
+        for path in (ROOT / "docs").rglob("*.md")
+        if "examples" not in path.parts and path != index
+    }
     assert not {str(path.relative_to(ROOT)) for path in pages - linked}
 
 
@@ -82,24 +94,39 @@ def test_each_page_ends_with_the_next_one_of_the_reading_order() -> None:
 def test_the_code_that_pages_name_exists(page: str) -> None:
     named = re.findall(r"`((?:\w+/)*\w+\.py|(?:\w+/)+)(?: [\w.]+)?`", prose(ROOT / page))
     assert len(named) > 0
-    code = {str(path.relative_to(ROOT)) for path in (*ROOT.glob("t*/**/*.py"), *ROOT.glob("scripts/**/*.py"))}
-    assert [name for name in named if "NAME" not in name and not any(f"/{name}" in f"/{path}" for path in code)] == []
+    code = {
+        str(path.relative_to(ROOT))
+        for path in (*ROOT.glob("t*/**/*.py"), *ROOT.glob("scripts/**/*.py"))
+    }
+    assert [
+        name
+        for name in named
+        if "NAME" not in name and not any(f"/{name}" in f"/{path}" for path in code)
+    ] == []
 
 
 def test_the_settings_that_pages_name_exist(tmp_path: Path) -> None:
     keys = {row.key for row in setting_rows(load_config(tmp_path / "config.toml", environ={}))}
     tables = {key.partition(".")[0] for key in keys}
-    named = {key for page in PAGES for key in re.findall(r"`([a-z_]+\.[a-z_.]+)(?: = [^`]*)?`", prose(page))}
+    named = {
+        key
+        for page in PAGES
+        for key in re.findall(r"`([a-z_]+\.[a-z_.]+)(?: = [^`]*)?`", prose(page))
+    }
     assert {key for key in named if key.partition(".")[0] in tables} <= keys
 
 
 def test_the_reference_is_the_programs() -> None:
-    done = subprocess.run([sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=False, timeout=100)
+    done = subprocess.run(
+        [sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=False, timeout=100
+    )
     assert done.returncode == 0, "run: python scripts/reference.py"
     assert "| `--here` |" in (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
 
 
-SETTINGS = [text for page in (MODELS, TOOLS) for language, text in BLOCK.findall(page) if language == "toml"]
+SETTINGS = [
+    text for page in (MODELS, TOOLS) for language, text in BLOCK.findall(page) if language == "toml"
+]
 NAMED = (
     'effort = "high"',
     '[cache]\nttl = "1h"',
@@ -123,7 +150,10 @@ def test_settings_are_taken_without_a_warning(text: str, tmp_path: Path) -> None
 
 
 FLEET = ROOT / "docs/examples/fleet"
-EXAMPLES = [("sh", path.read_text(encoding="utf-8").replace("\\\n", "")) for path in sorted(FLEET.glob("*.sh"))]
+EXAMPLES = [
+    ("sh", path.read_text(encoding="utf-8").replace("\\\n", ""))
+    for path in sorted(FLEET.glob("*.sh"))
+]
 BLOCKS = [*BLOCK.findall(AUTOMATION), *EXAMPLES]
 YAML = [list(yaml.safe_load_all(text)) for kind, text in BLOCKS if kind == "yaml"]
 JOB = list(yaml.safe_load_all((FLEET / "kubernetes.yaml").read_text(encoding="utf-8")))
@@ -158,7 +188,10 @@ CALLS = [words for text in SHELL for words in commands(text)]
 
 @pytest.mark.parametrize("words", CALLS, ids=" ".join)
 def test_every_call_is_one_that_the_program_takes(words: list[str], tmp_path: Path) -> None:
-    here = [str(tmp_path) if word in {"/work/app", "/sessions", "session-…/", "$place/app"} else word for word in words]
+    here = [
+        str(tmp_path) if word in {"/work/app", "/sessions", "session-…/", "$place/app"} else word
+        for word in words
+    ]
     assert parse(here).command in {"run", *SUBCOMMANDS}
 
 
@@ -189,13 +222,23 @@ def test_every_complaint_that_is_explained_is_made_in_these_words() -> None:
     said = [classify(failure, TARGET, now=0.0).message for failure in FAILURES]
     with pytest.raises(ModelError) as unset:
         Router(Catalog(), {}).route("openai/gpt-4o")
-    said += [unset.value.message, Catalog().judge("openai/nothing-like-it").sentence, "answers stop in the middle"]
-    rows = [row for row in MODELS.rpartition("| it says | do |")[2].splitlines()[2:] if row.startswith("|")]
+    said += [
+        unset.value.message,
+        Catalog().judge("openai/nothing-like-it").sentence,
+        "answers stop in the middle",
+    ]
+    rows = [
+        row
+        for row in MODELS.rpartition("| it says | do |")[2].splitlines()[2:]
+        if row.startswith("|")
+    ]
     assert len(rows) > 5
 
     for row in rows:
         explained = row.split("|")[1].strip()
-        pieces = [piece.strip() for piece in re.split(r"…|\bX\b|NAME|MODEL", explained) if piece.strip()]
+        pieces = [
+            piece.strip() for piece in re.split(r"…|\bX\b|NAME|MODEL", explained) if piece.strip()
+        ]
         assert any(all(piece in sentence for piece in pieces) for sentence in said), explained
 
 
@@ -209,7 +252,12 @@ def place(tmp_path: Path) -> ToolPlace:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (tmp_path / "a.txt").write_text("to be or not to be")
-    return ToolPlace(tmp_path, tmp_path, {"PATH": os.environ["PATH"]}, Sandbox(SandboxSettings(), project=tmp_path))
+    return ToolPlace(
+        tmp_path,
+        tmp_path,
+        {"PATH": os.environ["PATH"]},
+        Sandbox(SandboxSettings(), project=tmp_path),
+    )
 
 
 async def loaded(place: ToolPlace) -> dict[str, FileTool]:
@@ -220,7 +268,9 @@ async def loaded(place: ToolPlace) -> dict[str, FileTool]:
     return {tool.name: tool for tool in files.tools}
 
 
-async def test_the_files_of_the_page_are_tools_that_work(place: ToolPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_files_of_the_page_are_tools_that_work(
+    place: ToolPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tool_files, "DESCRIBE_SECONDS", 100.0)
     monkeypatch.setenv("TRACKER_TOKEN", "t")
     tools = await loaded(place)
@@ -229,15 +279,23 @@ async def test_the_files_of_the_page_are_tools_that_work(place: ToolPlace, monke
     async def call(name: str, **arguments: object) -> str:
         return (await space.call(tools[name], **arguments)).output
 
-    assert json.loads(await call("count_words", path="a.txt", shortest=3)) == {"words": 1, "different": 1}
+    assert json.loads(await call("count_words", path="a.txt", shortest=3)) == {
+        "words": 1,
+        "different": 1,
+    }
     assert "reading a.txt" in "".join(space.live)
     about = tools["count_words"].schema().parameters["properties"]
     assert about["shortest"]["description"] == "letters that a word has at least"
 
-    planned = json.loads(await call("plan_week", start="2026-03-02", topics=["tests", "docs"], tone="merry"))
+    planned = json.loads(
+        await call("plan_week", start="2026-03-02", topics=["tests", "docs"], tone="merry")
+    )
     assert planned[1] == {"day": "2026-03-03", "text": "docs!"}
     assert tools["plan_week"].read_only
-    assert tools["plan_week"].schema().parameters["properties"]["topics"]["description"] == "most urgent first"
+    assert (
+        tools["plan_week"].schema().parameters["properties"]["topics"]["description"]
+        == "most urgent first"
+    )
 
     needs = {(need.permission.value, need.pattern) for need in tools["fetch_issue"].needs(
         tools["fetch_issue"].Input(values={"number": 1}), space.context()
@@ -282,7 +340,9 @@ def test_two_runs_draw_the_same_pictures(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_the_recording_of_the_tour_can_be_made_again(tmp_path: Path) -> None:
     made = tmp_path / "tour.svg"
-    done = subprocess.run([sys.executable, ROOT / "scripts" / "recording.py", made], check=False, timeout=110)
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "recording.py", made], check=False, timeout=110
+    )
     assert done.returncode == 0
     svg = made.read_text(encoding="utf-8")
     assert svg.count('class="frame"') == 10

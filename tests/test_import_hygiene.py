@@ -19,7 +19,18 @@ from tui_agent.lazy import LazyPattern, dataclass
 
 ROOT = Path(__file__).parent.parent
 HEAVY = frozenset(
-    ["litellm", "openai", "yaml", "tiktoken", "httpx", "aiohttp", "tree_sitter_bash", "mcp", "requests", "tokenizers"]
+    [
+        "litellm",
+        "openai",
+        "yaml",
+        "tiktoken",
+        "httpx",
+        "aiohttp",
+        "tree_sitter_bash",
+        "mcp",
+        "requests",
+        "tokenizers",
+    ]
 )
 """Packages that take long to import and that no first paint needs. Textual itself loads tree_sitter (0.7 ms)."""
 
@@ -40,13 +51,20 @@ def loaded_modules(statement: str) -> set[str]:
     there = "sorted(name for name, module in sys.modules.items() if module)"
     program = f"{statement}\nimport json, sys; print(json.dumps({there}))"
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stdout))
 
 
-FIRST_PAINT = "import tui_agent.__main__, tui_agent.cli.main, tui_agent.cli.screen, tui_agent.ui.app"
+FIRST_PAINT = (
+    "import tui_agent.__main__, tui_agent.cli.main, tui_agent.cli.screen, tui_agent.ui.app"
+)
 
 
 BELOW = ("session.store", "context.projection", "agent.agent", "tools.registry", "model.client")
@@ -76,13 +94,21 @@ def test_what_is_not_needed_is_not_loaded(statement: str, unloaded: set[str]) ->
 
 def test_the_layers_hold() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False, timeout=500)
+    done = subprocess.run(
+        [linter], cwd=ROOT, capture_output=True, text=True, check=False, timeout=500
+    )
     assert done.returncode == 0, done.stdout
 
 
 def test_the_first_paint_needs_nothing_of_the_agent() -> None:
     loaded = loaded_modules(FIRST_PAINT)
-    late = ("tui_agent.agent.agent", "tui_agent.model.client", "tui_agent.config", "pydantic", "sqlite3")
+    late = (
+        "tui_agent.agent.agent",
+        "tui_agent.model.client",
+        "tui_agent.config",
+        "pydantic",
+        "sqlite3",
+    )
     assert [name for name in late if name in loaded] == []
     own = [name for name in loaded if name.startswith("tui_agent")]
     assert len(own) <= MOST_OWN_MODULES, own
@@ -102,7 +128,9 @@ def test_what_a_first_answer_needs_is_loaded_while_nobody_waits_for_one(tmp_path
         command = [sys.executable, "-c", LOGGED_START, str(log)]
         with Terminal(command, env=env, cwd=tmp_path) as terminal:
             needed = {"httpx", "httpcore", "anyio._backends._asyncio", "markdown_it"}
-            terminal.wait_until(lambda: log.exists() and needed <= set(log.read_text().split()), str(needed))
+            terminal.wait_until(
+                lambda: log.exists() and needed <= set(log.read_text().split()), str(needed)
+            )
         assert not server.calls
 
 
@@ -140,7 +168,9 @@ class Box(Generic[T]):
         return 1
 
 
-@pytest.mark.parametrize(("given", "named"), [((), {}), ((1, 2, (), [], 5), {}), ((1,), {"z": 2}), ((1,), {"x": 2})])
+@pytest.mark.parametrize(
+    ("given", "named"), [((), {}), ((1, 2, (), [], 5), {}), ((1,), {"z": 2}), ((1,), {"x": 2})]
+)
 def test_wrong_arguments_are_refused(given: tuple[Any, ...], named: dict[str, Any]) -> None:
     for _ in range(2):
         with pytest.raises(TypeError):
@@ -163,7 +193,9 @@ def test_a_frozen_one_stays_as_it_is_and_has_what_it_inherits() -> None:
     assert dataclasses.replace(point, y=9) == Point(1, 9) != named
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda point: pickle.loads(pickle.dumps(point))])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda point: pickle.loads(pickle.dumps(point))]
+)
 def test_a_copy_is_the_same(copied: Any) -> None:
     assert copied(Point(1, 3)) == Point(1, 3)
     assert copied(Box("b")).content == "b"

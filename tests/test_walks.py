@@ -54,7 +54,10 @@ def walks() -> dict[str, list[str]]:
     """Return the functions of each walk of the document, by its heading."""
     text = ARCHITECTURE.read_text().partition("\n## Walks\n")[2].partition("\n## ")[0]
     parts = re.split(r"^### (.+)$", text, flags=re.MULTILINE)[1:]
-    return {name: re.findall(r"`([\w/]+\.py [\w.]+)`", body) for name, body in zip(*[iter(parts)] * 2, strict=True)}
+    return {
+        name: re.findall(r"`([\w/]+\.py [\w.]+)`", body)
+        for name, body in zip(*[iter(parts)] * 2, strict=True)
+    }
 
 
 def missing(walk: list[str], calls: list[str]) -> str:
@@ -80,7 +83,9 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RealStage:
 def idle(stage: RealStage, kind: str) -> Callable[[], bool]:
     """Return whether the agent is idle after an entry of a kind."""
     harness = stage.harness
-    return lambda: not harness.agent.running and bool(harness.path()) and harness.path()[-1].kind == kind
+    return lambda: (
+        not harness.agent.running and bool(harness.path()) and harness.path()[-1].kind == kind
+    )
 
 
 async def test_a_prompt_and_a_tool_result(stage: RealStage) -> None:

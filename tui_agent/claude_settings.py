@@ -36,7 +36,9 @@ class ClaudeSettings:
 
     @property
     def hooks(self) -> Mapping[str, Any]:
-        return {} if self.file.table.get("disableAllHooks") is True else self.file.section("hooks")
+        if self.file.table.get("disableAllHooks") is True:
+            return {}
+        return self.file.section("hooks")
 
     @property
     def directories(self) -> list[str]:
@@ -58,7 +60,9 @@ class ClaudeSettings:
 
 def user_settings(home: Path) -> ClaudeSettings | None:
     file = read_foreign(home / USER_FILE, f"~/{USER_FILE}")
-    return None if file is None else ClaudeSettings(file)
+    if file is None:
+        return None
+    return ClaudeSettings(file)
 
 
 def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
@@ -82,7 +86,9 @@ def _texts(value: object) -> Iterator[str]:
 def hook_rows(groups: object) -> Iterator[Mapping[str, Any]]:
     """Yield the hooks in the groups of an event."""
     for group in groups if isinstance(groups, list) else ():
-        hooks = group.get("hooks") if isinstance(group, dict) else None
+        hooks = None
+        if isinstance(group, dict):
+            hooks = group.get("hooks")
         for hook in hooks if isinstance(hooks, list) else ():
             if isinstance(hook, dict):
                 yield hook

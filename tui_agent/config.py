@@ -68,33 +68,46 @@ THEMES = (
     "tokyo-night",
 )
 
+Origin = Literal["default", "file", "project", "environment", "flag"]
+Table = dict[str, Any]
+
+ENVIRONMENT_PREFIX = "TUI_AGENT_"
+_NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
+
+_FORMER = {"host.keep_warm"}
+"""Settings of earlier versions that mean nothing now and stand in people's files; nobody needs to hear of them."""
+
+ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
+"""Marks a setting that a project's own file can't make: what it says would be run, or is about other projects."""
+
+_MISSING = object()
+
+_EXPECTED = {
+    "tuple_type": 'it is a list, such as ["one", "two"]',
+    "dict_type": "it is a table",
+    "model_type": "it is a table",
+}
+"""What to say where pydantic names Python's types."""
+
 
 class CheckpointSettings(BaseModel):
     """``[checkpoints]``: what the agent changes in files is kept, so that it can be taken back."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    enabled: bool = Field(default=True, description="Keep snapshots of changed files, so that a move can restore them.")
-    megabytes: int = Field(
-        default=500, ge=1, description="Megabytes for file snapshots of all sessions; the oldest are deleted first."
+    enabled: bool = Field(
+        default=True,
+        description="Keep snapshots of changed files, so that a move can restore them.",
     )
-
-
-Origin = Literal["default", "file", "project", "environment", "flag"]
-Table = dict[str, Any]
-
-ENVIRONMENT_PREFIX = "TUI_AGENT_"
-_NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
-_FORMER = {"host.keep_warm"}
-"""Settings of earlier versions that mean nothing now and stand in people's files; nobody needs to hear of them."""
+    megabytes: int = Field(
+        default=500,
+        ge=1,
+        description="Megabytes for file snapshots of all sessions; the oldest are deleted first.",
+    )
 
 
 class ConfigError(UserFacingError):
     """The configuration has a mistake; the message says where, what, and what is accepted."""
-
-
-ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
-"""Marks a setting that a project's own file can't make: what it says would be run, or is about other projects."""
 
 
 class UiSettings(BaseModel):
@@ -102,7 +115,9 @@ class UiSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
+    theme: str | None = Field(
+        default=None, description="A Textual theme; unset follows the terminal."
+    )
     reduced_motion: bool = Field(default=False, description="No animations.")
     fold_turns: Literal["off", "work", "all"] = Field(
         default="work",
@@ -116,15 +131,27 @@ class UiSettings(BaseModel):
         description="Lines of text instead of a full screen, for screen readers; counts from the next start.",
         json_schema_extra=ONLY_USER,
     )
-    cursor_blink: bool = Field(default=False, description="Cursors blink; an idle program then wakes.")
+    cursor_blink: bool = Field(
+        default=False, description="Cursors blink; an idle program then wakes."
+    )
     permission_grace: float = Field(
-        default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."
+        default=0.5,
+        ge=0,
+        le=10,
+        description="Seconds a permission question takes no keys after it appears.",
     )
     typing_pause: float = Field(
-        default=1.0, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
+        default=1.0,
+        ge=0,
+        le=10,
+        description="Seconds without typing before a permission question takes keys.",
     )
-    vim: bool = Field(default=False, description="vi keys in the prompt; escape enters normal mode.")
-    copy_on_select: bool = Field(default=False, description="Text selected with the mouse is copied at once.")
+    vim: bool = Field(
+        default=False, description="vi keys in the prompt; escape enters normal mode."
+    )
+    copy_on_select: bool = Field(
+        default=False, description="Text selected with the mouse is copied at once."
+    )
     status_line: str | None = Field(
         default=None,
         description="A command whose first line is shown above the last line; it gets the state as JSON on its input.",
@@ -159,8 +186,12 @@ class OwnProjectSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
-    check: str = Field(default="", description="The command that checks what the runners of a race did.")
+    permissions: dict[str, str | dict[str, str]] = Field(
+        default_factory=dict, description="allow, ask or deny."
+    )
+    check: str = Field(
+        default="", description="The command that checks what the runners of a race did."
+    )
 
 
 class BudgetSettings(BaseModel):
@@ -169,10 +200,16 @@ class BudgetSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     session: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="US dollars for a session; it asks when they are spent."
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="US dollars for a session; it asks when they are spent.",
     )
     day: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="US dollars for a day, all sessions together."
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="US dollars for a day, all sessions together.",
     )
 
 
@@ -182,33 +219,48 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     model: str | None = Field(default=None, description="The model, as provider/name.")
-    small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")
+    small_model: str | None = Field(
+        default=None, description="A cheap model for titles and summaries."
+    )
     fallback_models: tuple[str, ...] = Field(
-        default=(), description="Models that stand in, in order, when the model is overloaded, out of quota or gone."
+        default=(),
+        description="Models that stand in, in order, when the model is overloaded, out of quota or gone.",
     )
     effort: Effort | None = Field(
-        default=None, description="How much models think; unset: each model's default. A missing level is lowered."
+        default=None,
+        description="How much models think; unset: each model's default. A missing level is lowered.",
     )
     mode: Literal["build", "auto-edit", "plan"] = Field(
         default="build",
         description="Mode of a new session: build asks, auto-edit edits unasked, plan only reads.",
     )
     max_steps: int = Field(
-        default=200, ge=1, description="Most requests for one message; the last one asks for a wrap-up."
+        default=200,
+        ge=1,
+        description="Most requests for one message; the last one asks for a wrap-up.",
     )
     max_cost: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Most US dollars for one message, subagents included."
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="Most US dollars for one message, subagents included.",
     )
     max_tokens: int | None = Field(
-        default=None, gt=0, description="Most tokens for one message, requests and answers together."
+        default=None,
+        gt=0,
+        description="Most tokens for one message, requests and answers together.",
     )
     timeout: float | None = Field(
         default=None, gt=0, allow_inf_nan=False, description="Most seconds of work for one message."
     )
     parallel_calls: int = Field(
-        default=8, ge=1, description="Reading tools and subagents that run in parallel; 1: one at a time."
+        default=8,
+        ge=1,
+        description="Reading tools and subagents that run in parallel; 1: one at a time.",
     )
-    instructions: tuple[str, ...] = Field(default=(), description="More instructions for the model: files and globs.")
+    instructions: tuple[str, ...] = Field(
+        default=(), description="More instructions for the model: files and globs."
+    )
     instructions_order: tuple[str, ...] = Field(
         default=(),
         description="Where a directory has several instruction files, the names of those that count first; "
@@ -216,16 +268,24 @@ class Config(BaseModel):
     )
     other_programs: OtherPrograms = Field(default_factory=OtherPrograms)
     notes_tokens: int = Field(
-        default=2_000, ge=0, description="Tokens of the newest project notes that the model is sent; 0: none."
+        default=2_000,
+        ge=0,
+        description="Tokens of the newest project notes that the model is sent; 0: none.",
     )
-    models: dict[str, ModelSettings] = Field(default_factory=dict, description="Models the catalog doesn't know.")
-    providers: dict[str, ProviderSettings] = Field(default_factory=dict, description="Keys and base URLs.")
+    models: dict[str, ModelSettings] = Field(
+        default_factory=dict, description="Models the catalog doesn't know."
+    )
+    providers: dict[str, ProviderSettings] = Field(
+        default_factory=dict, description="Keys and base URLs."
+    )
     compaction: CompactionSettings = Field(default_factory=CompactionSettings)
     prune: PruneSettings = Field(default_factory=PruneSettings)
     truncation: TruncationSettings = Field(default_factory=TruncationSettings)
     images: ImageSettings = Field(default_factory=ImageSettings)
     cache: CacheSettings = Field(default_factory=CacheSettings)
-    permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
+    permissions: dict[str, str | dict[str, str]] = Field(
+        default_factory=dict, description="allow, ask or deny."
+    )
     projects: dict[str, OwnProjectSettings] = Field(
         default_factory=dict,
         description="Your rules for one project, by its directory.",
@@ -238,11 +298,14 @@ class Config(BaseModel):
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
-    mcp: dict[str, McpServerSettings] = Field(default_factory=dict, description="Servers that offer tools.")
+    mcp: dict[str, McpServerSettings] = Field(
+        default_factory=dict, description="Servers that offer tools."
+    )
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiSettings = Field(default_factory=UiSettings)
     keys: dict[str, str] = Field(
-        default_factory=dict, description='Other keys for actions, such as compact = "f12"; /keys lists them.'
+        default_factory=dict,
+        description='Other keys for actions, such as compact = "f12"; /keys lists them.',
     )
 
     @property
@@ -255,7 +318,9 @@ class Config(BaseModel):
             cache=self.cache,
             models={
                 name: ModelContextSettings(
-                    threshold=model.threshold, reserved=model.reserved, keep_recent=model.keep_recent
+                    threshold=model.threshold,
+                    reserved=model.reserved,
+                    keep_recent=model.keep_recent,
                 )
                 for name, model in self.models.items()
             },
@@ -264,7 +329,9 @@ class Config(BaseModel):
     @property
     def run_budget(self) -> RunBudget:
         spending = self.budget
-        return RunBudget(self.max_cost, self.max_tokens, self.timeout, session=spending.session, day=spending.day)
+        return RunBudget(
+            self.max_cost, self.max_tokens, self.timeout, session=spending.session, day=spending.day
+        )
 
     def preset_effort(self, model: str) -> Effort | None:
         """Return how much a model is to think, None to leave it to the model."""
@@ -337,22 +404,33 @@ def load_config(
         _merge(merged, table)
         origins.update(dict.fromkeys((".".join(key) for key, _value in _leaves(table)), origin))
     warnings = list(left_out)
-    if isinstance(compaction := merged.get("compaction"), dict) and compaction.get("style") == "notes":
+    if (
+        isinstance(compaction := merged.get("compaction"), dict)
+        and compaction.get("style") == "notes"
+    ):
         del compaction["style"]
-        warnings.append('compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.')
+        warnings.append(
+            'compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.'
+        )
     known, unknown = split_known(Config, merged)
     try:
         config = Config.model_validate(known)
         permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
-    warnings += [f"{path} has a setting this version doesn't have: {name}." for name in unknown if name not in _FORMER]
+    warnings += [
+        f"{path} has a setting this version doesn't have: {name}."
+        for name in unknown
+        if name not in _FORMER
+    ]
     holds_key = os.name == "posix" and any(key[-1] == "api_key" for key, _value in _leaves(own))
     if holds_key and path.stat().st_mode & 0o077:
         warnings.append(f"{path} holds an API key and others may read it; run: chmod 600 {path}")
     if (theme := config.ui.theme) is not None and theme not in THEMES:
         origin = origins.get("ui.theme", "file")
-        said = f"There is no theme “{theme}” (ui.theme, set in the {origin}), so the default is used."
+        said = (
+            f"There is no theme “{theme}” (ui.theme, set in the {origin}), so the default is used."
+        )
         warnings.append(f"{said} /theme in the program shows them all.")
     if any(name.lower().endswith("_proxy") for name in environ):
         from tui_agent.web.proxies import read_proxies
@@ -377,7 +455,10 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
         inner, keyed = _table_model(info) if info is not None else (None, False)
         if info is None or info.json_schema_extra != ONLY_USER:
             nested = inner is not None and not keyed and isinstance(value, dict)
-            left[key] = _without_users(inner, value) if nested and inner is not None else value
+            if nested and inner is not None:
+                left[key] = _without_users(inner, value)
+            else:
+                left[key] = value
     return left
 
 
@@ -389,7 +470,11 @@ def _tighten(brought: Table) -> list[str]:
     if is_required:
         brought["sandbox"] = {"mode": "required"}
     strict = {"mode", "required"} if is_required else set()
-    return [name for name in settings if name not in strict and (name, settings[name]) != ("mode", "auto")]
+    return [
+        name
+        for name in settings
+        if name not in strict and (name, settings[name]) != ("mode", "auto")
+    ]
 
 
 def _beside(own: Table, brought: Table) -> Table:
@@ -400,12 +485,18 @@ def _beside(own: Table, brought: Table) -> Table:
     beside = dict(brought)
 
     def sandboxed(row: Any) -> Any:
-        return {**row, "sandboxed": True} if isinstance(row, dict) else row
+        if isinstance(row, dict):
+            return {**row, "sandboxed": True}
+        return row
 
     if isinstance(hooks := brought.get("hooks"), list):
         beside["hooks"] = [*(own.get("hooks") or []), *map(sandboxed, hooks)]
     if isinstance(servers := brought.get("mcp"), dict):
-        beside["mcp"] = {name: sandboxed(row) for name, row in servers.items() if name not in (own.get("mcp") or {})}
+        beside["mcp"] = {
+            name: sandboxed(row)
+            for name, row in servers.items()
+            if name not in (own.get("mcp") or {})
+        }
     return beside
 
 
@@ -428,7 +519,9 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
     except OutsideError:
         raise
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or move the file away.") from None
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}. Correct it or move the file away."
+        ) from None
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from None
 
@@ -463,7 +556,9 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     table = read_table(path)
     keys = split_key(key)
     if keys[0] not in Config.model_fields:
-        raise ConfigError(f"There is no setting “{key}”. Settings are: {', '.join(Config.model_fields)}.")
+        raise ConfigError(
+            f"There is no setting “{key}”. Settings are: {', '.join(Config.model_fields)}."
+        )
     _put(table, keys, value)
     known, unknown = split_known(Config, table)
     if key in unknown:
@@ -485,7 +580,9 @@ def split_key(key: str) -> list[str]:
     try:
         table: Any = tomllib.loads(f"{key} = 0")
     except tomllib.TOMLDecodeError:
-        raise ConfigError(f'“{key}” is not a key; write it as in TOML: table.key or models."name".key.') from None
+        raise ConfigError(
+            f'“{key}” is not a key; write it as in TOML: table.key or models."name".key.'
+        ) from None
     keys = []
     while isinstance(table, dict):
         name = next(iter(table))
@@ -502,13 +599,15 @@ def get_value(loaded: LoadedConfig, key: str) -> Any:
     """
     value: Any = loaded.config
     for name in split_key(key):
-        value = value.get(name) if isinstance(value, dict) else getattr(value, name, _MISSING)
+        if isinstance(value, dict):
+            value = value.get(name)
+        else:
+            value = getattr(value, name, _MISSING)
         if value is _MISSING:
             raise ConfigError(f"There is no setting “{key}”. tui-agent config get lists them all.")
-    return value.model_dump(mode="json", exclude_none=True) if isinstance(value, BaseModel) else value
-
-
-_MISSING = object()
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_none=True)
+    return value
 
 
 def _merge(into: Table, table: Table) -> None:
@@ -523,7 +622,9 @@ def _put(table: Table, keys: list[str], value: Any) -> None:
     for key in keys[:-1]:
         inner = table.setdefault(key, {})
         if not isinstance(inner, dict):
-            raise ConfigError(f"“{'.'.join(keys)}” goes through “{key}”, which is a value and not a table.")
+            raise ConfigError(
+                f"“{'.'.join(keys)}” goes through “{key}”, which is a value and not a table."
+            )
         table = inner
     if value is None:
         table.pop(keys[-1], None)
@@ -576,26 +677,31 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False
     arguments = get_args(annotation)
-    if get_origin(annotation) is dict and isinstance(arguments[1], type) and issubclass(arguments[1], BaseModel):
+    if (
+        get_origin(annotation) is dict
+        and isinstance(arguments[1], type)
+        and issubclass(arguments[1], BaseModel)
+    ):
         return arguments[1], True
     return None, False
 
 
-_EXPECTED = {
-    "tuple_type": 'it is a list, such as ["one", "two"]',
-    "dict_type": "it is a table",
-    "model_type": "it is a table",
-}
-"""What to say where pydantic names Python's types."""
-
-
-def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None) -> str:
+def _explain(
+    error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None
+) -> str:
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"])
-    origin = next((origins[name] for name in origins if name == key or key.startswith(f"{name}.")), "file")
-    where = {"environment": "the environment", "flag": "the command line", "project": str(project)}.get(
-        origin, str(path)
+    origin = next(
+        (origins[name] for name in origins if name == key or key.startswith(f"{name}.")), "file"
     )
+    where = {
+        "environment": "the environment",
+        "flag": "the command line",
+        "project": str(project),
+    }.get(origin, str(path))
     message = _EXPECTED.get(first["type"]) or first["msg"].removeprefix("Value error, ").rstrip(".")
-    shown = "…" if "key" in key.rsplit(".", 1)[-1] else repr(first["input"])[:80]
+    if "key" in key.rsplit(".", 1)[-1]:
+        shown = "…"
+    else:
+        shown = repr(first["input"])[:80]
     return f"{where}: {key} = {shown} is not accepted: {message}."

@@ -38,10 +38,15 @@ def problem_of(error: BaseException) -> Problem:
         case UserFacingError():
             return Problem(str(error))
         case OSError():
-            where = f"{error.filename}: " if error.filename else ""
+            where = ""
+            if error.filename:
+                where = f"{error.filename}: "
             return Problem(f"{where}{error.strerror or error}.")
         case _:
-            return Problem(f"tui-agent hit an internal error ({type(error).__name__}). {_BY_ITSELF}", expected=False)
+            return Problem(
+                f"tui-agent hit an internal error ({type(error).__name__}). {_BY_ITSELF}",
+                expected=False,
+            )
 
 
 def report(error: BaseException) -> Problem:

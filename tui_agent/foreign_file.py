@@ -39,7 +39,10 @@ class ForeignFile:
         """Return a table inside, an empty one where there is none."""
         found: Any = self.table
         for key in keys:
-            found = found.get(key) if isinstance(found, dict) else None
+            if isinstance(found, dict):
+                found = found.get(key)
+            else:
+                found = None
         return found if isinstance(found, dict) else {}
 
     def place(self, name: str) -> str:
@@ -48,7 +51,9 @@ class ForeignFile:
             return self.shown
         written = json.dumps(name, ensure_ascii=False)[1:-1]
         before, found, _rest = self.text.partition(written)
-        return f"{self.shown}:{before.count(chr(10)) + 1}" if found else self.shown
+        if found:
+            return f"{self.shown}:{before.count(chr(10)) + 1}"
+        return self.shown
 
 
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
@@ -61,7 +66,10 @@ def read_foreign(path: Path, shown: str, project: Path | None = None) -> Foreign
         return None
     try:
         text = _text(path, project)
-        table = _toml(text) if path.suffix == ".toml" else _json(text)
+        if path.suffix == ".toml":
+            table = _toml(text)
+        else:
+            table = _json(text)
     except FileNotFoundError:
         return None
     except OutsideError as error:

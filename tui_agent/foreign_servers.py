@@ -80,30 +80,45 @@ def _project_files(folder: Path) -> Iterator[tuple[ServerFile, Path]]:
     return ((source, folder / source.path) for source in _FILES if source.of_project)
 
 
-def _servers(source: ServerFile, file: ForeignFile, keys: tuple[str, ...]) -> Iterator[ForeignServer]:
+def _servers(
+    source: ServerFile, file: ForeignFile, keys: tuple[str, ...]
+) -> Iterator[ForeignServer]:
     for name, given in file.section(*keys).items():
         place = file.place(str(name))
         if not isinstance(given, dict):
             yield ForeignServer(source.program, str(name), place, None, "it is not a table")
             continue
         row = source.row_of(given)
-        problem = "" if row.get("command") or row.get("url") else "it has neither a command nor a url"
+        problem = "it has neither a command nor a url"
+        if row.get("command") or row.get("url"):
+            problem = ""
         yield ForeignServer(source.program, str(name), place, None if problem else row, problem)
 
 
 def _claude_row(given: Mapping[str, Any]) -> Row:
-    return {key: given[key] for key in ("command", "args", "env", "url", "type", "headers") if key in given}
+    return {
+        key: given[key]
+        for key in ("command", "args", "env", "url", "type", "headers")
+        if key in given
+    }
 
 
 def _codex_row(given: Mapping[str, Any]) -> Row:
     row = {key: given[key] for key in ("command", "args", "env", "url", "enabled") if key in given}
     headers = dict(as_dict(given.get("http_headers")))
-    headers |= {name: f"${{{variable}}}" for name, variable in as_dict(given.get("env_http_headers")).items()}
+    headers |= {
+        name: f"${{{variable}}}"
+        for name, variable in as_dict(given.get("env_http_headers")).items()
+    }
     if variable := given.get("bearer_token_env_var"):
         headers["Authorization"] = f"Bearer ${{{variable}}}"
     if headers:
         row["headers"] = headers
-    for theirs, ours in (("tool_timeout_sec", "timeout"), ("enabled_tools", "allow"), ("disabled_tools", "deny")):
+    for theirs, ours in (
+        ("tool_timeout_sec", "timeout"),
+        ("enabled_tools", "allow"),
+        ("disabled_tools", "deny"),
+    ):
         if theirs in given:
             row[ours] = given[theirs]
     return row
@@ -119,11 +134,15 @@ def _opencode_row(given: Mapping[str, Any]) -> Row:
     return row
 
 
-def _of_user(program: str, path: str, key: str, row_of: Callable[[Mapping[str, Any]], Row]) -> ServerFile:
+def _of_user(
+    program: str, path: str, key: str, row_of: Callable[[Mapping[str, Any]], Row]
+) -> ServerFile:
     return ServerFile(program=program, path=path, of_project=False, keys=(key,), row_of=row_of)
 
 
-def _of_project(program: str, path: str, key: str, row_of: Callable[[Mapping[str, Any]], Row]) -> ServerFile:
+def _of_project(
+    program: str, path: str, key: str, row_of: Callable[[Mapping[str, Any]], Row]
+) -> ServerFile:
     return ServerFile(program=program, path=path, of_project=True, keys=(key,), row_of=row_of)
 
 

@@ -17,7 +17,9 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
     """
     try:
         # Any argument makes json build a decoder of its own, which takes longer than a small text.
-        return json.loads(text) if strict else json.loads(text, strict=False)
+        if strict:
+            return json.loads(text)
+        return json.loads(text, strict=False)
     except json.JSONDecodeError:
         raise
     except UnicodeDecodeError as error:
@@ -27,7 +29,9 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
     except ValueError:
         whole = _text(text)
         found = _NUMBER.search(whole)
-        raise json.JSONDecodeError("A number has too many digits", whole, found.start() if found else 0) from None
+        raise json.JSONDecodeError(
+            "A number has too many digits", whole, found.start() if found else 0
+        ) from None
 
 
 def read_literal(text: str) -> Any:
@@ -65,4 +69,6 @@ def as_text(value: object) -> str:
 
 
 def _text(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode("utf-8", "replace")
+    if isinstance(text, str):
+        return text
+    return text.decode("utf-8", "replace")

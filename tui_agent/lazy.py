@@ -39,11 +39,17 @@ else:
         ``fields``, ``replace``, ``asdict`` and matching work as with any dataclass.
         """
         if kind is None:
-            return lambda kind: dataclass(kind, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq, repr=repr)
-        own = set(kind.__dict__) - {"__hash__"} | ({"__hash__"} if kind.__dict__.get("__hash__") else set())
+            return lambda kind: dataclass(
+                kind, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq, repr=repr
+            )
+        own = set(kind.__dict__) - {"__hash__"} | (
+            {"__hash__"} if kind.__dict__.get("__hash__") else set()
+        )
         # Without a text it would be made of the constructor's signature, which takes longer than all the rest.
         kind.__doc__ = kind.__doc__ or kind.__name__
-        kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
+        kind = dataclasses.dataclass(
+            kind, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
+        )
 
         def init(self: object, /, *given: object, **named: object) -> None:
             """Make the constructor in place of this one, which is called by the first object alone."""
@@ -76,11 +82,17 @@ def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
         if field.default_factory is not dataclasses.MISSING:
             known[f"__make_{name}"] = field.default_factory
             parameter = f"{name}=__missing"
-            value = f"__make_{name}() if {name} is __missing else {name}" if field.init else f"__make_{name}()"
+            if field.init:
+                value = f"__make_{name}() if {name} is __missing else {name}"
+            else:
+                value = f"__make_{name}()"
         elif field.default is not dataclasses.MISSING:
             known[f"__default_{name}"] = field.default
             parameter = f"{name}=__default_{name}"
-            value = name if field.init else f"__default_{name}"
+            if field.init:
+                value = name
+            else:
+                value = f"__default_{name}"
         elif not field.init:
             continue
         if field.init:
@@ -98,7 +110,11 @@ def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
 
 @recursive_repr()
 def _repr(self: Any) -> str:
-    shown = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
+    shown = (
+        f"{field.name}={getattr(self, field.name)!r}"
+        for field in dataclasses.fields(self)
+        if field.repr
+    )
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
@@ -110,8 +126,13 @@ def _compared(kind: Any, *, hashed: bool) -> dict[str, Any]:
     def equal(self: object, other: object) -> bool:
         return values(self) == values(other) if type(other) is type(self) else NotImplemented
 
-    hashable = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
-    key = values if hashable == names else attrgetter(*hashable)
+    hashable = [
+        field.name for field in fields if (field.compare if field.hash is None else field.hash)
+    ]
+    if hashable == names:
+        key = values
+    else:
+        key = attrgetter(*hashable)
     return {"__eq__": equal, "__hash__": (lambda self: hash(key(self))) if hashed else None}
 
 
@@ -121,7 +142,9 @@ def _frozen(kind: Any) -> dict[str, Any]:
     def change(self: object, name: str, *value: object) -> None:
         """Set a field or, without a value, delete it; refuse those that are frozen."""
         if type(self) is kind or name in names:
-            raise dataclasses.FrozenInstanceError(f"cannot {'assign to' if value else 'delete'} field {name!r}")
+            raise dataclasses.FrozenInstanceError(
+                f"cannot {'assign to' if value else 'delete'} field {name!r}"
+            )
         if value:
             super(kind, self).__setattr__(name, *value)
         else:

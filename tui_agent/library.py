@@ -93,7 +93,11 @@ __all__ = [
 T = TypeVar("T")
 Answer = bool | PermissionAnswer
 Ask = Callable[[PermissionRequest], Answer | Awaitable[Answer]]
-NOBODY = "Nobody can be asked here. Work within what is allowed, or say what would have to be allowed."
+NOBODY = (
+    "Nobody can be asked here. Work within what is allowed, or say what would have to be allowed."
+)
+
+_NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
 
 
 class LibraryError(UserFacingError):
@@ -146,7 +150,9 @@ class Session:
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-") if file is None else None
         path = Path(file) if self._temporary is None and file is not None else None
-        self._store = Store(path or Path(self._temporary.name if self._temporary else "") / "sessions.db")
+        self._store = Store(
+            path or Path(self._temporary.name if self._temporary else "") / "sessions.db"
+        )
         estimate = TokenCounter("", exact=False).estimate
         try:
             session_id = self._named(id) or self._store.create_session(real_path(Path(cwd))).id
@@ -190,7 +196,9 @@ class Session:
 
     def path(self, leaf: int | None = None) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another entry, oldest first."""
-        return self._session.path() if leaf is None else self._session.path(leaf)
+        if leaf is None:
+            return self._session.path()
+        return self._session.path(leaf)
 
     def tree(self) -> list[EntryHeader]:
         """Return every entry of every branch in short: id, parent, kind, preview, tokens; oldest first."""
@@ -265,11 +273,15 @@ class Agent:
             if mode not in set(Mode):
                 raise LibraryError(f"“{mode}” is no mode; there are {', '.join(Mode)}.")
             key = SecretStr(api_key) if api_key else None
-            own = ModelSettings(base_url=base_url or None, api_key=key, context_window=context_window)
+            own = ModelSettings(
+                base_url=base_url or None, api_key=key, context_window=context_window
+            )
             held = SandboxSettings(mode=sandbox)
         except ValidationError as error:
             wrong = error.errors(include_url=False)[0]
-            raise LibraryError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}, not {wrong['input']!r}.") from None
+            raise LibraryError(
+                f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}, not {wrong['input']!r}."
+            ) from None
         except ValueError as error:
             raise LibraryError(str(error)) from None
         self._owned = Session() if session is None else None
@@ -303,13 +315,19 @@ class Agent:
         if builtin_tools is not None:
             names = list(builtin_tools)
             if unknown := [name for name in names if name not in known]:
-                raise LibraryError(f"There is no built-in tool “{unknown[0]}”; there are {', '.join(known)}.")
+                raise LibraryError(
+                    f"There is no built-in tool “{unknown[0]}”; there are {', '.join(known)}."
+                )
             ports.tools = tuple(tool for name, tool in known.items() if name in names)
         for number, tool in enumerate(added):
             if tool.name in known:
-                raise LibraryError(f"“{tool.name}” is the name of a built-in tool; call the function something else.")
+                raise LibraryError(
+                    f"“{tool.name}” is the name of a built-in tool; call the function something else."
+                )
             if tool.name in {other.name for other in added[:number]}:
-                raise LibraryError(f"Two functions are called “{tool.name}”; call one of them something else.")
+                raise LibraryError(
+                    f"Two functions are called “{tool.name}”; call one of them something else."
+                )
         ports.tools += tuple(added)
         self._agent = SessionAgent(self.session._session, ports, model=model, mode=mode)  # noqa: SLF001
         if self._agent.model != model:
@@ -320,14 +338,19 @@ class Agent:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.aclose()
 
     def __enter__(self) -> Self:
         with suppress(RuntimeError):
             asyncio.get_running_loop()
-            raise LibraryError("An event loop runs here: write “async with”, and await instead of wait.")
+            raise LibraryError(
+                "An event loop runs here: write “async with”, and await instead of wait."
+            )
         self._runner = asyncio.Runner()
         return self
 
@@ -365,7 +388,9 @@ class Agent:
             Exception: the one ``ask`` raised, once the run has ended.
         """
         if self._agent.running:
-            await asyncio.sleep(0)  # a loop that was just left: asyncio closes its generator in a task of its own, …
+            await asyncio.sleep(
+                0
+            )  # a loop that was just left: asyncio closes its generator in a task of its own, …
             await asyncio.sleep(0)  # … which has begun now
             if self._left:
                 await self._agent.wait_idle()
@@ -387,10 +412,13 @@ class Agent:
             self._agent.interrupt()
             await self._agent.wait_idle()
         if self._failure is not None:
-            failure, self._failure = self._failure, None
+            failure = self._failure
+            self._failure = None
             raise failure
 
-    async def send(self, message: str, on_event: Callable[[AgentEvent], None] | None = None) -> Turn:
+    async def send(
+        self, message: str, on_event: Callable[[AgentEvent], None] | None = None
+    ) -> Turn:
         """Send a message and return its result; ``on_event`` is called with each event.
 
         Raises:
@@ -411,7 +439,10 @@ class Agent:
                         pass
         answers = [entry for entry in entries if isinstance(entry, AssistantEntry)]
         prices = [entry.cost for entry in answers]
-        cost = None if None in prices else sum(price for price in prices if price is not None)
+        if None in prices:
+            cost = None
+        else:
+            cost = sum(price for price in prices if price is not None)
         text = next((answer.text for answer in reversed(answers) if answer.text), "")
         return Turn(text, ending.reason, ending.error, tuple(entries), cost)
 
@@ -428,7 +459,11 @@ class Agent:
             except Exception as error:  # noqa: BLE001 - the caller's own, who gets it when the run has ended
                 self._failure = error
                 self._agent.interrupt()
-        return PermissionAnswer(Decision.ONCE if answer else Decision.DENY) if isinstance(answer, bool) else answer
+        return (
+            PermissionAnswer(Decision.ONCE if answer else Decision.DENY)
+            if isinstance(answer, bool)
+            else answer
+        )
 
     # -- the tree and the request -------------------------------------------------------------------------------
 
@@ -505,9 +540,8 @@ def _functions_and_files(
     return added, files
 
 
-_NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
-
-
 def _prompt(name: str, instructions: str) -> str:
     text = packaged_prompt(name)
-    return f"{text}\n\n{instructions}" if name == "system" and instructions else text
+    if name == "system" and instructions:
+        return f"{text}\n\n{instructions}"
+    return text

@@ -63,7 +63,11 @@ def without_comments(text: str) -> str:
         return text
     lines = text.splitlines(keepends=True)
     for token in reversed(_tokens(text)):
-        if token.type == "html_block" and token.map is not None and _COMMENT.fullmatch(token.content):
+        if (
+            token.type == "html_block"
+            and token.map is not None
+            and _COMMENT.fullmatch(token.content)
+        ):
             del lines[token.map[0] : token.map[1]]
     return "".join(lines).strip()
 

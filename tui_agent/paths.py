@@ -41,12 +41,16 @@ def keep_nothing() -> None:
 
 def config_dir() -> Path:
     """Return the directory of ``config.toml`` and the user's own prompts and styles."""
-    return _override("TUI_AGENT_CONFIG_DIR") or _absolute(Path(platformdirs.user_config_dir(_NAME, appauthor=False)))
+    return _override("TUI_AGENT_CONFIG_DIR") or _absolute(
+        Path(platformdirs.user_config_dir(_NAME, appauthor=False))
+    )
 
 
 def data_dir() -> Path:
     """Return the directory of the session database."""
-    return _override(DATA_VARIABLE) or _absolute(Path(platformdirs.user_data_dir(_NAME, appauthor=False)))
+    return _override(DATA_VARIABLE) or _absolute(
+        Path(platformdirs.user_data_dir(_NAME, appauthor=False))
+    )
 
 
 def cache_dir() -> Path:
@@ -65,7 +69,9 @@ def log_dir() -> Path:
 
 def _override(variable: str) -> Path | None:
     value = os.environ.get(variable)
-    return _absolute(Path(value).expanduser()) if value else None
+    if value:
+        return _absolute(Path(value).expanduser())
+    return None
 
 
 def _absolute(path: Path) -> Path:

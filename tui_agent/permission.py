@@ -6,6 +6,17 @@ from typing import Final, Literal
 
 from tui_agent.lazy import dataclass
 
+Change = Literal["sources", "repository", "data"]
+"""Changes of a command in the sandbox beyond those of its mode: the project's files, its repository, or files
+that no checkpoint can take back."""
+
+CHANGES_A_FILE: Final = "it changes a file"
+
+HOLDS_SECRETS: Final = "usually holds secrets"
+"""Reasons to ask whose question says as much."""
+
+_SAYS: Final = " The user says: "
+
 
 class Permission(StrEnum):
     """A kind of action that has to be allowed."""
@@ -28,11 +39,6 @@ class Permission(StrEnum):
     def runs(self) -> bool:
         """Whether it is to run something that the sandbox can hold to a view."""
         return self in {Permission.BASH, Permission.TOOL}
-
-
-Change = Literal["sources", "repository", "data"]
-"""Changes of a command in the sandbox beyond those of its mode: the project's files, its repository, or files
-that no checkpoint can take back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +71,18 @@ class PermissionNeed:
     """Other spellings; a rule against one of them is meant against this."""
 
 
-CHANGES_A_FILE: Final = "it changes a file"
-HOLDS_SECRETS: Final = "usually holds secrets"
-"""Reasons to ask whose question says as much."""
-
-
 def rule_path(path: Path, project: Path) -> str:
     """Return a path as rules know it: relative to the project inside of it."""
-    return path.relative_to(project).as_posix() if path.is_relative_to(project) else path.as_posix()
-
-
-_SAYS: Final = " The user says: "
+    if path.is_relative_to(project):
+        return path.relative_to(project).as_posix()
+    return path.as_posix()
 
 
 def with_note(refusal: str, note: str) -> str:
     """Return the text for the model: why its call did not run, and the user's words if there are any."""
-    return f"{refusal}{_SAYS}{note}" if note else refusal
+    if note:
+        return f"{refusal}{_SAYS}{note}"
+    return refusal
 
 
 def note_of(told: str) -> str:

@@ -25,7 +25,13 @@ MAX_PIXELS = 64_000_000
 """Pixels that are decoded: a small file may hold any number of them."""
 MAX_SOURCE_BYTES = 40_000_000
 """Bytes of a picture that are looked at."""
-TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "MPO": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
+TYPES = {
+    "PNG": "image/png",
+    "JPEG": "image/jpeg",
+    "MPO": "image/jpeg",
+    "GIF": "image/gif",
+    "WEBP": "image/webp",
+}
 """Types that are kept as they are, by Pillow's name of the format; the others it reads become PNG or JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
@@ -81,7 +87,9 @@ def picture_type(data: bytes) -> str:
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
         return "image/jpeg"
-    return "image/gif" if data.startswith((b"GIF87a", b"GIF89a")) else ""
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return ""
 
 
 def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
@@ -139,7 +147,10 @@ def _converted(image: "Image", mime: str, limits: PictureLimits) -> Picture | No
     has_alpha = upright.has_transparency_data
     made = upright.convert("RGBA" if has_alpha else "RGB")
     made.thumbnail((limits.side, limits.side))
-    wanted = ["image/jpeg"] if mime == "image/jpeg" else ["image/png", "image/jpeg"]
+    if mime == "image/jpeg":
+        wanted = ["image/jpeg"]
+    else:
+        wanted = ["image/png", "image/jpeg"]
     types = [each for each in wanted if each in limits.types] or list(limits.types)
     while max(made.size) >= _MIN_SIDE or made.size == image.size:
         for each in types:

@@ -15,6 +15,9 @@ Kind = Literal["instructions", "rules", "skills", "commands", "agents", "hooks",
 ACTING = {"commands": "command", "agents": "agent", "hooks": "hook", "tools": "tool"}
 """The kinds that act and need trust, with the name of one of them."""
 
+LOCAL_INSTRUCTIONS = ("CLAUDE.local.md",)
+"""Files that are read beside the main one of their directory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -63,10 +66,10 @@ PLACES = (
 )
 """In the order in which they are looked at."""
 
-INSTRUCTION_NAMES = tuple(place.project for place in PLACES if place.kind == "instructions" and place.project)
+INSTRUCTION_NAMES = tuple(
+    place.project for place in PLACES if place.kind == "instructions" and place.project
+)
 """Main files of a directory; the first that is there counts."""
-LOCAL_INSTRUCTIONS = ("CLAUDE.local.md",)
-"""Files that are read beside the main one of their directory."""
 
 
 class LeftOut(frozenset[str]):

@@ -46,13 +46,17 @@ class Column(NamedTuple):
 
 def columns(series: Series, width: int) -> list[Column]:
     """Return the columns of a plot of at most ``width`` cells, for any number of steps."""
-    count, heights = series.count, series.levels[-1]
+    count = series.count
+    heights = series.levels[-1]
     if not count or width < 1:
         return []
     if count <= width:
         taken = min(width, count * _WIDEST)
         ends = [taken * at // count for at in range(count + 1)]
-        return [Column(at, at + 1, at, ends[at + 1] - ends[at], series.marks.get(at, "")) for at in range(count)]
+        return [
+            Column(at, at + 1, at, ends[at + 1] - ends[at], series.marks.get(at, ""))
+            for at in range(count)
+        ]
     edges = [count * at // width for at in range(width + 1)]
     places = sorted(series.marks)
     found: list[Column] = []
@@ -79,9 +83,13 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
 
     A value above 0 always shows.
     """
-    eighths = [min(height * 8, round(level / top * height * 8)) if top > 0 else 0 for level in levels]
+    eighths = [
+        min(height * 8, round(level / top * height * 8)) if top > 0 else 0 for level in levels
+    ]
     whole = max(eighths[-1], 1 if levels[-1] > 0 else 0)
-    base = eighths[0] if len(levels) > 1 else 0
+    base = 0
+    if len(levels) > 1:
+        base = eighths[0]
     cells: list[Cell] = []
     for low in range(0, height * 8, 8):
         if whole <= low:
@@ -90,6 +98,8 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
         elif base >= low + 4 and whole >= low + 8:
             cells.append(Cell(_BASE, 0))
         else:
-            part = next((at for at, level in enumerate(eighths) if at and level >= low + 4), len(levels) - 1)
+            part = next(
+                (at for at, level in enumerate(eighths) if at and level >= low + 4), len(levels) - 1
+            )
             cells.append(Cell(_EIGHTHS[min(8, whole - low)], part))
     return cells[::-1]

@@ -34,7 +34,11 @@ MAX_BYTES = 50_000_000
 _REGISTRY = "plugins.json"
 _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
 _KINDS: tuple[Kind, ...] = ("skills", "commands", "agents")
-_NOT_READ = {"lspServers": "language servers", "outputStyles": "output styles", "monitors": "monitors"}
+_NOT_READ = {
+    "lspServers": "language servers",
+    "outputStyles": "output styles",
+    "monitors": "monitors",
+}
 _FOLDERS_NOT_READ = {"output-styles": "output styles", "bin": "programs"}
 
 
@@ -56,9 +60,19 @@ class Plugin:
     def folders(self, kind: Kind) -> list[Path]:
         """Return its folders of a kind: the usual one, and those that the manifest names."""
         named = self.manifest.get(kind)
-        listed = named if isinstance(named, list) else [named]
-        paths = [self.root / kind, *(self.root / str(name) for name in listed if isinstance(name, str))]
-        return [path for path in dict.fromkeys(map(_normal, paths)) if path.is_dir() and path.is_relative_to(self.root)]
+        if isinstance(named, list):
+            listed = named
+        else:
+            listed = [named]
+        paths = [
+            self.root / kind,
+            *(self.root / str(name) for name in listed if isinstance(name, str)),
+        ]
+        return [
+            path
+            for path in dict.fromkeys(map(_normal, paths))
+            if path.is_dir() and path.is_relative_to(self.root)
+        ]
 
     def hooks(self) -> Iterator[ForeignFile]:
         """Yield the files, or the part of the manifest, that hold its hooks."""
@@ -74,14 +88,21 @@ class Plugin:
             for folder in self.folders(kind):
                 pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
                 for path in sorted(folder.glob(pattern)):
-                    yield kind.removesuffix("s"), path.parent.name if kind == "skills" else path.stem
+                    yield (
+                        kind.removesuffix("s"),
+                        path.parent.name if kind == "skills" else path.stem,
+                    )
         for file in self.hooks():
             for event, groups in file.section("hooks").items():
-                runs = [f"runs {row.get('command') or row.get('type')}" for row in hook_rows(groups)]
+                runs = [
+                    f"runs {row.get('command') or row.get('type')}" for row in hook_rows(groups)
+                ]
                 yield "hook", f"{event}: {'; '.join(runs)}"
         for file in self.servers():
             for name, row in file.section("mcpServers").items():
-                effect = effect_of_server(row) if isinstance(row, dict) else "cannot be read"
+                effect = "cannot be read"
+                if isinstance(row, dict):
+                    effect = effect_of_server(row)
                 yield "MCP server", f"{name}: {effect}"
         for text in self.unused:
             yield "no effect here", text
@@ -89,13 +110,19 @@ class Plugin:
     def _tables(self, key: str, usual: str) -> Iterator[ForeignFile]:
         given = self.manifest.get(key)
         if isinstance(given, dict):
-            table: Mapping[str, Any] = given if key in given else {key: given}
+            if key in given:
+                table: Mapping[str, Any] = given
+            else:
+                table = {key: given}
             yield self._file(self.root / MANIFEST, table)
         names = [usual, *([given] if isinstance(given, str) else [])]
         for path in dict.fromkeys(_normal(self.root / name) for name in names):
             file = read_foreign(path, f"{self.name}: {path.name}", self.root)
             if file is not None:
-                table = file.table if key in file.table else {key: file.table}
+                if key in file.table:
+                    table = file.table
+                else:
+                    table = {key: file.table}
                 yield self._file(path, table, file.text)
 
     def _file(self, path: Path, table: Mapping[str, Any], text: str = "") -> ForeignFile:
@@ -125,7 +152,10 @@ class PluginStore:
     def installed(self) -> dict[str, Installed]:
         try:
             rows = json.loads((self._place / _REGISTRY).read_bytes())
-            return {name: Installed(str(row["source"]), str(row["digest"])) for name, row in rows.items()}
+            return {
+                name: Installed(str(row["source"]), str(row["digest"]))
+                for name, row in rows.items()
+            }
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}
 
@@ -144,7 +174,9 @@ class PluginStore:
             if is_same:
                 found.append(plugin)
             else:
-                said.append(f"The plugin {name} is not as you added it: tui-agent plugin add {row.source}")
+                said.append(
+                    f"The plugin {name} is not as you added it: tui-agent plugin add {row.source}"
+                )
         return found
 
     def add(self, plugin: Plugin, source: str, digest: str) -> None:
@@ -161,7 +193,9 @@ class PluginStore:
         shutil.rmtree(staged, ignore_errors=True)
         shutil.copytree(plugin.root, staged, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         if digest_of(staged) != digest:
-            raise PluginError(f"The plugin {plugin.name} changed while you looked at it. Add it again.")
+            raise PluginError(
+                f"The plugin {plugin.name} changed while you looked at it. Add it again."
+            )
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
         rows = self.installed() | {plugin.name: Installed(source, digest)}
@@ -171,7 +205,9 @@ class PluginStore:
         """Remove a plugin; raises PluginError where there is none of that name."""
         rows = self.installed()
         if name not in rows:
-            raise PluginError(f"There is no plugin {name}. There are: {', '.join(sorted(rows)) or 'none'}.")
+            raise PluginError(
+                f"There is no plugin {name}. There are: {', '.join(sorted(rows)) or 'none'}."
+            )
         del rows[name]
         self._write(rows)
         shutil.rmtree(self._place / name, ignore_errors=True)
@@ -193,7 +229,9 @@ def read_plugin(root: Path) -> Plugin:
     manifest: Mapping[str, Any] = {} if file is None else file.table
     name = str(manifest.get("name") or root.name).lower().replace(" ", "-").lstrip(".")
     if not _NAME.fullmatch(name):
-        raise PluginError(f"“{name}” cannot be a plugin's name: lower-case letters, digits, hyphens and underscores.")
+        raise PluginError(
+            f"“{name}” cannot be a plugin's name: lower-case letters, digits, hyphens and underscores."
+        )
     unused = [what for key, what in _NOT_READ.items() if key in manifest]
     unused += [what for folder, what in _FOLDERS_NOT_READ.items() if (root / folder).is_dir()]
     plugin = Plugin(
@@ -223,9 +261,14 @@ def market_of(root: Path) -> dict[str, Path | str]:
         if not isinstance(row, dict):
             continue
         source = row.get("source")
-        path = _normal(base / source) if isinstance(source, str) else None
+        path = None
+        if isinstance(source, str):
+            path = _normal(base / source)
         inside = path is not None and path.is_relative_to(root)
-        found[str(row.get("name"))] = path if path is not None and inside else json.dumps(source)
+        if path is not None and inside:
+            found[str(row.get("name"))] = path
+        else:
+            found[str(row.get("name"))] = json.dumps(source)
     return found
 
 
@@ -254,9 +297,13 @@ def digest_of(root: Path) -> str:
                 raise PluginError(f"{path} is no regular file.")
             size += status.st_size
             if count > MAX_FILES or size > MAX_BYTES:
-                raise PluginError(f"{root} has more than {MAX_FILES:,} files or {MAX_BYTES // 1_000_000} MB.")
+                raise PluginError(
+                    f"{root} has more than {MAX_FILES:,} files or {MAX_BYTES // 1_000_000} MB."
+                )
             shown = path.relative_to(root).as_posix().encode("utf-8", "surrogateescape")
-            whole.update(b"%d %s %d %d " % (len(shown), shown, status.st_size, status.st_mode & 0o111))
+            whole.update(
+                b"%d %s %d %d " % (len(shown), shown, status.st_size, status.st_mode & 0o111)
+            )
             whole.update(path.read_bytes())
     return whole.hexdigest()
 
@@ -271,4 +318,6 @@ def _replaced(value: Any, root: Path) -> Any:
         return {key: _replaced(item, root) for key, item in value.items()}
     if isinstance(value, list):
         return [_replaced(item, root) for item in value]
-    return value.replace(f"${{{ROOT_VARIABLE}}}", str(root)) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return value.replace(f"${{{ROOT_VARIABLE}}}", str(root))
+    return value

@@ -31,7 +31,9 @@ def prompt(name: str) -> str:
         ResourceError: there is no such prompt, or it cannot be read as UTF-8.
     """
     own = config_dir() / "prompts" / f"{name}.md"
-    return _text(own) if own.is_file() else packaged_prompt(name)
+    if own.is_file():
+        return _text(own)
+    return packaged_prompt(name)
 
 
 def packaged_prompt(name: str) -> str:
@@ -46,7 +48,9 @@ def packaged_prompt(name: str) -> str:
 def style_path(name: str) -> Path:
     """Return where ``styles/NAME`` is; the user's file of that name in the config directory wins."""
     own = config_dir() / "styles" / name
-    return own if own.is_file() else data_root() / "styles" / name
+    if own.is_file():
+        return own
+    return data_root() / "styles" / name
 
 
 def _text(path: Path) -> str:

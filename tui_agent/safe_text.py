@@ -93,7 +93,9 @@ def one_line(text: str, limit: int = 200) -> str:
     Joiners of emoji are left out, so that the line is as wide as its characters.
     """
     line = " ".join(visible(_JOINERS.sub("", text[: limit * 4])).split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1] + "…"
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -105,4 +107,6 @@ def _picture(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
-    return "␡" if code == 0x7F else f"⟨U+{code:04X}⟩"
+    if code == 0x7F:
+        return "␡"
+    return f"⟨U+{code:04X}⟩"

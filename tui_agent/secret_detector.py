@@ -29,6 +29,171 @@ _MAX_LINE_CHARS = 4_000
 
 _OVERLAP = 500
 
+_BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
+
+_REST = (
+    _BREAK + r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
+)
+"""The rest of a key that was broken over two lines."""
+
+_WORD = r"[A-Za-z0-9]"
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+
+_TELLING = (
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "key",
+    "auth",
+    "cred",
+    "cookie",
+    "login",
+    "aws",
+    "pat=",
+    "session",
+)
+"""A line with none of these, whatever the case, has nothing that is named as a secret."""
+
+_COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
+_PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
+
+_ASSIGNED = re.compile(
+    r"""
+    (?P<mark>\\?["'])?
+    (?:(?<![A-Za-z0-9_.\-])|(?<=(?<!\w)-[DPJ]))(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{1,80})
+    (?P=mark)?\]?
+    (?P<sign>[ \t]*(?::=|=>|[:=])[ \t]*)
+    (?:
+        (?P<quote>\\?["'`])(?P<quoted>(?:(?!(?P=quote))[^\r\n]){3,400})(?P=quote)
+        | (?P<plain>[^\s"'`,;&|()\[\]{}<>\\]{4,400})
+    )
+    """,
+    re.VERBOSE,
+)
+
+_OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$")
+"""What is before a setting that is given to a program as an option: ``-D``, ``--set ``, ``--from-literal=``."""
+
+_BESIDE_CHARS = 200
+"""Characters before a setting that are looked at for others."""
+
+_FEWEST_IN_SETTING = 4
+_PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
+
+_PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
+"""Others beside a setting in a list of them, as libpq has it: ``host=db password=…``. Code has commas there."""
+
+_NAME = re.compile(
+    r"""
+    (^|_)(
+        API_?KEYS? | (ACCESS|SECRET|PRIVATE|SIGNING|ENCRYPTION|MASTER|ACCOUNT|SERVICE|DEPLOY)_?KEYS?(_ID)? |
+        (ACCESS|AUTH|REFRESH|BEARER|ID|BOT|SESSION)?_?TOKENS? | SECRETS? | PASSPHRASE | PASS | PW |
+        CREDENTIALS? | PAT | OAUTH | COOKIES? | DSN
+    )(_|$)
+    | PASSWORD | PASSWD | _(?<!PUBLIC_)(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY
+    | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
+    | ^AWS_ | ^(OP|BW)_SESSION(_|$) | ^AZURE_CLIENT_ | _AUTH_CONFIG$ | (^|_)(JWT|BEARER|MNEMONIC)$
+    | ^CONNECTION_STRINGS__ | ^BUNDLE_(?!BUILD__)\w*__
+   | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
+    """,
+    re.VERBOSE,
+)
+
+_KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
+"""Look like secrets and are none (GPG_KEY: the public fingerprint that the official Python images set)."""
+
+_PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
+
+_ABOUT = re.compile(
+    r"_(NAME|FILE|FILES|PATH|DIR|URL|URI|ENV|VAR|FIELD|TYPE|KIND|ID|COUNT|LIMIT|MAX|MIN|SIZE|LENGTH|LEN|TTL|EXPIRY|EXPIRES|"
+    r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
+    r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
+)
+"""How names end that say something about a secret but are not for one."""
+
+_PLACEHOLDER = re.compile(
+    r"""(?ix)
+    [$%<{(\[*] | .*(\.\.\.|…|\[redacted\]|\*\*\*) | (x{3,}|none|null|nil|true|false|undefined|required|optional|secret|
+    password|token|string|bytes|bool|int|any|self|env|changeme|example|placeholder|default|enabled|disabled|always|
+    never|auto|bearer|basic|changeit|redacted|removed|hidden|unset|empty|value)\b\W*$ |
+    your[-_ ]? | my[-_](?:api|secret|token|key|pass) |
+    (os|process|env|self|config|settings|request|args|options|params|ctx|this|cls|secrets|vault)\.
+    """
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)*")
+_NUMBER = re.compile(r"[\d.,_+\-]+(?:[eE][\d+\-]+)?%?")
+_TYPES = re.compile(
+    r"(?:str|string|bytes|int|float|bool|object|any|text|varchar|char|number|dict|list|tuple|none|null)\b.*",
+    re.IGNORECASE,
+)
+
+_FEWEST_ALONE = 40
+_MOST_ALONE = 400
+
+_DISTINCT = 9
+"""Different characters that a random value has at least."""
+
+_ALONE = (
+    re.compile(r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
+    re.compile(r"S[A-Z2-7]{55}"),
+    re.compile(r"\[(?:\s*\d{1,3},){63}\s*\d{1,3}\s*\]"),
+)
+"""Private keys of Bitcoin, Stellar and Solana."""
+
+_KEYS_OF_32_BYTES = (
+    re.compile(
+        r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?:[A-Za-z0-9+/]{42}|[A-Za-z0-9_-]{42})[AEIMQUYcgkosw048]="
+    ),
+    re.compile(r"(?:0x)?[0-9a-fA-F]{64}"),
+)
+"""Keys of WireGuard and Fernet, and of Ethereum."""
+
+_PUBLIC_NAME = re.compile(
+    r"SHA\d*|HASH|DIGEST|CHECKSUM|SUMS?(_|$)|COMMIT|REV(ISION)?(_|$)|FINGERPRINT|INTEGRITY|(^|_)IDS?(_|$)|ETAG|IMAGE|"
+    r"(^|_)(TAG|TX|TXID|BLOCK|TREE|REF|VERSION|PUB|PUBKEY|PUBLIC)(_|$)|PUBLIC_?KEY|TRANSACTION|MD5"
+)
+_SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
+_SEED_LINE = re.compile(
+    r"(?m)(?:^|[\"'=:])[ \t]*((?:[a-z]{3,8} ){11,23}[a-z]{3,8})[ \t]*(?=[\"',;\r]|$)"
+)
+_OPTIONS = (
+    re.compile(r"(?:^|\s)-p(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)[^\s/:=,$]{6,}(?=\s|$)"),
+    re.compile(r"(?:^|\s)(?:-u|--user)[ =]?[^\s:]+\s(?:.*\s)?-p[^\s/:=,$-][^\s/:,$]{3,}(?=\s|$)"),
+    re.compile(
+        r"(?:^|\s)(?:-u|-U|-a|--user|--auth|--proxy-user)[ =]?[\w.@-]+:"
+        r"(?=[^\s:]*[A-Za-z])(?=[^\s:]*[\d!@#%^&*~])[^\s/:$]{6,}"
+    ),
+    re.compile(
+        r"^(?:admin|root|user|postgres|elastic|sa|guest|test|api|neo4j|mysql|service)[:/]"
+        r"(?!v?\d+[.-])(?=[^\s:/]*[A-Za-z])(?=[^\s:/]*[\d!#%^&*~])[^\s:/$@]{6,}$"
+    ),
+)
+
+_LONG = re.compile(
+    r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
+)
+"""Possible base64, in lines or in one."""
+
+_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+_MAX_KEY_CHARS = 20_000
+
+_CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*(?:\r?\n)?")
+"""A line of a private key whose beginning is not there."""
+
+_LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
+
+_KEY_LINES = re.compile(
+    r"(?:(?>[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*)"
+    rf"(?:{_LINE_BREAK.pattern}|\Z))++"
+)
+"""Lines of a private key: as they are, or with the numbers, marks or quotes that a listing puts around them."""
+
+_PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
+
+_compiled = lru_cache(maxsize=None)(re.compile)
+
 
 @dataclass(frozen=True, slots=True)
 class Secret:
@@ -51,12 +216,9 @@ class _Rule:
     """Characters that it has at least, a line break aside."""
 
 
-_BREAK = r"""\\?["']?[ \t]*(?:\\n|\\?\r?\n)[ \t]*(?:[>|+\-][ \t]+)?["']?"""
-_REST = _BREAK + r"""(?=[A-Za-z_\-+/=.]*(?:\d|[a-z][A-Z]))[A-Za-z0-9_\-+/=.]{6,}(?=["'`,;)\s\\]|$)"""
-"""The rest of a key that was broken over two lines."""
-
-
-def _shape(begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False) -> _Rule:
+def _shape(
+    begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
+) -> _Rule:
     """Return the rule for keys that begin in a certain way; ``fewest`` characters come after that at least.
 
     The beginning of a ``strict`` one is common: without a digit or a capital letter after it, it is no key.
@@ -64,16 +226,25 @@ def _shape(begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bo
     # The pattern begins with the text, which is fast to find. A line break before it may be written as two characters.
     start = re.escape(begin)
     apart = rf"(?:(?<![A-Za-z0-9_\-]{start})|(?<=\\[nrt]{start}))"
-    return _Rule((begin,), f"{start}{apart}(?:{body}{{2,}}{_REST}|{body}{{{fewest},}})", strict, len(begin) + fewest)
+    return _Rule(
+        (begin,),
+        f"{start}{apart}(?:{body}{{2,}}{_REST}|{body}{{{fewest},}})",
+        strict,
+        len(begin) + fewest,
+    )
 
 
-_WORD = r"[A-Za-z0-9]"
-_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _SHAPES = (
     # Models.
     *(_shape(begin, 8) for begin in ("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk-admin-")),
-    *(_shape(begin, 8, strict=True) for begin in ("sk-", "sk_", "pk_", "rk_", "csk-", "sess-", "fw_", "xai-", "gsk_")),
-    *(_shape(begin, 8, strict=True) for begin in ("pplx-", "nvapi-", "r8_", "hf_", "api_org_", "tgp_v1_")),
+    *(
+        _shape(begin, 8, strict=True)
+        for begin in ("sk-", "sk_", "pk_", "rk_", "csk-", "sess-", "fw_", "xai-", "gsk_")
+    ),
+    *(
+        _shape(begin, 8, strict=True)
+        for begin in ("pplx-", "nvapi-", "r8_", "hf_", "api_org_", "tgp_v1_")
+    ),
     # Clouds.
     _shape("AIza", 20),
     _shape("ya29.", 20),
@@ -85,11 +256,17 @@ _SHAPES = (
     *(_shape(begin, 20, r"[A-Za-z0-9_\-+/=,]") for begin in ("fm1_", "fm2_", "fo1_", "FlyV1 ")),
     _shape("HRKU-", 30),
     _shape("sbp_", 40, _WORD),
-    *(_shape(begin, 24) for begin in ("pscale_tkn_", "pscale_pw_", "pscale_oauth_", "nfp_", "pul-")),
+    *(
+        _shape(begin, 24)
+        for begin in ("pscale_tkn_", "pscale_pw_", "pscale_oauth_", "nfp_", "pul-")
+    ),
     *(_shape(begin, 16) for begin in ("tskey-auth-", "tskey-api-", "tskey-client-")),
     # Code, packages, continuous integration.
     *(_shape(begin, 16) for begin in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")),
-    *(_shape(begin, 16) for begin in ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glptt-", "gloas-", "glcbt-")),
+    *(
+        _shape(begin, 16)
+        for begin in ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glptt-", "gloas-", "glcbt-")
+    ),
     *(_shape(begin, 20) for begin in ("GR1348941", "glimt-", "glagent-")),
     _shape("npm_", 20, _WORD),
     *(_shape(begin, 16) for begin in ("pypi-Ag", "pypi-")),
@@ -105,28 +282,59 @@ _SHAPES = (
     _shape("xprv", 100, _WORD),
     _shape("nsec1", 58, "[a-z0-9]"),
     # Private keys of elliptic curves without the lines around them.
-    *(_shape(begin, 40, "[A-Za-z0-9+/=]") for begin in ("MIGHAgEAMBMGByqGSM49", "MHcCAQEEI", "MIGkAgEBBDA")),
+    *(
+        _shape(begin, 40, "[A-Za-z0-9+/=]")
+        for begin in ("MIGHAgEAMBMGByqGSM49", "MHcCAQEEI", "MIGkAgEBBDA")
+    ),
     _shape("MC4CAQAwBQYDK2VwBCIEI", 20, "[A-Za-z0-9+/=]"),
     *(_shape(begin, 30) for begin in ("dp.pt.", "dp.st.", "dp.ct.", "ops_eyJ")),
     # Messages, payment and others.
-    *(_shape(begin, 10) for begin in ("xoxb-", "xoxp-", "xoxa-", "xoxs-", "xoxr-", "xoxo-", "xoxe-", "xoxe.", "xapp-")),
+    *(
+        _shape(begin, 10)
+        for begin in (
+            "xoxb-",
+            "xoxp-",
+            "xoxa-",
+            "xoxs-",
+            "xoxr-",
+            "xoxo-",
+            "xoxe-",
+            "xoxe.",
+            "xapp-",
+        )
+    ),
     _shape("SG.", 32, r"[A-Za-z0-9_\-.]"),
     *(_shape(begin, 32, "[0-9a-f]") for begin in ("SK", "AC", "key-")),
-    *(_shape(begin, 16) for begin in ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_")),
+    *(
+        _shape(begin, 16)
+        for begin in ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_")
+    ),
     _shape("whsec_", 16, r"[A-Za-z0-9_\-+/=]"),
     *(_shape(begin, 20) for begin in ("sq0csp-", "sq0atp-", "sq0idp-")),
     *(_shape(begin, 32, "[a-fA-F0-9]") for begin in ("shpat_", "shpca_", "shppa_", "shpss_")),
-    *(_shape(begin, 24) for begin in ("lin_api_", "lin_oauth_", "figd_", "PMAK-", "NRAK-", "NRII-", "xkeysib-")),
+    *(
+        _shape(begin, 24)
+        for begin in ("lin_api_", "lin_oauth_", "figd_", "PMAK-", "NRAK-", "NRII-", "xkeysib-")
+    ),
     *(_shape(begin, 40, _WORD) for begin in ("secret_", "ntn_")),
 )
 _RULES = (
     *_SHAPES,
     # Tokens and keys by their shape as a whole.
     _Rule(("eyJ",), r"(?<![\w\-])eyJ[\w\-]{8,}\.(?:[\w\-]{8,}\.[\w\-]*|eyJ[\w\-]{8,})"),
-    _Rule(("hooks.slack",), r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})"),
-    _Rule(("/api/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})"),
+    _Rule(
+        ("hooks.slack",),
+        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})",
+    ),
+    _Rule(
+        ("/api/webhooks/",),
+        r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})",
+    ),
     _Rule(("webhook.office",), r"webhook\.office\.com/webhookb2/([^\s\"'<>]{20,})"),
-    _Rule(("hooks.zapier",), r"hooks\.zapier\.com/hooks/(?:catch|standard)/(\d+/[A-Za-z0-9][\w/-]{4,})"),
+    _Rule(
+        ("hooks.zapier",),
+        r"hooks\.zapier\.com/hooks/(?:catch|standard)/(\d+/[A-Za-z0-9][\w/-]{4,})",
+    ),
     _Rule(("/deploy/prj_",), r"/deploy/prj_\w+/(\w{8,})"),
     _Rule(("/with/key/",), r"/with/key/([\w-]{16,})"),
     _Rule(("pipedream.net",), r"://([a-z0-9]{10,})\.m\.pipedream\.net"),
@@ -146,10 +354,15 @@ _RULES = (
     _Rule((":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
     _Rule(("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
     # Hashes of passwords; with its first dollar sign one would be taken for the name of a variable.
-    _Rule(("$2", "$5$", "$6$", "$y$", "$a"), r"\$((?:2[aby]|5|6|y|argon2id?|apr1)\$[A-Za-z0-9./$=,+]{20,})"),
+    _Rule(
+        ("$2", "$5$", "$6$", "$y$", "$a"),
+        r"\$((?:2[aby]|5|6|y|argon2id?|apr1)\$[A-Za-z0-9./$=,+]{20,})",
+    ),
     # Parts of addresses.
     _Rule(("://",), r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
-    _Rule(("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True),
+    _Rule(
+        ("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True
+    ),
     _Rule(
         ("?", "&"),
         r"(?i)[?&](?:amp;)?(?:(?:api|access|auth|private|secret)?[-_]?(?:key|token|secret)|sig|signature|"
@@ -179,7 +392,11 @@ _RULES = (
         ("machine ", "default "),
         r"\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)",
     ),
-    _Rule(("auth",), r"(?<![A-Za-z])(?:_auth\s*=\s*|auth\"\s*:\s*\")([A-Za-z0-9+/]{12,}={0,2})", random=True),
+    _Rule(
+        ("auth",),
+        r"(?<![A-Za-z])(?:_auth\s*=\s*|auth\"\s*:\s*\")([A-Za-z0-9+/]{12,}={0,2})",
+        random=True,
+    ),
     # Elements and attributes, and connection strings.
     _Rule(
         ("assword", "ASSWORD", "wd=", "WD="),
@@ -206,7 +423,10 @@ _RULES = (
         (" login ",),
         r"\b(?:docker|podman|helm|az|oc)\s.{0,300}?\blogin\s.{0,300}?(?<=\s)-p[\s=]+[\"']?([^\s\"'$]+)",
     ),
-    _Rule(("sqlcmd ", "unzip ", "bcp "), r"\b(?:sqlcmd|unzip|bcp)\s.{0,300}?(?<=\s)-P\s*[\"']?([^\s\"'$]{4,})"),
+    _Rule(
+        ("sqlcmd ", "unzip ", "bcp "),
+        r"\b(?:sqlcmd|unzip|bcp)\s.{0,300}?(?<=\s)-P\s*[\"']?([^\s\"'$]{4,})",
+    ),
     _Rule(("smbclient ",), r"\bsmbclient\s.{0,300}?(?<=\s)-U\s*[\"']?[^\s%\"']+%([^\s\"'$]+)"),
     _Rule(("ldap",), r"\bldap\w+\s.{0,300}?(?<=\s)-w\s*[\"']?([^\s\"'$]{4,})"),
     _Rule((" -pass",), r"\s-pass(?:in|out)?\s+[\"']?pass:([^\s\"'$]+)"),
@@ -218,130 +438,6 @@ _RULES = (
 )
 
 _BY_TRACE = [(trace, rule) for rule in _RULES for trace in rule.traces]
-
-_TELLING = (
-    "pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "login", "aws", "pat=", "session",
-)  # fmt: skip
-"""A line with none of these, whatever the case, has nothing that is named as a secret."""
-
-_COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
-_PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
-
-_ASSIGNED = re.compile(
-    r"""
-    (?P<mark>\\?["'])?
-    (?:(?<![A-Za-z0-9_.\-])|(?<=(?<!\w)-[DPJ]))(?P<name>[A-Za-z_][A-Za-z0-9_.\-]{1,80})
-    (?P=mark)?\]?
-    (?P<sign>[ \t]*(?::=|=>|[:=])[ \t]*)
-    (?:
-        (?P<quote>\\?["'`])(?P<quoted>(?:(?!(?P=quote))[^\r\n]){3,400})(?P=quote)
-        | (?P<plain>[^\s"'`,;&|()\[\]{}<>\\]{4,400})
-    )
-    """,
-    re.VERBOSE,
-)
-_OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$")
-"""What is before a setting that is given to a program as an option: ``-D``, ``--set ``, ``--from-literal=``."""
-
-_BESIDE_CHARS = 200
-"""Characters before a setting that are looked at for others."""
-_FEWEST_IN_SETTING = 4
-_PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
-_PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
-"""Others beside a setting in a list of them, as libpq has it: ``host=db password=…``. Code has commas there."""
-
-_NAME = re.compile(
-    r"""
-    (^|_)(
-        API_?KEYS? | (ACCESS|SECRET|PRIVATE|SIGNING|ENCRYPTION|MASTER|ACCOUNT|SERVICE|DEPLOY)_?KEYS?(_ID)? |
-        (ACCESS|AUTH|REFRESH|BEARER|ID|BOT|SESSION)?_?TOKENS? | SECRETS? | PASSPHRASE | PASS | PW |
-        CREDENTIALS? | PAT | OAUTH | COOKIES? | DSN
-    )(_|$)
-    | PASSWORD | PASSWD | _(?<!PUBLIC_)(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY
-    | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
-    | ^AWS_ | ^(OP|BW)_SESSION(_|$) | ^AZURE_CLIENT_ | _AUTH_CONFIG$ | (^|_)(JWT|BEARER|MNEMONIC)$
-    | ^CONNECTION_STRINGS__ | ^BUNDLE_(?!BUILD__)\w*__
-   | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
-    """,
-    re.VERBOSE,
-)
-_KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
-"""Look like secrets and are none (GPG_KEY: the public fingerprint that the official Python images set)."""
-
-_PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
-_ABOUT = re.compile(
-    r"_(NAME|FILE|FILES|PATH|DIR|URL|URI|ENV|VAR|FIELD|TYPE|KIND|ID|COUNT|LIMIT|MAX|MIN|SIZE|LENGTH|LEN|TTL|EXPIRY|EXPIRES|"
-    r"HEADER|PROMPT|HELP|LABEL|HINT|TITLE|TEXT|PATTERN|REGEX|RE|PREFIX|SUFFIX|POLICY|RESET|REMAINING|COST|PRICE|RATE|USED|PROVIDER|CLASS|FORMAT|STORE|MANAGER|"
-    r"COMMAND|CMD|STYLE|COLOR|INPUT|ENDPOINT|METHOD|MODE|SERVICE|ALGORITHM|VERSION|BINDINGS?|ERROR|MESSAGE|STATUS|OK|SET)$"
-)
-"""How names end that say something about a secret but are not for one."""
-
-_PLACEHOLDER = re.compile(
-    r"""(?ix)
-    [$%<{(\[*] | .*(\.\.\.|…|\[redacted\]|\*\*\*) | (x{3,}|none|null|nil|true|false|undefined|required|optional|secret|
-    password|token|string|bytes|bool|int|any|self|env|changeme|example|placeholder|default|enabled|disabled|always|
-    never|auto|bearer|basic|changeit|redacted|removed|hidden|unset|empty|value)\b\W*$ |
-    your[-_ ]? | my[-_](?:api|secret|token|key|pass) |
-    (os|process|env|self|config|settings|request|args|options|params|ctx|this|cls|secrets|vault)\.
-    """
-)
-_IDENTIFIER = re.compile(r"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)*")
-_NUMBER = re.compile(r"[\d.,_+\-]+(?:[eE][\d+\-]+)?%?")
-_TYPES = re.compile(
-    r"(?:str|string|bytes|int|float|bool|object|any|text|varchar|char|number|dict|list|tuple|none|null)\b.*",
-    re.IGNORECASE,
-)
-
-_FEWEST_ALONE = 40
-_MOST_ALONE = 400
-_DISTINCT = 9
-"""Different characters that a random value has at least."""
-_ALONE = (
-    re.compile(r"[5KL][1-9A-HJ-NP-Za-km-z]{50,51}"),
-    re.compile(r"S[A-Z2-7]{55}"),
-    re.compile(r"\[(?:\s*\d{1,3},){63}\s*\d{1,3}\s*\]"),
-)
-"""Private keys of Bitcoin, Stellar and Solana."""
-_KEYS_OF_32_BYTES = (
-    re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)(?:[A-Za-z0-9+/]{42}|[A-Za-z0-9_-]{42})[AEIMQUYcgkosw048]="),
-    re.compile(r"(?:0x)?[0-9a-fA-F]{64}"),
-)
-"""Keys of WireGuard and Fernet, and of Ethereum."""
-_PUBLIC_NAME = re.compile(
-    r"SHA\d*|HASH|DIGEST|CHECKSUM|SUMS?(_|$)|COMMIT|REV(ISION)?(_|$)|FINGERPRINT|INTEGRITY|(^|_)IDS?(_|$)|ETAG|IMAGE|"
-    r"(^|_)(TAG|TX|TXID|BLOCK|TREE|REF|VERSION|PUB|PUBKEY|PUBLIC)(_|$)|PUBLIC_?KEY|TRANSACTION|MD5"
-)
-_SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
-_SEED_LINE = re.compile(r"(?m)(?:^|[\"'=:])[ \t]*((?:[a-z]{3,8} ){11,23}[a-z]{3,8})[ \t]*(?=[\"',;\r]|$)")
-_OPTIONS = (
-    re.compile(r"(?:^|\s)-p(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)[^\s/:=,$]{6,}(?=\s|$)"),
-    re.compile(r"(?:^|\s)(?:-u|--user)[ =]?[^\s:]+\s(?:.*\s)?-p[^\s/:=,$-][^\s/:,$]{3,}(?=\s|$)"),
-    re.compile(
-        r"(?:^|\s)(?:-u|-U|-a|--user|--auth|--proxy-user)[ =]?[\w.@-]+:"
-        r"(?=[^\s:]*[A-Za-z])(?=[^\s:]*[\d!@#%^&*~])[^\s/:$]{6,}"
-    ),
-    re.compile(
-        r"^(?:admin|root|user|postgres|elastic|sa|guest|test|api|neo4j|mysql|service)[:/]"
-        r"(?!v?\d+[.-])(?=[^\s:/]*[A-Za-z])(?=[^\s:/]*[\d!#%^&*~])[^\s:/$@]{6,}$"
-    ),
-)
-
-_LONG = re.compile(
-    r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
-)
-"""Possible base64, in lines or in one."""
-_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
-_PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
-_MAX_KEY_CHARS = 20_000
-_CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*(?:\r?\n)?")
-"""A line of a private key whose beginning is not there."""
-_LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
-_KEY_LINES = re.compile(
-    r"(?:(?>[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*)"
-    rf"(?:{_LINE_BREAK.pattern}|\Z))++"
-)
-"""Lines of a private key: as they are, or with the numbers, marks or quotes that a listing puts around them."""
-_PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 
 
 def find_secrets(text: str) -> list[Secret]:
@@ -417,9 +513,6 @@ def _seed_words() -> frozenset[str]:
     return frozenset(Path(__file__).with_name("seed_words.txt").read_text(encoding="ascii").split())
 
 
-_compiled = lru_cache(maxsize=None)(re.compile)
-
-
 def _plain(text: str) -> Iterator[Secret]:
     yield from _private_keys(text)
     for rule in dict.fromkeys(rule for trace, rule in _BY_TRACE if trace in text):
@@ -472,7 +565,9 @@ def _assigned(line: str) -> Iterator[tuple[int, int]]:
         group = "plain" if match["plain"] is not None else "quoted"
         at = match.end("sign")
         # The text between has been looked at as a name already.
-        if _is_for_secret(match["name"]) and (_is_value(match, group, line) or _is_setting(match, group, line)):
+        if _is_for_secret(match["name"]) and (
+            _is_value(match, group, line) or _is_setting(match, group, line)
+        ):
             yield match.span(group)
             at = match.end(group)
 
@@ -504,7 +599,9 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
         return (words > 0 or _is_mixed(value)) if is_variable else sentence
     if group == "quoted":
         if is_variable or not _IDENTIFIER.fullmatch(value) or _is_mixed(value):
-            return is_variable or (len(value) >= 6 and "{" not in value and not value.startswith("/"))
+            return is_variable or (
+                len(value) >= 6 and "{" not in value and not value.startswith("/")
+            )
         return match["mark"] is not None and len(value) >= 6 and value.lower() not in name.lower()
     value = value.rstrip(".:")
     if rest[:1] in {"(", "[", "{", "<"} or _TYPES.fullmatch(value):
@@ -527,7 +624,9 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
 
 def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
     """Whether a value is one because of what it is beside: an option's name, or other settings without commas."""
-    value, rest, start = match[group], line[match.end(group) :], match.start("name")
+    value = match[group]
+    rest = line[match.end(group) :]
+    start = match.start("name")
     if match["sign"] != "=" or len(value) < _FEWEST_IN_SETTING or rest[:1] in {"(", "[", ","}:
         return False
     if _PLACEHOLDER.match(value) or _is_removed(value) or value.startswith("/"):
@@ -536,7 +635,9 @@ def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
     if _OPTION.search(before):
         return True
     is_listed = (_PAIR_BEFORE.search(before) or _PAIR_AFTER.match(rest)) is not None
-    return is_listed and (_is_mixed(value) or _PASSWORD_NAME.search(_upper(match["name"])) is not None)
+    return is_listed and (
+        _is_mixed(value) or _PASSWORD_NAME.search(_upper(match["name"])) is not None
+    )
 
 
 # -- wrapped secrets --------------------------------------------------------------------------------------------------
@@ -549,7 +650,9 @@ def _private_keys(text: str) -> Iterator[Secret]:
         for match in _PEM_END.finditer(text):
             start = end = match.start()
             # Line by line from the end: a lookalike of a key may have thousands of lines.
-            while start and _CUT_OFF.fullmatch(text, above := text.rfind("\n", 0, start - 1) + 1, start):
+            while start and _CUT_OFF.fullmatch(
+                text, above := text.rfind("\n", 0, start - 1) + 1, start
+            ):
                 start = above
             if start < end:
                 yield Secret(start, end, is_key=True)
@@ -564,7 +667,9 @@ def _block(text: str, start: int) -> Iterator[Secret]:
     if first is None:
         return
     another = _PEM.search(text, start, start + _MAX_KEY_CHARS)
-    end = _PEM_END.search(text, start, another.start() if another is not None else start + _MAX_KEY_CHARS)
+    end = _PEM_END.search(
+        text, start, another.start() if another is not None else start + _MAX_KEY_CHARS
+    )
     if end is not None:
         if text[first.end() : end.start()].strip(" \t\r\n") not in {"", REMOVED}:
             yield Secret(first.end(), end.start(), is_key=True)
@@ -591,7 +696,9 @@ def _decoded(text: str) -> str:
         decoded = data.decode("ascii")
     except (binascii.Error, ValueError):
         return ""
-    return decoded if all(character.isprintable() or character in "\r\n\t" for character in decoded) else ""
+    if all(character.isprintable() or character in "\r\n\t" for character in decoded):
+        return decoded
+    return ""
 
 
 # -- forms of values --------------------------------------------------------------------------------------------------
@@ -616,14 +723,24 @@ def _is_mixed(text: str) -> bool:
 def _is_jumbled(text: str) -> bool:
     """Whether letters and digits change as often as in no name."""
     kinds = ["a" if c.islower() else "A" if c.isupper() else c if c == "_" else "0" for c in text]
-    return len(text) >= 12 and kinds.count("0") > 2 and sum(a != b for a, b in pairwise(kinds)) * 3 >= len(text)
+    return (
+        len(text) >= 12
+        and kinds.count("0") > 2
+        and sum(a != b for a, b in pairwise(kinds)) * 3 >= len(text)
+    )
 
 
 def _is_random(text: str) -> bool:
     """Whether 40 characters are a key: kinds of characters that change all the time, and no path or name."""
-    if not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]")) or "_" in text or "-" in text:
+    if (
+        not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
+        or "_" in text
+        or "-" in text
+    ):
         return False
-    kinds = ["a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "/" for c in text]
+    kinds = [
+        "a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "/" for c in text
+    ]
     changes = sum(first != second for first, second in pairwise(kinds))
     return changes >= 12 and len(set(text)) >= 18
 

@@ -33,16 +33,22 @@ _COUNTS_LATER = {
 }
 """Settings and tables that a running program doesn't follow at once."""
 
+_ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
+
 
 def counts(key: str) -> str:
     """Return from when on a changed setting counts in a running program, "" when it does at once."""
-    return next((when for name, when in _COUNTS_LATER.items() if key == name or key.startswith(f"{name}.")), "")
+    return next(
+        (when for name, when in _COUNTS_LATER.items() if key == name or key.startswith(f"{name}.")),
+        "",
+    )
 
 
 def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Iterator[str]:
     """Yield the settings that differ, named as in the file; of a table of names all that is in it is one."""
     for name in type(before).model_fields:
-        old, new = getattr(before, name), getattr(after, name)
+        old = getattr(before, name)
+        new = getattr(after, name)
         if isinstance(old, BaseModel) and isinstance(new, BaseModel):
             yield from changed_keys(old, new, f"{prefix}{name}.")
         elif old != new:
@@ -74,26 +80,28 @@ class SettingRow:
         return _in_words(self.key.rpartition(".")[0])
 
 
-_ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
-
-
 def _in_words(name: str) -> str:
     return _ABBREVIATED.get(name, name.replace("_", " ").replace("-", " ").replace(".", " "))
 
 
-def setting_rows(loaded: LoadedConfig, table: BaseModel | None = None, prefix: str = "") -> tuple[SettingRow, ...]:
+def setting_rows(
+    loaded: LoadedConfig, table: BaseModel | None = None, prefix: str = ""
+) -> tuple[SettingRow, ...]:
     """Return the rows of all settings, or of one ``table``, whose keys begin with ``prefix``."""
     table = table or loaded.config
     described = _docstrings(type(table))
     rows: list[SettingRow] = []
     for name, info in type(table).model_fields.items():
-        value, key = getattr(table, name), f"{prefix}{name}"
+        value = getattr(table, name)
+        key = f"{prefix}{name}"
         if is_fixed(info):
             continue
         if isinstance(value, BaseModel):
             rows += setting_rows(loaded, value, f"{key}.")
             continue
-        editable = not isinstance(value, dict | tuple | list) and get_origin(info.annotation) not in {dict, tuple, list}
+        editable = not isinstance(value, dict | tuple | list) and get_origin(
+            info.annotation
+        ) not in {dict, tuple, list}
         row = SettingRow(
             key=key,
             value=_shown(value),
@@ -115,8 +123,14 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
         return {}
     found: dict[str, str] = {}
     for field, below in pairwise(body.body if isinstance(body, ast.ClassDef) else ()):
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(below, ast.Expr):
-            text = below.value.value if isinstance(below.value, ast.Constant) else None
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+        ):
+            text = None
+            if isinstance(below.value, ast.Constant):
+                text = below.value.value
             if isinstance(text, str):
                 found[field.target.id] = text
     return found
@@ -131,7 +145,9 @@ def _shown(value: Any) -> str:
         case str():
             return value
         case dict() | tuple() | list():
-            return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}" if value else UNSET
+            if value:
+                return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
+            return UNSET
         case _:
             return json.dumps(value, default=str)
 
@@ -152,18 +168,20 @@ def _choices(info: FieldInfo) -> tuple[str, ...]:
 
 def _kinds(info: FieldInfo) -> tuple[Any, ...]:
     annotation = info.annotation
-    return (
-        (annotation,)
-        if get_origin(annotation) in {Literal, dict, tuple, list}
-        else get_args(annotation) or (annotation,)
-    )
+    if get_origin(annotation) in {Literal, dict, tuple, list}:
+        return (annotation,)
+    return get_args(annotation) or (annotation,)
 
 
 def _accepts(info: FieldInfo) -> str:
     if choices := _choices(info):
         return ", ".join(choices[:-1]) + f" or {choices[-1]}"
     kinds = _kinds(info)
-    names = [name for kind, name in ((int, "a whole number"), (float, "a number"), (str, "text")) if kind in kinds]
+    names = [
+        name
+        for kind, name in ((int, "a whole number"), (float, "a number"), (str, "text"))
+        if kind in kinds
+    ]
     words = {Ge: ("at least", "ge"), Gt: ("more than", "gt"), Le: ("at most", "le")}
     known = [(limit, *words[type(limit)]) for limit in info.metadata if type(limit) in words]
     limits = [f"{word} {getattr(limit, name)}" for limit, word, name in known]

@@ -24,18 +24,32 @@ from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
-from tui_agent.places import ACTING, FOLDER, INSTRUCTION_NAMES, LOCAL_INSTRUCTIONS, MAX_DEPTH, PLACES
+from tui_agent.places import (
+    ACTING,
+    FOLDER,
+    INSTRUCTION_NAMES,
+    LOCAL_INSTRUCTIONS,
+    MAX_DEPTH,
+    PLACES,
+)
 from tui_agent.server_rows import effect_of_server
 from tui_agent.text_files.encodings import settings_text, user_text
 
 CONFIG = "config.toml"
 SERVERS = ".mcp.json"
 _PLACES = [place for place in PLACES if place.kind in ACTING and place.project]
-_FOLDERS = (FOLDER, *(place.project for place in _PLACES if not place.project.startswith(f"{FOLDER}/")))
+_FOLDERS = (
+    FOLDER,
+    *(place.project for place in _PLACES if not place.project.startswith(f"{FOLDER}/")),
+)
 """Folders of a project whose files act."""
 _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
 """Folders of scripts that nothing runs unless the project's settings name them."""
-_MAIN_FILES = (*INSTRUCTION_NAMES, *(name for place in PLACES for name in place.instead), *LOCAL_INSTRUCTIONS)
+_MAIN_FILES = (
+    *INSTRUCTION_NAMES,
+    *(name for place in PLACES for name in place.instead),
+    *LOCAL_INSTRUCTIONS,
+)
 _IMPORTING = {Path(name).name for name in _MAIN_FILES}
 CODEX_HOOKS = ".codex/hooks.json"
 MAX_FILES = 2_000
@@ -45,6 +59,9 @@ MAX_MAIN_BYTES = 32 * 1024
 """Bytes of an instruction file that are looked at for imports: no model is shown more of it."""
 
 TrustDecision = Literal["trusted", "refused"]
+
+_KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
+"""The names for the settings of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +119,9 @@ class TrustStore:
             self._write(known)
 
     def _write(self, known: dict[str, Any]) -> None:
-        write_atomically(self._path, json.dumps(known, indent=1, ensure_ascii=False).encode(), mode=0o600)
+        write_atomically(
+            self._path, json.dumps(known, indent=1, ensure_ascii=False).encode(), mode=0o600
+        )
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -157,7 +176,9 @@ def project_state(
     digest, problem = _digest(project, files)
     items = tuple(_items(project, [path for path in files if path not in named]))
     items += tuple(
-        TrustItem("program", path.relative_to(project).as_posix(), "is run by a command of your settings")
+        TrustItem(
+            "program", path.relative_to(project).as_posix(), "is run by a command of your settings"
+        )
         for path in named
     )
     if problem:
@@ -173,7 +194,10 @@ def project_config(project: Path) -> Path:
 
 def _files(project: Path, cwd: Path) -> Iterator[Path]:
     """Yield every file that could act, in a fixed order."""
-    folders = {project, *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project))}
+    folders = {
+        project,
+        *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)),
+    }
     for folder in sorted(folders):
         if is_file(folder / SERVERS) and is_inside(project, folder / SERVERS):
             yield folder / SERVERS
@@ -189,15 +213,26 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 
 def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
     """Yield the instruction files that may name files outside of the project to be read with them."""
-    folders = {project, *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project))}
+    folders = {
+        project,
+        *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)),
+    }
     for path in (folder / name for folder in sorted(folders) for name in _MAIN_FILES):
-        if is_file(path) and is_inside(project, path) and may_import_from_outside(_text(project, path)):
+        if (
+            is_file(path)
+            and is_inside(project, path)
+            and may_import_from_outside(_text(project, path))
+        ):
             yield path
 
 
 def _acting_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
     """Yield Claude Code's settings of a directory that allow or run something."""
-    return (found for found in project_settings(project, folder) if any(True for _item in found.acting()))
+    return (
+        found
+        for found in project_settings(project, folder)
+        if any(True for _item in found.acting())
+    )
 
 
 def _foreign_servers(project: Path, path: Path) -> Iterator[TrustItem]:
@@ -268,13 +303,19 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
                 yield from (TrustItem(*row) for row in ClaudeSettings(found).acting())
             continue
         if path.name in _IMPORTING:
-            outside = [f"@{item.path}" for item in imports_of(_text(project, path)) if item.leads_out]
+            outside = [
+                f"@{item.path}" for item in imports_of(_text(project, path)) if item.leads_out
+            ]
             if outside:
                 yield TrustItem("import from outside", shown, ", ".join(outside))
             continue
-        kind = next((ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), "")
+        kind = next(
+            (ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), ""
+        )
         is_settings = path.name == CONFIG and path.parent.name == FOLDER
-        what = "MCP server" if path.name == SERVERS else "setting" if is_settings else kind or "file"
+        what = (
+            "MCP server" if path.name == SERVERS else "setting" if is_settings else kind or "file"
+        )
         try:
             text = settings_text(read_inside(project, path, MAX_BYTES)[0])
             if path.name == SERVERS:
@@ -285,11 +326,9 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
             else:
                 yield TrustItem(what, shown, _summary(text, kind) if kind else "")
         except (OSError, ValueError, AttributeError, RecursionError) as error:
-            yield TrustItem(what, shown, f"cannot be read: {error}" if what in {"MCP server", "setting"} else "")
-
-
-_KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-"""The names for the settings of a table."""
+            yield TrustItem(
+                what, shown, f"cannot be read: {error}" if what in {"MCP server", "setting"} else ""
+            )
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -309,4 +348,6 @@ def _summary(text: str, kind: str) -> str:
     """Return the names of a tool file's functions, the first line of any other file."""
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
-    return next((line.strip() for line in text.splitlines() if line.strip() and line.strip() != "---"), "")
+    return next(
+        (line.strip() for line in text.splitlines() if line.strip() and line.strip() != "---"), ""
+    )

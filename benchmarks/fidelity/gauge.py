@@ -51,8 +51,13 @@ class Error:
 def errors(traces: Sequence[Trace]) -> Iterator[Error]:
     """Yield the error per kind of text, and on the requests of the recorded session."""
     source = (_ROOT / "tui_agent" / "context" / "compaction.py").read_text(encoding="utf-8")
-    parameters = {"type": "object", "properties": {f"field_{n}": {"type": "string"} for n in range(40)}}
-    schema = str(wire_tool(ToolSchema(name="search", description="Search files", parameters=parameters)))
+    parameters = {
+        "type": "object",
+        "properties": {f"field_{n}": {"type": "string"} for n in range(40)},
+    }
+    schema = str(
+        wire_tool(ToolSchema(name="search", description="Search files", parameters=parameters))
+    )
     encoded = base64.b64encode(Random(0).randbytes(12_000)).decode()
     kinds = {
         "English": _ENGLISH * 20,
@@ -74,7 +79,13 @@ def gauge_table(found: Sequence[Error]) -> str:
     """Lay the errors out."""
     lines = ["Gauge error: encoding known · another one, learnt from reports · characters / 4"]
     return "\n".join(
-        [*lines, *(f"{e.what:<20} {e.known:>7.2%} {e.learnt:>7.2%} {e.by_characters:>7.1%}" for e in found)]
+        [
+            *lines,
+            *(
+                f"{e.what:<20} {e.known:>7.2%} {e.learnt:>7.2%} {e.by_characters:>7.1%}"
+                for e in found
+            ),
+        ]
     )
 
 
@@ -104,9 +115,16 @@ def _of_requests(trace: Trace) -> Error:
     naive: list[float] = []
     characters = 0
     for place, entry in enumerate(trace.entries):
-        if isinstance(entry, AssistantEntry) and entry.usage is not None and entry.usage.prompt and not entry.error:
+        if (
+            isinstance(entry, AssistantEntry)
+            and entry.usage is not None
+            and entry.usage.prompt
+            and not entry.error
+        ):
             path, limits = trace.entries[:place], ModelLimits(entry.model, 1_000_000)
-            counter = counters.get(entry.model, TokenCounter(entry.model, first_calibration(entry.model)))
+            counter = counters.get(
+                entry.model, TokenCounter(entry.model, first_calibration(entry.model))
+            )
             reported = entry.usage.prompt
             ours.append(abs(measure(path, limits, settings, counter).total / reported - 1))
             naive.append(abs(characters / 4 / reported - 1))

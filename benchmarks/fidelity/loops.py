@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from benchmarks.fidelity.traces import Trace
 from tui_agent.agent.doom_loop import detect
-from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+)
 
 _STARTS = 12
 """Places of each trace at which a loop or honest work is put in."""
@@ -33,7 +39,9 @@ def loop_table(traces: Sequence[Trace]) -> str:
     right = sum(one.stopped for one in found if one.kind in _LOOPS)
     wrong = sum(one.stopped for one in found if one.kind in _HONEST) + recorded
     all_loops = sum(one.of for one in found if one.kind in _LOOPS)
-    lines = [f"Loops: precision {right / max(1, right + wrong):.1%}, recall {right / max(1, all_loops):.1%}"]
+    lines = [
+        f"Loops: precision {right / max(1, right + wrong):.1%}, recall {right / max(1, all_loops):.1%}"
+    ]
     for one in found:
         what = "loop" if one.kind in _LOOPS else "honest"
         after = f", after {one.calls:.1f} calls" if one.stopped else ""
@@ -48,7 +56,9 @@ def _of(kind: str, traces: Sequence[Trace]) -> Found:
         for place in range(0, len(trace.entries), max(1, len(trace.entries) // _STARTS)):
             tried += 1
             path: list[Entry] = list(trace.entries[max(0, place - 60) : place])
-            for number, (tool, arguments, output) in zip(range(1, _LONGEST + 1), _calls(kind), strict=False):
+            for number, (tool, arguments, output) in zip(
+                range(1, _LONGEST + 1), _calls(kind), strict=False
+            ):
                 call, result = _step(f"put_in_{number}", tool, arguments, output)
                 path.append(call)
                 if detect(path, f"put_in_{number}") is not None:
@@ -67,19 +77,39 @@ def _calls(kind: str) -> Iterator[tuple[str, str, str]]:
             case "one call":
                 yield "read", '{"path": "a.py"}', "same"
             case "two calls":
-                yield ("edit", '{"path": "a.py"}', "not found") if step % 2 else ("read", '{"path": "a.py"}', "same")
+                yield (
+                    ("edit", '{"path": "a.py"}', "not found")
+                    if step % 2
+                    else ("read", '{"path": "a.py"}', "same")
+                )
             case "three calls":
-                yield "bash", json.dumps({"command": f"make {'abc'[step % 3]}"}), f"failed in {step}.2 s"
+                yield (
+                    "bash",
+                    json.dumps({"command": f"make {'abc'[step % 3]}"}),
+                    f"failed in {step}.2 s",
+                )
             case "unreadable":
                 yield "write", '{"path": "a.py", "content": ' + "x" * step, "not JSON"
             case "waits" if step <= 12:
-                yield "bash", '{"command": "kubectl get pods"}', f"pending, {step * 7} of 90 started"
+                yield (
+                    "bash",
+                    '{"command": "kubectl get pods"}',
+                    f"pending, {step * 7} of 90 started",
+                )
             case "edits and tests" if step <= 24 and step % 2:
-                yield "edit", json.dumps({"path": "a.py", "old": f"v{step}", "new": f"v{step + 1}"}), "Edited a.py"
+                yield (
+                    "edit",
+                    json.dumps({"path": "a.py", "old": f"v{step}", "new": f"v{step + 1}"}),
+                    "Edited a.py",
+                )
             case "edits and tests" if step <= 24:
                 yield "bash", '{"command": "pytest -q"}', f"{24 - step} failed"
             case "reads on" if step <= 24:
-                yield "read", json.dumps({"path": "a.py", "offset": step * 100}), f"lines from {step * 100}"
+                yield (
+                    "read",
+                    json.dumps({"path": "a.py", "offset": step * 100}),
+                    f"lines from {step * 100}",
+                )
             case _:
                 return
 
@@ -92,11 +122,16 @@ def _in_traces(traces: Sequence[Trace]) -> tuple[int, int]:
             if isinstance(entry, AssistantEntry):
                 for call in entry.tool_calls:
                     calls += 1
-                    stopped += detect(trace.entries[max(0, place - 200) : place + 1], call.call_id) is not None
+                    stopped += (
+                        detect(trace.entries[max(0, place - 200) : place + 1], call.call_id)
+                        is not None
+                    )
     return calls, stopped
 
 
-def _step(call_id: str, tool: str, arguments: str, output: str) -> tuple[AssistantEntry, ToolResultEntry]:
+def _step(
+    call_id: str, tool: str, arguments: str, output: str
+) -> tuple[AssistantEntry, ToolResultEntry]:
     call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
     status = ToolStatus.ERROR if output in ("not found", "not JSON") else ToolStatus.COMPLETED
     return AssistantEntry(parts=(call,), model="demo"), ToolResultEntry(

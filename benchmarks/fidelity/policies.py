@@ -130,7 +130,10 @@ class Policy(ABC):
         before = self._messages(self.path)
         self.path = provisional(self.path, [self._counted(entry) for entry in entries])
         after = self._messages(self.path)
-        same = next((i for i, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]), len(after))
+        same = next(
+            (i for i, pair in enumerate(zip(before, after, strict=False)) if pair[0] != pair[1]),
+            len(after),
+        )
         self._lose_prefix(FIXED + sum(COUNTER.message(message) for message in after[:same]))
         size = self.measured(self.path)
         health = self.health
@@ -146,7 +149,9 @@ class Policy(ABC):
 
     def measured(self, path: Sequence[Entry]) -> int:
         """Return the tokens of a path's history."""
-        return estimate_path(path, replace(COUNTER, templates=self.templates), RequestModel(_MODEL)).history
+        return estimate_path(
+            path, replace(COUNTER, templates=self.templates), RequestModel(_MODEL)
+        ).history
 
     def summary(self, entries: Sequence[Entry], first_kept_id: int | None) -> CompactionEntry:
         """Return a compaction as a rival makes it: the common summary, which knows no addresses."""
@@ -166,17 +171,26 @@ class Policy(ABC):
 
     def charge(self, entries: Sequence[Entry]) -> None:
         """Count what a summariser reads; every program cuts each output for it."""
-        weights, longest = ViewWeights(resolve(self.path)), ContextSettings().compaction.result_chars
+        weights, longest = (
+            ViewWeights(resolve(self.path)),
+            ContextSettings().compaction.result_chars,
+        )
         for entry in entries:
             shown = len(entry.output) if isinstance(entry, ToolResultEntry) else 0
-            self.health.summarised += round(weights.of(entry) * min(1, longest / shown) if shown else weights.of(entry))
+            self.health.summarised += round(
+                weights.of(entry) * min(1, longest / shown) if shown else weights.of(entry)
+            )
 
-    def _user_messages(self, entries: Sequence[Entry], previous: CompactionEntry | None) -> tuple[str, ...]:
+    def _user_messages(
+        self, entries: Sequence[Entry], previous: CompactionEntry | None
+    ) -> tuple[str, ...]:
         """Return the user's messages as this product carries them: a model's summary would say what they asked for."""
         if self.summaries == "none":
             return ()
         nothing = Summarised(entries, FileOperations(), tool_traits())
-        budgets = replace(Budgets.of(ContextSettings().compaction, self.budget), anchors=0, files=0, state=0)
+        budgets = replace(
+            Budgets.of(ContextSettings().compaction, self.budget), anchors=0, files=0, state=0
+        )
         earlier = SummaryDetails(user_messages=self._messages_told if previous is not None else ())
         self._messages_told = carry(nothing, earlier, budgets, COUNTER.text).user_messages
         return self._messages_told
@@ -205,7 +219,9 @@ class Policy(ABC):
         return project(path, _TRAITS, self.templates).messages
 
     def _counted(self, entry: Entry) -> Entry:
-        return entry.model_copy(update={"tokens": replace(COUNTER, templates=self.templates).estimate(entry)})
+        return entry.model_copy(
+            update={"tokens": replace(COUNTER, templates=self.templates).estimate(entry)}
+        )
 
 
 def _text_of(message: Message) -> str:

@@ -10,7 +10,14 @@ from tui_agent.context.budget import ContextSize
 from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
-from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
+from tui_agent.context.pruning import (
+    Moment,
+    Occasion,
+    PruneRules,
+    occasion,
+    plan_prune,
+    under_pressure,
+)
 from tui_agent.context.recalling import fits, names_in_use, outline, recall_limits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.truncation import OutputLimits, limits_for, truncate
@@ -79,7 +86,9 @@ class Ours(Policy):
         told: list[str] = []
         for whole in found:
             lines = whole.split("\n")
-            told += lines if fits(lines, limits) else (row for _, row in outline(lines, names, limits))
+            told += (
+                lines if fits(lines, limits) else (row for _, row in outline(lines, names, limits))
+            )
         return "\n".join(told)
 
     def append(self, entry: Entry) -> None:
@@ -96,7 +105,9 @@ class Ours(Policy):
         reserve = self.settings.compaction.reserve(self.window, MAX_OUTPUT)
         threshold = self.settings.compaction.threshold_at(self.window, reserve)
         total = FIXED + self.history
-        return ContextSize(FIXED, self.history, total, self.window, reserve, threshold, None, estimated=True)
+        return ContextSize(
+            FIXED, self.history, total, self.window, reserve, threshold, None, estimated=True
+        )
 
     def _prune(self, size: ContextSize, why: Occasion) -> None:
         rules = PruneRules(

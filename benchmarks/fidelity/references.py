@@ -28,7 +28,9 @@ def entry_text(entry: Entry) -> str:
         case UserEntry():
             return entry.text
         case AssistantEntry():
-            return "\n".join([entry.text, *(_arguments(call.arguments) for call in entry.tool_calls)])
+            return "\n".join(
+                [entry.text, *(_arguments(call.arguments) for call in entry.tool_calls)]
+            )
         case ToolResultEntry():
             return entry.output
         case _:
@@ -68,7 +70,12 @@ class References:
             if isinstance(entry, AssistantEntry):
                 known = sorted(word for word in self._words[place] if word in last)
                 self._uses[place] = tuple(
-                    Use(word, last[word], total - ends[last[word]], _line_of(word, entries[last[word]]))
+                    Use(
+                        word,
+                        last[word],
+                        total - ends[last[word]],
+                        _line_of(word, entries[last[word]]),
+                    )
                     for word in known
                 )
             last.update(dict.fromkeys(self._words[place], place))

@@ -70,7 +70,9 @@ def replay(trace: Trace, policy: Policy, references: References, other: Referenc
                 if uses := references.far(place, back):
                     shown.follow(policy)
                     foreign = other.far(other.length * place // references.length, back)
-                    tally.look(_Point(trace, place, uses, references), shown.text, shown.spaced, policy)
+                    tally.look(
+                        _Point(trace, place, uses, references), shown.text, shown.spaced, policy
+                    )
                     tally.strangers([use.word for use in foreign], shown.text)
         policy.append(entry)
         shown.add(policy.path[-1])

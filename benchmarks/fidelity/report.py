@@ -88,7 +88,11 @@ class _Work:
         budget = Ours(window).budget
         if trace.parts:
             # What counts by itself is not counted once more.
-            short = [part for part in trace.parts if not outgrows(part, budget, References(part.entries), window)]
+            short = [
+                part
+                for part in trace.parts
+                if not outgrows(part, budget, References(part.entries), window)
+            ]
             if not short:
                 return []
             trace = in_a_row(short)
@@ -121,7 +125,9 @@ def differences(found: Sequence[Result]) -> Iterator[Difference]:
                     pairs.append((ours, one))
             if not pairs:
                 continue
-            price = sum(at_size(a, b.kept, "price") for a, b in pairs) / sum(b.price for _, b in pairs)
+            price = sum(at_size(a, b.kept, "price") for a, b in pairs) / sum(
+                b.price for _, b in pairs
+            )
             for share in SHARES:
                 values = [(at_size(a, b.kept, share), getattr(b, share)) for a, b in pairs]
                 low, high = interval(values)
@@ -141,8 +147,14 @@ def differences(found: Sequence[Result]) -> Iterator[Difference]:
 
 def at_size(replays: Sequence[Result], kept: float, field: str) -> float:
     """Return a field of replays at a size of history: on the line between the two beside it, or of the largest."""
-    below = max((result for result in replays if result.kept <= kept), key=lambda result: result.kept)
-    above = min((result for result in replays if result.kept > kept), key=lambda result: result.kept, default=below)
+    below = max(
+        (result for result in replays if result.kept <= kept), key=lambda result: result.kept
+    )
+    above = min(
+        (result for result in replays if result.kept > kept),
+        key=lambda result: result.kept,
+        default=below,
+    )
     part = (kept - below.kept) / (above.kept - below.kept) if above is not below else 0.0
     low, high = getattr(below, field), getattr(above, field)
     return float(low + part * (high - low))
@@ -176,7 +188,18 @@ def grouped(found: Sequence[Result]) -> Iterator[list[Result]]:
 
 def fidelity_table(found: Sequence[Result], title: str) -> str:
     """Lay out what is there of what is used again, means over the traces."""
-    head = ("window", "policy", "line", "far", "one recall", "rules", "chance", "kept", "traces", "uses")
+    head = (
+        "window",
+        "policy",
+        "line",
+        "far",
+        "one recall",
+        "rules",
+        "chance",
+        "kept",
+        "traces",
+        "uses",
+    )
     rows = [
         (
             f"{rows[0].window:,}",
@@ -198,7 +221,19 @@ def fidelity_table(found: Sequence[Result], title: str) -> str:
 
 def difference_table(found: Sequence[Result], title: str) -> str:
     """Lay out the comparison at the same size."""
-    head = ("window", "rival", "line", "times", "95 % of", "far", "times", "95 % of", "rules", "price", "traces")
+    head = (
+        "window",
+        "rival",
+        "line",
+        "times",
+        "95 % of",
+        "far",
+        "times",
+        "95 % of",
+        "rules",
+        "price",
+        "traces",
+    )
     rows = []
     by_rival: dict[tuple[int, str], dict[str, Difference]] = {}
     for one in differences(found):
@@ -210,7 +245,11 @@ def difference_table(found: Sequence[Result], title: str) -> str:
             (
                 f"{window:,}",
                 rival,
-                *(cell for one in (line, far) for cell in (_pair(one), f"{one.ratio:.2f}", _bounds(one))),
+                *(
+                    cell
+                    for one in (line, far)
+                    for cell in (_pair(one), f"{one.ratio:.2f}", _bounds(one))
+                ),
                 _pair(shares["rules"]),
                 f"× {line.price:.2f}",
                 f"{line.traces}{left}",
@@ -295,7 +334,8 @@ def _columns(title: str, rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
-            cell.ljust(width) if at == 1 else cell.rjust(width) for at, (cell, width) in enumerate(pairs)
+            cell.ljust(width) if at == 1 else cell.rjust(width)
+            for at, (cell, width) in enumerate(pairs)
         ).rstrip()
         for pairs in (list(zip(row, widths, strict=True)) for row in rows)
     ]

@@ -54,7 +54,11 @@ class Rival(Policy):
         if not isinstance(entry, ToolResultEntry):
             return entry
         born = truncate(entry.output, "ends" if entry.tool == "bash" else "head", self._limits)
-        return entry if born.truncation is None else self._counted(entry.model_copy(update={"output": born.text}))
+        return (
+            entry
+            if born.truncation is None
+            else self._counted(entry.model_copy(update={"output": born.text}))
+        )
 
     def scaled(self, tokens: int) -> int:
         """Return a constant for this window."""
@@ -130,7 +134,11 @@ class Masking(Rival):
         steps, targets, freed = 0, [], 0
         for entry in reversed(view.entries):
             steps += isinstance(entry, AssistantEntry)
-            if steps >= self.newest and isinstance(entry, ToolResultEntry) and view.is_open(entry.id):
+            if (
+                steps >= self.newest
+                and isinstance(entry, ToolResultEntry)
+                and view.is_open(entry.id)
+            ):
                 targets.append(entry.id)
                 freed += entry.tokens
         if targets:

@@ -66,15 +66,25 @@ def all_traces() -> Iterator[Trace]:
     ]
     yield from recordings
     for half in get_args(Half):
-        if parts := [trace for trace in recordings if trace.half == half and "claude" in trace.name]:
+        if parts := [
+            trace for trace in recordings if trace.half == half and "claude" in trace.name
+        ]:
             yield in_a_row(parts)
     for seed, half in enumerate(get_args(Half), start=1):
-        yield Trace(f"features {seed}", numbered(Story(seed, files=60).features(tasks=30)), half=half)
-        yield Trace(f"one run {seed}", numbered(Story(10 + seed, files=60).one_run(steps=200)), half=half)
-        yield Trace(f"bug hunt {seed}", numbered(Story(20 + seed, files=40).hunt(rounds=60)), half=half)
+        yield Trace(
+            f"features {seed}", numbered(Story(seed, files=60).features(tasks=30)), half=half
+        )
+        yield Trace(
+            f"one run {seed}", numbered(Story(10 + seed, files=60).one_run(steps=200)), half=half
+        )
+        yield Trace(
+            f"bug hunt {seed}", numbered(Story(20 + seed, files=40).hunt(rounds=60)), half=half
+        )
         chinese = Story(40 + seed, files=60, chinese=True).features(tasks=25)
         yield Trace(f"中文 {seed}", numbered(chinese), half=half)
-        yield Trace(f"long run {seed}", numbered(Story(50 + seed, files=80).one_run(steps=420)), half=half)
+        yield Trace(
+            f"long run {seed}", numbered(Story(50 + seed, files=80).one_run(steps=420)), half=half
+        )
         scattered = Story(30 + seed, files=60, scattered=True).features(tasks=30)
         yield Trace(f"scattered {seed}", numbered(scattered), half=half)
 
@@ -82,7 +92,9 @@ def all_traces() -> Iterator[Trace]:
 def in_a_row(parts: Sequence[Trace]) -> Trace:
     """Return recordings of one half, told one after the other."""
     entries = numbered([entry for part in parts for entry in part.entries])
-    return Trace(f"in a row, {parts[0].half}", entries, recorded=True, half=parts[0].half, parts=tuple(parts))
+    return Trace(
+        f"in a row, {parts[0].half}", entries, recorded=True, half=parts[0].half, parts=tuple(parts)
+    )
 
 
 def _half(name: str) -> Half:
@@ -90,13 +102,21 @@ def _half(name: str) -> Half:
 
 
 def _recordings() -> list[Path]:
-    return [path for path in (*DATA.glob("*.jsonl"), *sorted((DATA / "sessions").glob("*"))) if path.suffix != ".md"]
+    return [
+        path
+        for path in (*DATA.glob("*.jsonl"), *sorted((DATA / "sessions").glob("*")))
+        if path.suffix != ".md"
+    ]
 
 
 def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     numbered: list[Entry] = []
     for place, entry in enumerate(entries, 1):
-        values = {"id": place * ID_STEP, "parent_id": (place - 1) * ID_STEP or None, "tokens": COUNTER.entry(entry)}
+        values = {
+            "id": place * ID_STEP,
+            "parent_id": (place - 1) * ID_STEP or None,
+            "tokens": COUNTER.entry(entry),
+        }
         numbered.append(entry.model_copy(update=values))
     return tuple(numbered)
 
@@ -107,7 +127,10 @@ def _recorded(path: Path) -> list[Entry]:
         return list(_swe_agent(json.loads(path.read_text(encoding="utf-8"))))
     with TemporaryDirectory() as place:
         copy = Path(place) / path.name
-        copy.write_text(path.read_text(encoding="utf-8").replace('"isSidechain":true', '"isSidechain":false'), "utf-8")
+        copy.write_text(
+            path.read_text(encoding="utf-8").replace('"isSidechain":true', '"isSidechain":false'),
+            "utf-8",
+        )
         [session] = read_file(copy)
     said = (UserEntry, AssistantEntry, ToolResultEntry)
     return [entry for entry in session.entries if isinstance(entry, said)]
@@ -118,8 +141,12 @@ def _swe_agent(trajectory: dict[str, Any]) -> Iterator[Entry]:
     asked = next(message for message in trajectory["history"] if message["role"] == "user")
     yield UserEntry(parts=(TextPart(text=_plain(asked["content"])),))
     for number, step in enumerate(trajectory["trajectory"]):
-        call = ToolCallPart(call_id=f"call_{number}", tool="bash", arguments=json.dumps({"command": step["action"]}))
-        yield AssistantEntry(parts=(TextPart(text=step["thought"]), call), model="demo", finish="tool_calls")
+        call = ToolCallPart(
+            call_id=f"call_{number}", tool="bash", arguments=json.dumps({"command": step["action"]})
+        )
+        yield AssistantEntry(
+            parts=(TextPart(text=step["thought"]), call), model="demo", finish="tool_calls"
+        )
         yield ToolResultEntry(
             call_id=call.call_id,
             tool="bash",
@@ -130,18 +157,46 @@ def _swe_agent(trajectory: dict[str, Any]) -> Iterator[Entry]:
 
 
 def _plain(content: Any) -> str:
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    )
 
 
-_VERBS = ("load", "parse", "merge", "render", "resolve", "validate", "emit", "split", "index", "flush")
-_NOUNS = ("config", "session", "token", "theme", "branch", "cache", "report", "widget", "schema", "cursor")
+_VERBS = (
+    "load",
+    "parse",
+    "merge",
+    "render",
+    "resolve",
+    "validate",
+    "emit",
+    "split",
+    "index",
+    "flush",
+)
+_NOUNS = (
+    "config",
+    "session",
+    "token",
+    "theme",
+    "branch",
+    "cache",
+    "report",
+    "widget",
+    "schema",
+    "cursor",
+)
 _RULES = (
     "Never change the public API of {0}.",
     "You must keep {0} free of third-party imports.",
     "Always run the tests of {0} before you go on.",
     "Don't touch {0}.",
 )
-_RULES_CHINESE = ("不要修改 {0} 的公共接口。", "必须保持 {0} 没有第三方依赖。", "修改 {0} 之后务必运行测试。")
+_RULES_CHINESE = (
+    "不要修改 {0} 的公共接口。",
+    "必须保持 {0} 没有第三方依赖。",
+    "修改 {0} 之后务必运行测试。",
+)
 
 
 class Story:
@@ -152,7 +207,9 @@ class Story:
     every symbol is as likely as any other, so that no rule of what to keep can be right.
     """
 
-    def __init__(self, seed: int, files: int, *, chinese: bool = False, scattered: bool = False) -> None:
+    def __init__(
+        self, seed: int, files: int, *, chinese: bool = False, scattered: bool = False
+    ) -> None:
         self._random = Random(seed)
         self._chinese = chinese
         self._scattered = scattered
@@ -188,7 +245,9 @@ class Story:
         """Tell of a search for one fault: much output, few edits, facts from early on needed at the end."""
         clue = f"{self._random.randrange(16**10):010x}"
         self._ask(0, 0)
-        self._result("bash", {"command": "git log -5 --oneline"}, f"{clue} Change the order of locks\n", 0)
+        self._result(
+            "bash", {"command": "git log -5 --oneline"}, f"{clue} Change the order of locks\n", 0
+        )
         for number in range(rounds):
             file = self._pick()
             self._grep(file)
@@ -203,7 +262,10 @@ class Story:
     def _file(self, number: int) -> tuple[str, list[str]]:
         rng = self._random
         stem = f"{rng.choice(_NOUNS)}_{rng.choice(_NOUNS)}{number}"
-        names = [f"{rng.choice(_VERBS)}_{rng.choice(_NOUNS)}_{number}_{place}" for place in range(rng.randint(8, 30))]
+        names = [
+            f"{rng.choice(_VERBS)}_{rng.choice(_NOUNS)}_{number}_{place}"
+            for place in range(rng.randint(8, 30))
+        ]
         return f"src/{rng.choice(_NOUNS)}s/{stem}.py", names
 
     def _path(self, file: int) -> str:
@@ -237,7 +299,9 @@ class Story:
             other = self._random.choice(self._files)[1][0]
             limit = self._random.randint(10, 99_999)
             body = f"    value = {other}(cursor, limit={limit})\n    return [item for item in value if item.{name}]"
-            lines.append(f"def {name}(cursor, scope={place}):\n    '''Return what {name} finds.'''\n{body}\n")
+            lines.append(
+                f"def {name}(cursor, scope={place}):\n    '''Return what {name} finds.'''\n{body}\n"
+            )
         return "\n".join(lines)
 
     def _ask(self, number: int, file: int) -> None:
@@ -258,7 +322,11 @@ class Story:
             self._result("read", {"path": self._path(file)}, self._source(file), file)
         elif choice < 0.8:
             old, new = self._symbol(file), self._symbol(file)
-            arguments = {"path": self._path(file), "old": f"def {old}(cursor):", "new": f"def {old}(cursor, {new}):"}
+            arguments = {
+                "path": self._path(file),
+                "old": f"def {old}(cursor):",
+                "new": f"def {old}(cursor, {new}):",
+            }
             self._result("edit", arguments, f"Edited {self._path(file)}", file)
         else:
             self._grep(file)
@@ -277,23 +345,39 @@ class Story:
         lines = [f"{tests}::test_{name} PASSED" for name in self._files[file][1]]
         if failing:
             name = self._symbol(file)
-            lines.append(f"E   AssertionError: {name} returned {self._random.randint(1, 999)} items, expected 7")
-        self._result("bash", {"command": f"pytest -q {tests}"}, "\n".join(lines), file, code=int(failing))
+            lines.append(
+                f"E   AssertionError: {name} returned {self._random.randint(1, 999)} items, expected 7"
+            )
+        self._result(
+            "bash", {"command": f"pytest -q {tests}"}, "\n".join(lines), file, code=int(failing)
+        )
 
     def _now(self) -> int:
         self._clock += 1_000 * self._random.randint(4, 30)
         return self._clock
 
     def _say(self, text: str) -> None:
-        self._entries.append(AssistantEntry(parts=(TextPart(text=text),), model="demo", created_at=self._now()))
+        self._entries.append(
+            AssistantEntry(parts=(TextPart(text=text),), model="demo", created_at=self._now())
+        )
 
-    def _result(self, tool: str, arguments: dict[str, Any], output: str, file: int, code: int | None = None) -> None:
+    def _result(
+        self, tool: str, arguments: dict[str, Any], output: str, file: int, code: int | None = None
+    ) -> None:
         self._calls += 1
         call_id = f"call_{self._calls}"
-        intent = f"我来看看 {self._symbol(file)}。" if self._chinese else f"Let me look at {self._symbol(file)}."
-        call = ToolCallPart(call_id=call_id, tool=tool, arguments=json.dumps(arguments, ensure_ascii=False))
+        intent = (
+            f"我来看看 {self._symbol(file)}。"
+            if self._chinese
+            else f"Let me look at {self._symbol(file)}."
+        )
+        call = ToolCallPart(
+            call_id=call_id, tool=tool, arguments=json.dumps(arguments, ensure_ascii=False)
+        )
         parts = (TextPart(text=intent), call)
-        self._entries.append(AssistantEntry(parts=parts, model="demo", finish="tool_calls", created_at=self._now()))
+        self._entries.append(
+            AssistantEntry(parts=parts, model="demo", finish="tool_calls", created_at=self._now())
+        )
         path = arguments.get("path")
         metadata = ToolMetadata(
             path=path,
@@ -304,5 +388,12 @@ class Story:
         title = path or arguments.get("command") or arguments.get("pattern") or ""
         status = ToolStatus.ERROR if code else ToolStatus.COMPLETED
         self._entries.append(
-            ToolResultEntry(call_id=call_id, tool=tool, status=status, output=output, title=title, metadata=metadata)
+            ToolResultEntry(
+                call_id=call_id,
+                tool=tool,
+                status=status,
+                output=output,
+                title=title,
+                metadata=metadata,
+            )
         )

@@ -39,10 +39,19 @@ def _run(name: str, base: Place, before: Before, times: int, seed: int) -> Outco
 
 def main() -> int:
     """Return 1 if anything was wrong."""
-    names = [*(row.name for row in ROWS), *(PREFIX + row.name for row in ROWS), RACE, FULL_RACE, PAIRS, *TESTS]
+    names = [
+        *(row.name for row in ROWS),
+        *(PREFIX + row.name for row in ROWS),
+        RACE,
+        FULL_RACE,
+        PAIRS,
+        *TESTS,
+    ]
     parser = argparse.ArgumentParser(prog="python -m scripts.faults", description=__doc__)
     parser.add_argument("row", nargs="*", help=f"which to run, all without any: {', '.join(names)}")
-    parser.add_argument("--times", type=int, default=0, help="how often each is killed, or each pair meets")
+    parser.add_argument(
+        "--times", type=int, default=0, help="how often each is killed, or each pair meets"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one line of JSON for each row")
     arguments = parser.parse_args()
@@ -62,7 +71,9 @@ def main() -> int:
                 print(json.dumps(vars(outcome)), flush=True)
                 continue
             unfinished = outcome.kills - outcome.finished
-            numbers = f"{outcome.kills:>7}{unfinished:>12}{outcome.finished:>10}{outcome.new_entries:>9}"
+            numbers = (
+                f"{outcome.kills:>7}{unfinished:>12}{outcome.finished:>10}{outcome.new_entries:>9}"
+            )
             print(f"{outcome.name:<28}{numbers}{len(outcome.wrong):>7}", flush=True)
             for fault in outcome.wrong:
                 print(fault, file=sys.stderr)

@@ -86,15 +86,25 @@ def _replies(watch: Watch, chance: random.Random) -> Callable[[ModelRequest], Re
             return Reply(SUMMARY)
         number = next(numbers)
         if request.messages[-1].role == "tool" and chance.random() < 0.6:
-            return Reply(f"Step {number} is done. " + "It does what was asked for. " * chance.randrange(20))
+            return Reply(
+                f"Step {number} is done. " + "It does what was asked for. " * chance.randrange(20)
+            )
         calls = {
-            "bash": {"command": f"seq {number} {number + chance.randrange(2_000)}; echo {number} >> log.txt"},
+            "bash": {
+                "command": f"seq {number} {number + chance.randrange(2_000)}; echo {number} >> log.txt"
+            },
             "read": {"path": f"file{chance.randrange(30)}.txt", "offset": 1 + number % 7},
-            "write": {"path": f"made{chance.randrange(40)}.txt", "content": f"{number}\n" * chance.randrange(1, 300)},
+            "write": {
+                "path": f"made{chance.randrange(40)}.txt",
+                "content": f"{number}\n" * chance.randrange(1, 300),
+            },
             "grep": {"pattern": f"file {chance.randrange(30)}", "path": "."},
         }
         names = chance.sample(list(calls), k=chance.choice((1, 1, 1, 2)))
-        return Reply("I look." if number % 3 else "", tuple(Call(name, json.dumps(calls[name])) for name in names))
+        return Reply(
+            "I look." if number % 3 else "",
+            tuple(Call(name, json.dumps(calls[name])) for name in names),
+        )
 
     return answer
 
@@ -102,7 +112,11 @@ def _replies(watch: Watch, chance: random.Random) -> Callable[[ModelRequest], Re
 async def _turn(agent: Agent, number: int, chance: random.Random) -> None:
     """Have one turn, and now and then do something else before."""
     session = agent.session
-    typed = [entry.id for entry in session.active_path() if isinstance(entry, UserEntry) and not entry.synthetic]
+    typed = [
+        entry.id
+        for entry in session.active_path()
+        if isinstance(entry, UserEntry) and not entry.synthetic
+    ]
     match number % 100:
         case 11 if len(typed) > 3:
             await agent.navigator.move(agent.navigator.plan(typed[-3]), focus="")
@@ -122,22 +136,37 @@ async def _turn(agent: Agent, number: int, chance: random.Random) -> None:
             await agent.run_shell("seq 300")
         case 97:
             blob = agent.ports.put_blob(_DOT)
-            agent.submit((TextPart(text="Look at this."), ImagePart(blob=blob, mime="image/png", width=1, height=1)))
+            agent.submit(
+                (
+                    TextPart(text="Look at this."),
+                    ImagePart(blob=blob, mime="image/png", width=1, height=1),
+                )
+            )
             await agent.wait_idle()
             return
-    await work(agent, [f"Turn {number}: change something. " + "It matters because of the redirect. " * (number % 9)])
+    await work(
+        agent,
+        [
+            f"Turn {number}: change something. "
+            + "It matters because of the redirect. " * (number % 9)
+        ],
+    )
 
 
 async def _race(agent: Agent) -> None:
     """Have two runners do the same, and take what the first one did, with its files."""
     task = "Change something, whoever does it better."
-    order = RaceOrder(task, (TextPart(text=task),), (RunnerSpec(), RunnerSpec()), start=agent.session.leaf)
+    order = RaceOrder(
+        task, (TextPart(text=task),), (RunnerSpec(), RunnerSpec()), start=agent.session.leaf
+    )
     race = await Race.begin(agent, order)
     await race.over.wait()
     await race.end_runners()
     leaf = race.runner(1).record.leaf
     assert leaf is not None
-    await carry_out(agent, agent.navigator.plan(leaf, continue_from_here=True), await agent.files.plan(leaf))
+    await carry_out(
+        agent, agent.navigator.plan(leaf, continue_from_here=True), await agent.files.plan(leaf)
+    )
     await race.finish(1)
 
 
@@ -180,7 +209,9 @@ def _day(place: Place, turns: int, crashes: int, seed: int) -> tuple[list[list[A
         delay = chance.uniform(0, 0.5)
 
         def kill_at(told: list[list[Any]], end: int = end, delay: float = delay) -> float | None:
-            return time.monotonic() + delay if told[-1] == ["turn", end - 1] and end < turns else None
+            return (
+                time.monotonic() + delay if told[-1] == ["turn", end - 1] and end < turns else None
+            )
 
         def live(tell: Callable[..., None], first: int = first) -> None:
             asyncio.run(_live(place, first, turns, tell))
@@ -219,8 +250,13 @@ def main() -> int:
             (place.project / f"file{number}.txt").write_text(f"file {number}\n" * 200)
         print(f"{'turns':>6}{'MB':>9}{'ms each':>9}{'requests':>10}{'file MB':>9}")
         samples, wrong = _day(place, arguments.turns, arguments.crashes, arguments.seed)
-        print("in the file, MB:", ", ".join(f"{table} {size / 1e6:.1f}" for table, size in _sizes(place.file)))
-        print("entries:", ", ".join(f"{kind} {count}" for kind, count in _kinds(place).most_common()))
+        print(
+            "in the file, MB:",
+            ", ".join(f"{table} {size / 1e6:.1f}" for table, size in _sizes(place.file)),
+        )
+        print(
+            "entries:", ", ".join(f"{kind} {count}" for kind, count in _kinds(place).most_common())
+        )
     third = max(len(samples) // 3, 1)
     early, late = samples[1 : third + 1] or samples, samples[-third:]
     for at, what, most in ((1, "memory", FLAT), (2, "processor time of a turn", 1.25)):

@@ -88,7 +88,9 @@ def _round(row: Row, base: Place, before: Before, room: int, tell: Tell) -> None
     for word, *rest in in_process(lambda tell: look(row, place, before, told, tell), never):
         if word in ("wrong", "failed", "entries"):
             tell(word, *rest)
-    if stray := sorted(path.name for path in place.root.iterdir() if not path.name.startswith(_KNOWN)):
+    if stray := sorted(
+        path.name for path in place.root.iterdir() if not path.name.startswith(_KNOWN)
+    ):
         tell("wrong", f"left over: {stray}")
     for word, *rest in in_process(working(row, place), never):
         if word == "failed":
@@ -117,7 +119,9 @@ def _act(row: Row, place: Place, room: int, tell: Tell) -> None:
         asyncio.run(row.act(place, note))  # type: ignore[arg-type]  # an async function's call
     except Exception as error:  # noqa: BLE001 - whatever it is, it is told
         problem = problem_of(error)
-        tell("refused", problem.sentence) if problem.expected else tell("failed", traceback.format_exc()[-1_500:])
+        tell("refused", problem.sentence) if problem.expected else tell(
+            "failed", traceback.format_exc()[-1_500:]
+        )
 
 
 def own_mounts() -> None:

@@ -70,7 +70,9 @@ def play(request: Recorded) -> Turn:
     steps = json.dumps(request.json["messages"]).count("I begin step ")
     if steps < len(commands):
         text = f"I begin step {steps + 1}, and say a few words about it first."
-        return Turn(text=text, delay=0.01, tool_calls=(Call("bash", {"command": commands[steps + 1]}),))
+        return Turn(
+            text=text, delay=0.01, tool_calls=(Call("bash", {"command": commands[steps + 1]}),)
+        )
     return Turn(text="All of it is done now.", delay=0.01)
 
 
@@ -103,16 +105,30 @@ def _leaf_in(line: str) -> int | None:
     return event["runner"]["leaf"] if event["type"] == "runner_changed" else None
 
 
-def look(place: Place, before: dict[str, tuple[int, bytes]], life: Life, phases: Counter[str]) -> list[str]:
+def look(
+    place: Place, before: dict[str, tuple[int, bytes]], life: Life, phases: Counter[str]
+) -> list[str]:
     """Return what is wrong after a kill."""
     wrong = _in_project(place, before)
     wrong += _in_session(place, life)
-    phases[("killed" if life.was_killed else "ended by itself" if life.code == 0 else "met the full disk")] += 1
+    phases[
+        (
+            "killed"
+            if life.was_killed
+            else "ended by itself"
+            if life.code == 0
+            else "met the full disk"
+        )
+    ] += 1
     homes = place.root / "data" / "cache" / "races"
     for home in homes.iterdir() if homes.exists() else ():
         os.utime(home, (1, 1))  # as old as what a killed program left
     again = place.run(*ARGUMENTS)
-    made = {name: (place.project / name).read_bytes() for name in MADE if (place.project / name).exists()}
+    made = {
+        name: (place.project / name).read_bytes()
+        for name in MADE
+        if (place.project / name).exists()
+    }
     if "Took " not in again.stderr or made != MADE:
         wrong.append(f"the next race was not taken whole, {sorted(made)}: {again.stderr[-300:]}")
     if left := list(homes.iterdir()):
@@ -124,7 +140,11 @@ def _in_project(place: Place, before: dict[str, tuple[int, bytes]]) -> list[str]
     """Look at the project; what a runner made may be in it where it was being taken, each file whole."""
     now = state_of(place.project)
     changed = [name for name in now.keys() | before.keys() if now.get(name) != before.get(name)]
-    return [f"changed: {name}" for name in changed if name not in MADE or now.get(name, (0, b""))[1] != MADE[name]]
+    return [
+        f"changed: {name}"
+        for name in changed
+        if name not in MADE or now.get(name, (0, b""))[1] != MADE[name]
+    ]
 
 
 def _in_session(place: Place, life: Life) -> list[str]:
@@ -143,7 +163,9 @@ def _in_session(place: Place, life: Life) -> list[str]:
 
 def main() -> int:
     """Run the rounds."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("rounds", nargs="?", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--full", action="store_true", help="let the disk be full instead")
@@ -154,7 +176,10 @@ def main() -> int:
     phases: Counter[str] = Counter()
     with ModelServer(play) as server:
         for number in range(options.rounds + 1):
-            with tempfile.TemporaryDirectory(prefix="ta-") as name, _disk(Path(name), is_small=options.full) as root:
+            with (
+                tempfile.TemporaryDirectory(prefix="ta-") as name,
+                _disk(Path(name), is_small=options.full) as root,
+            ):
                 place = Place(root)
                 place.configure(server.openai_url)
                 make_project(place.project)
@@ -168,12 +193,20 @@ def main() -> int:
                     # Much of the time goes by before a runner begins: most kills come later.
                     running = number % 5 > 0
                     life = live(
-                        place, chance.uniform(0.0, whole.runners if running else whole.seconds), running=running
+                        place,
+                        chance.uniform(0.0, whole.runners if running else whole.seconds),
+                        running=running,
                     )
                 found = look(place, before, life, phases) + _defects(place)
             wrong += bool(found)
-            print(f"{number:4}  {life.seconds:5.2f} s  {'; '.join(found) or 'nothing wrong'}", flush=True)
-    print(f"{options.rounds} rounds, {wrong} wrong; " + ", ".join(f"{n} {phase}" for phase, n in phases.items()))
+            print(
+                f"{number:4}  {life.seconds:5.2f} s  {'; '.join(found) or 'nothing wrong'}",
+                flush=True,
+            )
+    print(
+        f"{options.rounds} rounds, {wrong} wrong; "
+        + ", ".join(f"{n} {phase}" for phase, n in phases.items())
+    )
     return int(wrong > 0)
 
 
@@ -200,7 +233,9 @@ def live_on(place: Place, room: int) -> Life:
 def _defects(place: Place) -> list[str]:
     """Return what the program logged as its own mistake."""
     logs = [path.read_text("utf-8", "replace") for path in (place.root / "data").rglob("*.log*")]
-    return sorted({line[-300:] for log in logs for line in log.splitlines() if "internal error" in line})
+    return sorted(
+        {line[-300:] for log in logs for line in log.splitlines() if "internal error" in line}
+    )
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,9 @@ def working(row: Row, place: Place) -> Callable[[Callable[..., None]], None]:
     return lambda tell: asyncio.run(row.act(place, tell))  # type: ignore[arg-type]  # an async function's call
 
 
-def look(row: Row, place: Place, before: Before, told: list[list[Any]], tell: Callable[..., None]) -> None:
+def look(
+    row: Row, place: Place, before: Before, told: list[list[Any]], tell: Callable[..., None]
+) -> None:
     for fault in row.look(place, before, told):
         tell("wrong", fault)
     look_at(place, before, tell)
@@ -108,10 +110,16 @@ def look_at(place: Place, before: Before, tell: Callable[..., None]) -> None:
             tell("wrong", f"the file is damaged: {broken}")
     with place.session() as session:
         there = {one.id: one for one in session.skeleton()}
-        lost = [at for at, preview in before.entries.items() if at not in there or there[at].preview != preview]
+        lost = [
+            at
+            for at, preview in before.entries.items()
+            if at not in there or there[at].preview != preview
+        ]
         if lost:
             tell("wrong", f"entries {lost[:5]} are lost")
-        if session.reader.damaged or [one.id for one in session.path()] != list(session.path_outline().ids):
+        if session.reader.damaged or [one.id for one in session.path()] != list(
+            session.path_outline().ids
+        ):
             tell("wrong", "the path can't be read as a whole")
         if any(one.parent_id is not None and one.parent_id >= at for at, one in there.items()):
             tell("wrong", "a parent is younger than its child")

@@ -53,15 +53,34 @@ def run_tests(name: str) -> Outcome:
     """Run the tests of a fault; each counts as a round."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *TESTS[name]]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"--junitxml={report}",
+            *TESTS[name],
+        ]
         environ = {**os.environ, "TUI_AGENT_NIGHTLY": "1"}
         done = subprocess.run(
-            command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=LONGEST, check=False
+            command,
+            cwd=ROOT,
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
         )
         said = done.stdout[-2_000:] + done.stderr[-2_000:]
         if not report.exists():
             return Outcome(name, wrong=[said])
-        cases = [case for case in ET.parse(report).getroot().iter("testcase") if case.find("skipped") is None]
+        cases = [
+            case
+            for case in ET.parse(report).getroot().iter("testcase")
+            if case.find("skipped") is None
+        ]
     wrong = [
         f"{case.get('classname')}::{case.get('name')}: {problem.get('message', '')[:500]}"
         for case in cases
@@ -75,8 +94,17 @@ def run_tests(name: str) -> Outcome:
 def run_races(name: str, times: int, seed: int) -> Outcome:
     """Kill races at random moments, or let their disk be full."""
     script = Path(__file__).with_name("kill_race.py")
-    command = [sys.executable, str(script), str(times), "--seed", str(seed), *(["--full"] if name == FULL_RACE else [])]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST, check=False)
+    command = [
+        sys.executable,
+        str(script),
+        str(times),
+        "--seed",
+        str(seed),
+        *(["--full"] if name == FULL_RACE else []),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST, check=False
+    )
     rounds = [line for line in done.stdout.splitlines() if re.match(r" *\d+  ", line)]
     wrong = [line.strip() for line in rounds if not line.endswith("nothing wrong")]
     if done.returncode and not wrong:

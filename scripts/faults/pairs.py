@@ -36,12 +36,18 @@ ACTIONS: Mapping[str, Action] = {
     "answer": lambda agent, _store: work(agent, ["Thank you."] * 3),
     "compact": lambda agent, _store: agent.compact(),
     "prune": lambda agent, _store: agent.prune(),
-    "move": lambda agent, _store: agent.navigator.move(agent.navigator.plan(turn_of(agent.session, 3)), focus=""),
-    "files": lambda agent, _store: going_back(agent, agent.session.entry(turn_of(agent.session, 1)).parent_id),
+    "move": lambda agent, _store: agent.navigator.move(
+        agent.navigator.plan(turn_of(agent.session, 3)), focus=""
+    ),
+    "files": lambda agent, _store: going_back(
+        agent, agent.session.entry(turn_of(agent.session, 1)).parent_id
+    ),
     "undo move": lambda agent, _store: agent.navigator.undo(),
     "label": lambda agent, _store: _at_once(lambda: agent.session.label(2, "green")),
     "rename": lambda agent, _store: _at_once(lambda: agent.session.set_title("another")),
-    "mask": lambda agent, _store: _at_once(lambda: agent.edit_context(turn_of(agent.session, 2), "mask")),
+    "mask": lambda agent, _store: _at_once(
+        lambda: agent.edit_context(turn_of(agent.session, 2), "mask")
+    ),
     "command": lambda agent, _store: agent.run_shell("echo hello"),
     "fork": lambda agent, store: _at_once(lambda: store.fork(agent.session.id, agent.session.leaf)),
     "delete": _delete,
@@ -64,7 +70,9 @@ def _program(place: Place, action: Action, tell: Callable[..., None], *, second:
         tell("failed", traceback.format_exc()[-1_500:])
 
 
-def _both(place: Place, pair: tuple[Action, Action], delay: float, tell: Callable[..., None]) -> None:
+def _both(
+    place: Place, pair: tuple[Action, Action], delay: float, tell: Callable[..., None]
+) -> None:
     first = os.fork()
     if first == 0:
         _program(place, pair[0], tell, second=False)
@@ -92,7 +100,9 @@ def run_pairs(base: Place, before: Before, times: int, seed: int) -> Outcome:
     return outcome
 
 
-def _meet(place: Place, before: Before, names: tuple[str, str], delay: float, outcome: Outcome) -> list[str]:
+def _meet(
+    place: Place, before: Before, names: tuple[str, str], delay: float, outcome: Outcome
+) -> list[str]:
     pair = (ACTIONS[names[0]], ACTIONS[names[1]])
     told = in_process(lambda tell: _both(place, pair, delay, tell), never)
     outcome.kills += 1

@@ -13,7 +13,13 @@ from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.app.exporting import ExportOrder, format_of, write_export
 from tui_agent.app.importing import import_all
-from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, PruneEntry, TextPart, UserEntry
+from tui_agent.session.entries import (
+    BranchSummaryEntry,
+    CompactionEntry,
+    PruneEntry,
+    TextPart,
+    UserEntry,
+)
 from tui_agent.session.schema import SCHEMA_VERSION
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -59,7 +65,9 @@ def prepare(place: Place) -> Before:
         (place.project / f"file{number}.txt").write_text(f"file {number}\n" * 20)
     asyncio.run(_get_ready(place))
     with place.session() as session:
-        return Before({one.id: one.preview for one in session.skeleton()}, session.leaf, files(place.project))
+        return Before(
+            {one.id: one.preview for one in session.skeleton()}, session.leaf, files(place.project)
+        )
 
 
 def turn_of(session: Session, number: int) -> int:
@@ -71,7 +79,9 @@ def turn_of(session: Session, number: int) -> int:
 
 def _new(place: Place, before: Before) -> list[Any]:
     with place.session() as session:
-        return session.entries(sorted(one.id for one in session.skeleton() if one.id not in before.entries))
+        return session.entries(
+            sorted(one.id for one in session.skeleton() if one.id not in before.entries)
+        )
 
 
 # -- a busy run -----------------------------------------------------------------------------------------------
@@ -175,7 +185,9 @@ def _restore_left(place: Place, before: Before, told: list[list[Any]]) -> list[s
         if data not in (before.files.get(name), after.get(name))
     ]
     if back != before.files:
-        wrong.append(f"it does not come back: {sorted(set(back.items()) ^ set(before.files.items()))[:3]}")
+        wrong.append(
+            f"it does not come back: {sorted(set(back.items()) ^ set(before.files.items()))[:3]}"
+        )
     if any(b"line 1\n" in data for data in after.values()):
         wrong.append("going there again does not finish it")
     return wrong
@@ -227,7 +239,11 @@ def _export_left(place: Place, before: Before, _told: list[list[Any]]) -> list[s
     if data == "old\n":
         return []
     lines = [json.loads(line) for line in data.splitlines()]
-    return [] if len(lines) > len(before.entries) else [f"the file has {len(lines)} lines of {len(before.entries) + 1}"]
+    return (
+        []
+        if len(lines) > len(before.entries)
+        else [f"the file has {len(lines)} lines of {len(before.entries) + 1}"]
+    )
 
 
 # -- whole sessions -------------------------------------------------------------------------------------------
@@ -247,7 +263,9 @@ def _fork_left(place: Place, before: Before, told: list[list[Any]]) -> list[str]
     with place.store() as store:
         ids = {info.id for info in store.sessions()}
         wrong += [
-            f"fork {rest[0]} was told of and is gone" for word, *rest in told if word == "forked" and rest[0] not in ids
+            f"fork {rest[0]} was told of and is gone"
+            for word, *rest in told
+            if word == "forked" and rest[0] not in ids
         ]
         for info in store.sessions():
             session = Session(store, info.id, estimate=lambda _entry: 1)
@@ -275,7 +293,11 @@ async def _delete(place: Place, tell: Tell) -> None:
 def _delete_left(place: Place, before: Before, told: list[list[Any]]) -> list[str]:
     with place.store() as store:
         shown = {info.id for info in store.sessions()}
-        back = [f"{rest[0]} was deleted and is there" for word, *rest in told if word == "deleted" and rest[0] in shown]
+        back = [
+            f"{rest[0]} was deleted and is there"
+            for word, *rest in told
+            if word == "deleted" and rest[0] in shown
+        ]
         store.purge()
     with place.session() as session:
         kept = {one.id: one.preview for one in session.skeleton()} == before.entries
@@ -323,7 +345,9 @@ async def _take_over(place: Place, tell: Tell) -> None:
         with place.store() as store:
             session = Session(store, oldest(store), estimate=lambda _entry: 1)
             session.hold(take_over=True)
-            tell("leaf", session.append(UserEntry(parts=(TextPart(text=f"taken over {number}"),))).id)
+            tell(
+                "leaf", session.append(UserEntry(parts=(TextPart(text=f"taken over {number}"),))).id
+            )
     tell("end")
 
 

@@ -61,7 +61,10 @@ def edits(turn: int) -> list[Reply]:
     change = f"for n in $(seq {FILES}); do echo 'line {turn}' >> file$n.txt; done; seq {turn} 2500"
     write = {"path": f"new{turn}.txt", "content": f"made in turn {turn}\n" * 40}
     return [
-        Reply(f"I change the files for the {turn}th time.", (Call("bash", json.dumps({"command": change})),)),
+        Reply(
+            f"I change the files for the {turn}th time.",
+            (Call("bash", json.dumps({"command": change})),),
+        ),
         Reply("", (Call("write", json.dumps(write)),)),
         Reply(f"Turn {turn} is done: " + "all files have one line more. " * 20),
     ]
@@ -109,7 +112,9 @@ async def an_agent(
 
     def allow(event: AgentEvent) -> None:
         if isinstance(event, PermissionAsked):
-            asyncio.get_running_loop().call_soon(agent.answer_permission, event.request.call_id, YES)
+            asyncio.get_running_loop().call_soon(
+                agent.answer_permission, event.request.call_id, YES
+            )
 
     agent.channel.subscribe(allow)
     try:
@@ -138,4 +143,8 @@ async def go_on(place: Place) -> None:
 
 def files(root: Path) -> dict[str, bytes]:
     """Return every file below a directory."""
-    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }

@@ -26,7 +26,9 @@ from tui_agent.session.formats.copies import copies_of
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 
-EXPLORE = AgentSpec("explore", "finds and reads", prompt="You explore.", tools=("read", "grep", "ls"))
+EXPLORE = AgentSpec(
+    "explore", "finds and reads", prompt="You explore.", tools=("read", "grep", "ls")
+)
 WINDOW = 32_000
 
 
@@ -41,8 +43,13 @@ def _replies(chance: random.Random, wanted: list[str]) -> Callable[[ModelRequest
             return Reply("It does what was asked for. " * chance.randrange(1, 20))
         name = f"file{chance.randrange(30)}.txt"
         if chance.random() < 0.5:
-            return Reply("", (Call("read", json.dumps({"path": name, "offset": 1 + chance.randrange(50)})),))
-        return Reply("I look.", (Call("grep", json.dumps({"pattern": f"line {chance.randrange(99)}", "path": name})),))
+            return Reply(
+                "", (Call("read", json.dumps({"path": name, "offset": 1 + chance.randrange(50)})),)
+            )
+        return Reply(
+            "I look.",
+            (Call("grep", json.dumps({"pattern": f"line {chance.randrange(99)}", "path": name})),),
+        )
 
     return answer
 
@@ -62,7 +69,10 @@ async def _live(root: Path, turns: int, subagents: int) -> None:
     for number in range(turns):
         if number in asked:
             wanted.append("conversation" if number % 2 else "task")
-        await harness.say(f"Turn {number}: look at something. " + "It matters because of the redirect. " * (number % 9))
+        await harness.say(
+            f"Turn {number}: look at something. "
+            + "It matters because of the redirect. " * (number % 9)
+        )
         client.requests.clear()
         harness.events.clear()
         harness.directory.learnt.clear()
@@ -70,14 +80,18 @@ async def _live(root: Path, turns: int, subagents: int) -> None:
             spent, used = time.process_time() - used, time.process_time()
             held = process.memory_full_info().pss / 1e6
             size = (root / "sessions.db").stat().st_size / 1e6
-            print(f"{number + 1:>6} turns {spent / every * 1e3:>7.1f} ms {held:>7.1f} MB {size:>7.1f} MB in the file")
+            print(
+                f"{number + 1:>6} turns {spent / every * 1e3:>7.1f} ms {held:>7.1f} MB {size:>7.1f} MB in the file"
+            )
             used = time.process_time()
     begun = time.perf_counter()
     with (root / "export.jsonl").open("w", encoding="utf-8", errors="surrogatepass") as file:
         native.write(copies_of(harness.store, harness.session.id), file.write)
     seconds = time.perf_counter() - begun
     entries = harness.session.info.entry_count
-    print(f"{entries} entries; export {(root / 'export.jsonl').stat().st_size / 1e6:.1f} MB in {seconds:.1f} s")
+    print(
+        f"{entries} entries; export {(root / 'export.jsonl').stat().st_size / 1e6:.1f} MB in {seconds:.1f} s"
+    )
     await harness.agent.aclose()
 
 

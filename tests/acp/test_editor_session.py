@@ -32,7 +32,9 @@ class Editor:
         self, session_id: str, tool_call: Any, options: list[Any], **_more: Any
     ) -> RequestPermissionResponse:
         self.offered = [option.option_id for option in options]
-        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=self.option))
+        return RequestPermissionResponse(
+            outcome=AllowedOutcome(outcome="selected", option_id=self.option)
+        )
 
 
 async def opened(tmp_path: Path, editor: Any, *replies: Reply) -> EditorSession:
@@ -42,7 +44,9 @@ async def opened(tmp_path: Path, editor: Any, *replies: Reply) -> EditorSession:
     return session
 
 
-async def test_a_cancel_that_comes_before_the_run_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancel_that_comes_before_the_run_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = await opened(tmp_path, Editor(), Reply("never"))
     prepare, at, on = module.prepare, asyncio.Event(), asyncio.Event()
 
@@ -61,7 +65,9 @@ async def test_a_cancel_that_comes_before_the_run_is_not_lost(tmp_path: Path, mo
     await session.aclose()
 
 
-async def test_a_compaction_that_is_cancelled_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_compaction_that_is_cancelled_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session = await opened(tmp_path, Editor())
     at = asyncio.Event()
 
@@ -85,13 +91,17 @@ async def test_an_answer_that_was_not_offered_refuses(tmp_path: Path) -> None:
     assert await asyncio.wait_for(session.prompt(Prompt("hello", ())), 60) == "end_turn"
     assert "stop" not in editor.offered
     # Refused, not stopped: the model had its turn after it.
-    assert [entry.kind for entry in session.agent.session.path()][-2:] == ["tool_result", "assistant"]
+    assert [entry.kind for entry in session.agent.session.path()][-2:] == [
+        "tool_result",
+        "assistant",
+    ]
     assert not (tmp_path / "project" / "made").exists()
     await session.aclose()
 
 
 @pytest.mark.parametrize(
-    "line", [b"[]", b"null", b'"x"', b"5", b'{"method": 5}', b'{"id": []}', b'{"id": 1, "error": "no"}']
+    "line",
+    [b"[]", b"null", b'"x"', b"5", b'{"method": 5}', b'{"id": []}', b'{"id": 1, "error": "no"}'],
 )
 async def test_what_is_no_message_is_passed_over(line: bytes) -> None:
     good = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize"}\n'

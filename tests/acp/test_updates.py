@@ -8,7 +8,14 @@ import pytest
 from acp import RequestError, helpers
 
 from tui_agent.acp.session import options_of
-from tui_agent.acp.updates import MAX_OUTPUT_CHARS, MAX_RESOURCE_CHARS, STEP_CHARS, Updates, diffs_of, read_prompt
+from tui_agent.acp.updates import (
+    MAX_OUTPUT_CHARS,
+    MAX_RESOURCE_CHARS,
+    STEP_CHARS,
+    Updates,
+    diffs_of,
+    read_prompt,
+)
 from tui_agent.agent.events import (
     AnswerDelta,
     CompactionEnded,
@@ -43,7 +50,9 @@ def told(updates: Updates, *events: Any) -> list[Any]:
     return [update for event in events for update in updates.of(event)]
 
 
-def result(call_id: str = "c", tool: str = "bash", output: str = "out", **fields: Any) -> EntryAppended:
+def result(
+    call_id: str = "c", tool: str = "bash", output: str = "out", **fields: Any
+) -> EntryAppended:
     fields = {"status": ToolStatus.COMPLETED} | fields
     return EntryAppended(ToolResultEntry(call_id=call_id, tool=tool, output=output, **fields))
 
@@ -53,7 +62,9 @@ def answer(text: str) -> EntryAppended:
 
 
 def test_a_streamed_answer_is_told_once_and_one_that_was_not_streamed_too() -> None:
-    updates = told(Updates(CWD), AnswerDelta("Hel"), AnswerDelta("lo"), answer("Hello"), answer("Again"))
+    updates = told(
+        Updates(CWD), AnswerDelta("Hel"), AnswerDelta("lo"), answer("Hello"), answer("Again")
+    )
     assert [update.content.text for update in updates] == ["Hel", "lo", "Again"]
 
 
@@ -77,7 +88,9 @@ def test_output_of_a_running_command_is_sent_in_steps_and_bounded() -> None:
 
 
 def test_a_to_do_list_is_the_plan() -> None:
-    updates = told(Updates(CWD), result(tool="todo", output="[x] one\n[>] two\n[-] three\n[ ] four"))
+    updates = told(
+        Updates(CWD), result(tool="todo", output="[x] one\n[>] two\n[-] three\n[ ] four")
+    )
     rows = {row.content: row.status for row in updates[-1].entries}
     assert rows == {"one": "completed", "two": "in_progress", "four": "pending"}
 
@@ -85,7 +98,10 @@ def test_a_to_do_list_is_the_plan() -> None:
 def test_failed_calls_and_asides() -> None:
     updates = Updates(CWD)
     assert told(updates, result(status=ToolStatus.ERROR))[-1].status == "failed"
-    assert told(updates, RetryScheduled(1, 3, 2.0, "Busy."))[0].content.text == "Busy. Trying again in 2 s.\n"
+    assert (
+        told(updates, RetryScheduled(1, 3, 2.0, "Busy."))[0].content.text
+        == "Busy. Trying again in 2 s.\n"
+    )
     assert told(updates, ReasoningProgress("hm"))[0].session_update == "agent_thought_chunk"
     assert told(updates, TitleChanged("Shop"))[0].title == "Shop"
     assert told(updates, EntryAppended(ModeChangeEntry(mode="plan")))[0].current_mode_id == "plan"
@@ -99,17 +115,25 @@ def test_a_diff_becomes_its_hunks() -> None:
     assert diffs_of("", "/x") == []
     [created] = diffs_of("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+all\n", "/x")
     assert created.old_text is None
-    [whole] = diffs_of("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", "/x")
+    [whole] = diffs_of(
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", "/x"
+    )
     assert (whole.old_text, whole.new_text) == ("a", "b\n")
 
 
 def test_images_come_back_as_images() -> None:
     updates = Updates(CWD, {"d1": b"PNG"}.get)
     image = ImagePart(blob="d1", mime="image/png")
-    asked = UserEntry(parts=(TextPart(text="see"), image, ImagePart(blob="gone", mime="image/png", path="a.png")))
+    asked = UserEntry(
+        parts=(TextPart(text="see"), image, ImagePart(blob="gone", mime="image/png", path="a.png"))
+    )
     first, second, third = updates.replay(asked)
     assert (first.content.text, third.content.text) == ("see", "@a.png")
-    assert (second.content.type, second.content.data, second.content.mime_type) == ("image", "UE5H", "image/png")
+    assert (second.content.type, second.content.data, second.content.mime_type) == (
+        "image",
+        "UE5H",
+        "image/png",
+    )
     shown = told(updates, result(attachments=(image,)))[-1]
     assert [block.content.type for block in shown.content] == ["text", "image"]
 
@@ -120,11 +144,19 @@ def test_a_path_is_replayed_as_it_happened() -> None:
     entries = [
         UserEntry(parts=(TextPart(text="hello"),)),
         UserEntry(parts=(TextPart(text="unseen"),), synthetic="continue"),
-        AssistantEntry(parts=(ReasoningPart(text="hm"), TextPart(text="Looking."), call), model="m"),
+        AssistantEntry(
+            parts=(ReasoningPart(text="hm"), TextPart(text="Looking."), call), model="m"
+        ),
         result().entry,
     ]
     kinds = [update.session_update for entry in entries for update in updates.replay(entry)]
-    told = ["user_message_chunk", "agent_thought_chunk", "agent_message_chunk", "tool_call", "tool_call_update"]
+    told = [
+        "user_message_chunk",
+        "agent_thought_chunk",
+        "agent_message_chunk",
+        "tool_call",
+        "tool_call_update",
+    ]
     assert kinds == told
 
 
@@ -144,7 +176,9 @@ def test_an_editor_offers_what_can_be_answered(rules, loop, kinds) -> None:
 
 
 def test_what_an_editor_embeds_is_named_and_bounded() -> None:
-    resource = helpers.embedded_text_resource("file:///project/src/a%20b.py", "x" * (MAX_RESOURCE_CHARS + 5))
+    resource = helpers.embedded_text_resource(
+        "file:///project/src/a%20b.py", "x" * (MAX_RESOURCE_CHARS + 5)
+    )
     link = helpers.resource_link_block("w", "https://w.example")
     blocks = [helpers.text_block("see"), helpers.resource_block(resource), link]
     prompt = read_prompt(blocks, CWD, lambda _data: "digest")
@@ -183,19 +217,32 @@ def test_new_problems_are_shown_where_they_arise_and_when_a_session_is_loaded() 
     (loaded,) = Updates(CWD).replay(problems)
 
     assert live.session_update == "agent_thought_chunk"
-    assert live.content.text == "New problems after the edits:\na.py:1: one\na.py:2: two\nb.py:3: three\n"
+    assert (
+        live.content.text
+        == "New problems after the edits:\na.py:1: one\na.py:2: two\nb.py:3: three\n"
+    )
     assert loaded == live
 
 
-def test_a_compaction_is_told_as_one_where_the_editor_asks_for_it_and_among_the_thoughts_elsewhere() -> None:
+def test_a_compaction_is_told_as_one_where_the_editor_asks_for_it_and_among_the_thoughts_elsewhere() -> (
+    None
+):
     entry = CompactionEntry(
-        id=7, summary="What was done.", first_kept_id=None, tokens_before=900, tokens_after=90, trigger="manual"
+        id=7,
+        summary="What was done.",
+        first_kept_id=None,
+        tokens_before=900,
+        tokens_after=90,
+        trigger="manual",
     )
     started, ended = CompactionStarted("manual", 900), CompactionEnded()
     updates = Updates(CWD, compactions=True)
 
     done = told(updates, started, EntryAppended(entry), ended)
-    assert [(update.id, update.status) for update in done] == [(done[0].id, "in_progress"), (done[0].id, "completed")]
+    assert [(update.id, update.status) for update in done] == [
+        (done[0].id, "in_progress"),
+        (done[0].id, "completed"),
+    ]
     assert done[1].params("s") == {
         "sessionId": "s",
         "update": {
@@ -204,8 +251,17 @@ def test_a_compaction_is_told_as_one_where_the_editor_asks_for_it_and_among_the_
         },
     }  # fmt: skip
     _, failed = told(updates, started, CompactionEnded("It is too long."))
-    assert (failed.id != done[0].id, failed.status, failed.error) == (True, "failed", "It is too long.")
-    assert [update.status for update in told(updates, started, ended)] == ["in_progress", "cancelled"]
-    assert [(update.id, update.status) for update in updates.replay(entry)] == [("compaction.of.7", "completed")]
+    assert (failed.id != done[0].id, failed.status, failed.error) == (
+        True,
+        "failed",
+        "It is too long.",
+    )
+    assert [update.status for update in told(updates, started, ended)] == [
+        "in_progress",
+        "cancelled",
+    ]
+    assert [(update.id, update.status) for update in updates.replay(entry)] == [
+        ("compaction.of.7", "completed")
+    ]
     among = told(Updates(CWD), started, EntryAppended(entry), ended)
     assert [update.session_update for update in among] == ["agent_thought_chunk"] * 2

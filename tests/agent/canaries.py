@@ -48,7 +48,16 @@ SECRETS = (
 FILES = ("project/README.md", "project/src/app.py", "project/src/main.c", "project/Makefile", "project/data/big.csv",
          "project/tests/test_app.py", "other/notes.txt", "project/.husky/pre-commit",
          "project/.vscode/tasks.json")  # fmt: skip
-OUTPUTS = ("build", "dist", "target", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+OUTPUTS = (
+    "build",
+    "dist",
+    "target",
+    "node_modules",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+)
 OUTPUT_FILES = ("a.out", ".o", ".d", ".gch")
 """How the names of files end that compilers write, where a command may build."""
 
@@ -63,12 +72,18 @@ def furnish(home: Path) -> None:
     for name in (*SECRETS, *FILES):
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"export API_KEY={token(name)}\n" if name in SECRETS else f"x = '{token(name)}'\n")
+        path.write_text(
+            f"export API_KEY={token(name)}\n" if name in SECRETS else f"x = '{token(name)}'\n"
+        )
     project = home / "project"
     (project / ".gitignore").write_text(".env*\nkeys\ndata\nbuild\n__pycache__\n")
-    (project / "Makefile").write_text("version all:\n\techo evil > src/app.py; echo evil > ../other/notes.txt\n")
+    (project / "Makefile").write_text(
+        "version all:\n\techo evil > src/app.py; echo evil > ../other/notes.txt\n"
+    )
     (project / "version").write_text("echo evil > README.md; cat .env\n")
-    (project / "conftest.py").write_text("open('README.md', 'w').write('evil')\nprint(open('.env').read())\n")
+    (project / "conftest.py").write_text(
+        "open('README.md', 'w').write('evil')\nprint(open('.env').read())\n"
+    )
     (project / "link-out").symlink_to("../other")
     (project / "link-env").symlink_to("../other/.env")
 
@@ -94,7 +109,9 @@ class Lines:
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
         folders = [Path(place) for place in os.defpath.split(os.pathsep) if place]
-        self._installed = sorted({path.name for place in folders if place.is_dir() for path in place.iterdir()})
+        self._installed = sorted(
+            {path.name for place in folders if place.is_dir() for path in place.iterdir()}
+        )
         self._known = sorted({*TABLE, "git", "find", "cd"})
 
     def line(self) -> str:
@@ -102,7 +119,10 @@ class Lines:
         pick = self._random.choice
         parts = [self._command()]
         for _ in range(pick((0, 0, 0, 1, 1, 2))):
-            parts += [pick((" | ", " && ", "; ", " || ", "\n", " | ", " && ", " & ", " |& ")), self._command()]
+            parts += [
+                pick((" | ", " && ", "; ", " || ", "\n", " | ", " && ", " & ", " |& ")),
+                self._command(),
+            ]
         line = "".join(parts)
         if self._random.random() < 0.15:
             line = pick(
@@ -118,7 +138,20 @@ class Lines:
         words = [program]
         if program == "git":
             words.append(
-                pick(("status", "diff", "log", "show", "branch", "ls-files", "rev-parse", "grep", "stash", "config"))
+                pick(
+                    (
+                        "status",
+                        "diff",
+                        "log",
+                        "show",
+                        "branch",
+                        "ls-files",
+                        "rev-parse",
+                        "grep",
+                        "stash",
+                        "config",
+                    )
+                )
             )
         words += [self._switch(program, tame=tame) for _ in range(pick((0, 0, 1, 1, 2)))]
         words += [self._operand(tame=tame) for _ in range(pick((0, 1, 1, 2, 3)))]
@@ -135,16 +168,35 @@ class Lines:
             return f"-{pick(letters)}{pick(('', '', '3', pick(letters)))}"
         if tame and program == "git":
             return pick(
-                ("--stat", "-s", "--oneline", "--name-only", "--cached", "-3", "--all", "--graph", "-U2", "--short")
+                (
+                    "--stat",
+                    "-s",
+                    "--oneline",
+                    "--name-only",
+                    "--cached",
+                    "-3",
+                    "--all",
+                    "--graph",
+                    "-U2",
+                    "--short",
+                )
             )
         if tame and program == "find":
-            return pick(("-name '*.py'", "-type f", "-maxdepth 2", "-print", "-not", "-empty", "-name .env"))
+            return pick(
+                ("-name '*.py'", "-type f", "-maxdepth 2", "-print", "-not", "-empty", "-name .env")
+            )
         long = pick(("output=x", "exec", "file", "pre=./version", "hidden", "include=*", "inclu=.env",
                      "recursive", "help",
                      "version", "delete", "no-index", "textconv", "ext-diff", "files0-from=.env", "follow",
                      "glob=*"))  # fmt: skip
         return pick(
-            (f"-{pick(string.ascii_letters)}{pick(string.ascii_letters)}", f"--{long}", f"--{long[:4]}", "-", "--")
+            (
+                f"-{pick(string.ascii_letters)}{pick(string.ascii_letters)}",
+                f"--{long}",
+                f"--{long[:4]}",
+                "-",
+                "--",
+            )
         )
 
     def _operand(self, *, tame: bool) -> str:
@@ -207,7 +259,11 @@ class Aviary:
             for name in (*folders, *files):
                 path = Path(folder, name)
                 state = path.lstat()
-                told = f"{state.st_size} {state.st_mtime_ns}" if not path.is_dir() or path.is_symlink() else ""
+                told = (
+                    f"{state.st_size} {state.st_mtime_ns}"
+                    if not path.is_dir() or path.is_symlink()
+                    else ""
+                )
                 yield str(path.relative_to(self.home)), f"{state.st_mode:o} {told}"
 
     def accept(self) -> None:
@@ -248,8 +304,12 @@ def held_by(form: str, aviary: Aviary, place: Path) -> RecordingSandbox:
         find = lambda: SandboxState(None, reason="none")  # noqa: E731
     elif form != "layer":
         find = lambda: state_of(form, place)  # noqa: E731
-    sandbox = RecordingSandbox(SandboxSettings(), cache=place / "cache", home=aviary.home, find=find)
-    if sandbox.is_layered(aviary.project, View()) != (form == "layer") or sandbox.active != (form != "none"):
+    sandbox = RecordingSandbox(
+        SandboxSettings(), cache=place / "cache", home=aviary.home, find=find
+    )
+    if sandbox.is_layered(aviary.project, View()) != (form == "layer") or sandbox.active != (
+        form != "none"
+    ):
         raise SystemExit(f"this machine has no {form}: {sandbox.state.reason}")
     return sandbox
 
@@ -298,7 +358,9 @@ async def in_tool_file(command: str, context: ToolContext) -> str:
     context.view = view_of_file(path, context, context.sandbox)
     request = {"source": source, "function": "go", "arguments": {"command": command}}
     environment = dict(context.environment or {})
-    ended = await run_file(path, request, context, context.sandbox, environment, name="go", seconds=SECONDS)
+    ended = await run_file(
+        path, request, context, context.sandbox, environment, name="go", seconds=SECONDS
+    )
     return f"{ended.printed}{ended.answer.text if ended.answer else ''}"
 
 
@@ -311,9 +373,17 @@ async def watch(place: Path, seed: int, *, lines: int, form: str) -> Seen:
     aviary, writer, seen = Aviary(place), Lines(seed), Seen()
     os.environ["HOME"] = str(aviary.home)
     sandbox, sandboxed = held_by(form, aviary, place), form != "none"
-    environ = {"PATH": os.defpath, "HOME": str(aviary.home), "API_KEY": token("environment"), "LANG": "C.UTF-8"}
+    environ = {
+        "PATH": os.defpath,
+        "HOME": str(aviary.home),
+        "API_KEY": token("environment"),
+        "LANG": "C.UTF-8",
+    }
     seen.held_by = form
-    tokens = {token(name): name for name in (*SECRETS, "environment", *(() if sandboxed else ("history",)))}
+    tokens = {
+        token(name): name
+        for name in (*SECRETS, "environment", *(() if sandboxed else ("history",)))
+    }
     modes = ("build", "plan", "auto-edit")
     ways = WAYS if sandboxed else WAYS[:1]
     while seen.ran < lines and seen.judged < 400 * lines:
@@ -326,7 +396,8 @@ async def watch(place: Path, seed: int, *, lines: int, form: str) -> Seen:
         except ToolError:
             continue
         if not needs or any(
-            decide_in_mode(need, DEFAULT_RULES, mode, "bash").action is not Action.ALLOW for need in needs
+            decide_in_mode(need, DEFAULT_RULES, mode, "bash").action is not Action.ALLOW
+            for need in needs
         ):
             continue
         context.allowed = frozenset((need.permission, need.pattern) for need in needs)
@@ -353,7 +424,9 @@ async def watch(place: Path, seed: int, *, lines: int, form: str) -> Seen:
 def main() -> None:
     """Do what standard input asks for."""
     asked = json.load(sys.stdin)
-    seen = asyncio.run(watch(Path(asked["place"]), asked["seed"], lines=asked["lines"], form=asked["form"]))
+    seen = asyncio.run(
+        watch(Path(asked["place"]), asked["seed"], lines=asked["lines"], form=asked["form"])
+    )
     json.dump(asdict(seen), sys.stdout)
 
 

@@ -38,17 +38,31 @@ def test_a_file_says_everything_about_an_agent(tmp_path: Path) -> None:
     )
     write(tmp_path / "config/agents/planner.md", text)
     planner = specs(tmp_path)["planner"]
-    assert (planner.description, planner.model, planner.prompt) == ("plans", "openai/gpt", "You plan.")
-    assert (planner.effort, planner.primary, planner.subagent, planner.max_steps) == (Effort.LOW, True, False, 7)
+    assert (planner.description, planner.model, planner.prompt) == (
+        "plans",
+        "openai/gpt",
+        "You plan.",
+    )
+    assert (planner.effort, planner.primary, planner.subagent, planner.max_steps) == (
+        Effort.LOW,
+        True,
+        False,
+        7,
+    )
     assert [planner.allows(tool) for tool in ("read", "grep_all", "edit")] == [True, True, False]
     assert decide(PermissionNeed(Permission.EDIT, "a.py"), planner.rules).action is Action.DENY
     assert decide(PermissionNeed(Permission.BASH, "git log"), planner.rules).action is Action.ALLOW
 
 
-def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(tmp_path: Path) -> None:
+def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(
+    tmp_path: Path,
+) -> None:
     for folder, text in (("project/.tui-agent", "project's"), ("config", "user's")):
         write(tmp_path / folder / "agents/explore.md", f"---\ndescription: {text}\n---\nprompt")
-    write(tmp_path / "project/.tui-agent/agents/general.md", "---\ndescription: project's general\n---\nprompt")
+    write(
+        tmp_path / "project/.tui-agent/agents/general.md",
+        "---\ndescription: project's general\n---\nprompt",
+    )
     found = specs(tmp_path)
     assert found["explore"].description == "user's"
     assert found["general"].description == "project's general"
@@ -87,15 +101,22 @@ def test_an_agent_of_the_project_can_forbid_but_not_allow(tmp_path: Path) -> Non
 
 
 async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path: Path) -> None:
-    fields = "description: d\nmode: primary\ntools: [read, ls]\npermissions:\n  read: {secret*: deny}"
+    fields = (
+        "description: d\nmode: primary\ntools: [read, ls]\npermissions:\n  read: {secret*: deny}"
+    )
     write(tmp_path / "config/agents/reviewer.md", f"---\n{fields}\n---\nYou review.")
     write(tmp_path / "project/secret.txt", "x")
     calls = (Call("bash", '{"command": "ls"}'), Call("read", '{"path": "secret.txt"}'))
-    harness = make_agent(tmp_path, [Reply("One."), Reply(calls=calls), Reply("k")], knowledge=knowledge(tmp_path))
+    harness = make_agent(
+        tmp_path, [Reply("One."), Reply(calls=calls), Reply("k")], knowledge=knowledge(tmp_path)
+    )
     await harness.say("hi")
     harness.agent.change_mode("reviewer")
     await harness.say("review")
-    assert [head.blocks[0] for head in harness.entries(SystemEntry)] == [prompt("system"), "You review."]
+    assert [head.blocks[0] for head in harness.entries(SystemEntry)] == [
+        prompt("system"),
+        "You review.",
+    ]
     assert [tool.name for tool in harness.client.requests[1].tools] == ["read", "ls"]
     unknown, denied = harness.results()
     assert "There is no tool 'bash'" in unknown.output
@@ -106,11 +127,17 @@ async def test_the_users_subagents_are_listed_where_there_is_a_task_tool(tmp_pat
     write(tmp_path / "config/agents/tester.md", "---\ndescription: writes tests\n---\nYou test.")
     loaded = knowledge(tmp_path)
     client = ScriptedClient([Reply("k")])
-    await make_agent(tmp_path, client, knowledge=loaded, tools=(*builtin_tools(), TaskTool())).say("hi")
+    await make_agent(tmp_path, client, knowledge=loaded, tools=(*builtin_tools(), TaskTool())).say(
+        "hi"
+    )
     (tmp_path / "other").mkdir()
     await make_agent(tmp_path / "other", client, knowledge=loaded).say("hi")
-    with_task, without = ("".join(message.text for message in request.messages) for request in client.requests)
-    assert "<agents>\nMore agents for the task tool:\n- tester: writes tests\n</agents>" in with_task
+    with_task, without = (
+        "".join(message.text for message in request.messages) for request in client.requests
+    )
+    assert (
+        "<agents>\nMore agents for the task tool:\n- tester: writes tests\n</agents>" in with_task
+    )
     assert "tester" not in without
 
 
@@ -119,6 +146,11 @@ def test_the_example_agent_is_a_good_one(tmp_path: Path) -> None:
     (tmp_path / "config/agents").symlink_to(EXAMPLES / "agents")
     problems: list[str] = []
     reviewer = specs(tmp_path, problems)["reviewer"]
-    assert (problems, reviewer.primary, reviewer.subagent, reviewer.allows("edit")) == ([], True, True, False)
+    assert (problems, reviewer.primary, reviewer.subagent, reviewer.allows("edit")) == (
+        [],
+        True,
+        True,
+        False,
+    )
     for command, action in (("git diff HEAD~1", Action.ALLOW), ("rm -rf .", Action.DENY)):
         assert decide(PermissionNeed(Permission.BASH, command), reviewer.rules).action is action

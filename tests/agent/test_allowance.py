@@ -18,7 +18,9 @@ ANSWER = Reply("Yes.", cost=0.6)
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
-async def test_a_used_up_budget_asks_and_each_yes_is_for_as_much_again(tmp_path: Path, budget: RunBudget) -> None:
+async def test_a_used_up_budget_asks_and_each_yes_is_for_as_much_again(
+    tmp_path: Path, budget: RunBudget
+) -> None:
     harness = make_agent(tmp_path, [ANSWER], budget=budget, answer=YES)
     asked = []
     for number in range(5):
@@ -40,10 +42,14 @@ async def test_a_no_ends_the_run_before_the_request(tmp_path: Path, budget: RunB
 
 
 async def test_without_anybody_to_ask_it_stops_with_its_exit_code(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply("Yes.", cost=2.0)], budget=RunBudget(day=1.0), answer=None)
+    harness = make_agent(
+        tmp_path, [Reply("Yes.", cost=2.0)], budget=RunBudget(day=1.0), answer=None
+    )
     assert await run_headless(harness, "one") is ExitCode.DONE
     err = io.StringIO()
-    again = make_agent(tmp_path, [ANSWER], budget=RunBudget(day=1.0), answer=None, store=harness.store)
+    again = make_agent(
+        tmp_path, [ANSWER], budget=RunBudget(day=1.0), answer=None, store=harness.store
+    )
     assert await run_headless(again, "two", err=err) is ExitCode.BUDGET
     assert "budget.day" in err.getvalue()
     assert again.client.requests == []

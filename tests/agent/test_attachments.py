@@ -19,7 +19,13 @@ from tui_agent.session.entries import FilePart, ImagePart, TextPart
 def test_names_end_before_punctuation_and_may_be_quoted() -> None:
     text = 'see @a.py:10-40, (@b/c.md:0-2) and @"my notes.txt"; @d:9-3 @a.py:10-40 again, @C:x, not me@there'
     found = [(mention.path, mention.first, mention.last) for mention in file_mentions(text)]
-    assert found == [("a.py", 10, 40), ("b/c.md", 1, 2), ("my notes.txt", None, None), ("d", 9, 9), ("C:x", None, None)]
+    assert found == [
+        ("a.py", 10, 40),
+        ("b/c.md", 1, 2),
+        ("my notes.txt", None, None),
+        ("d", 9, 9),
+        ("C:x", None, None),
+    ]
     assert entry_mentions("as in #412, (#7) and #7, not PR#12 #x # 4 #5th #6-7 a/#8") == [412, 7]
 
 
@@ -36,7 +42,14 @@ def test_code_has_words_like_mentions(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["@nosuch", "@nosuch what is it?", "look at\n@no.such\nand fix it", "(@nosuch)", "`x`\n- @nosuch"]
+    "text",
+    [
+        "@nosuch",
+        "@nosuch what is it?",
+        "look at\n@no.such\nand fix it",
+        "(@nosuch)",
+        "`x`\n- @nosuch",
+    ],
 )
 def test_a_sentence_means_what_it_names(text: str) -> None:
     assert [mention.in_code for mention in file_mentions(text)] == [False]
@@ -64,14 +77,20 @@ async def test_a_file_and_lines_of_one(harness: Harness, tmp_path: Path) -> None
     assert loaded.parts[3].text.startswith("line 1\nline 2\n")
 
 
-async def test_a_directory_is_listed_without_what_git_ignores(harness: Harness, tmp_path: Path) -> None:
+async def test_a_directory_is_listed_without_what_git_ignores(
+    harness: Harness, tmp_path: Path
+) -> None:
     for name in ("web/a.ts", "web/ui/b.ts", "web/dist/c.js", ".git/HEAD"):
         write(tmp_path / "project" / name, "x")
     write(tmp_path / "project/.gitignore", "dist/\n")
-    assert (await load(harness, "look into @web/")).parts[1] == FilePart(path="web/", text="ui/\na.ts")
+    assert (await load(harness, "look into @web/")).parts[1] == FilePart(
+        path="web/", text="ui/\na.ts"
+    )
 
 
-async def test_a_long_file_is_cut_and_a_binary_one_described(harness: Harness, tmp_path: Path) -> None:
+async def test_a_long_file_is_cut_and_a_binary_one_described(
+    harness: Harness, tmp_path: Path
+) -> None:
     write(tmp_path / "project/long.txt", "x" * (FILE_BYTES + 10))
     (tmp_path / "project/data.bin").write_bytes(b"\0" * 20)
     _text, long, binary = (await load(harness, "@long.txt @data.bin")).parts
@@ -80,7 +99,9 @@ async def test_a_long_file_is_cut_and_a_binary_one_described(harness: Harness, t
     assert binary == FilePart(path="data.bin", text="[binary file of 20 bytes]")
 
 
-async def test_an_image_goes_as_one_unless_it_is_too_large(harness: Harness, tmp_path: Path) -> None:
+async def test_an_image_goes_as_one_unless_it_is_too_large(
+    harness: Harness, tmp_path: Path
+) -> None:
     (tmp_path / "project/shot.png").write_bytes(png(3, 2))
     with (tmp_path / "project/huge.png").open("wb") as file:
         file.truncate(MAX_SOURCE_BYTES + 1)
@@ -92,7 +113,9 @@ async def test_an_image_goes_as_one_unless_it_is_too_large(harness: Harness, tmp
     assert huge.text == "[not shown: it is a file of more than 40 MB]"
 
 
-async def test_a_picture_is_known_by_its_bytes_and_what_is_none_says_why(harness: Harness, tmp_path: Path) -> None:
+async def test_a_picture_is_known_by_its_bytes_and_what_is_none_says_why(
+    harness: Harness, tmp_path: Path
+) -> None:
     (tmp_path / "project/photo.txt").write_bytes(png(3, 2))
     (tmp_path / "project/page.png").write_bytes(b"<!DOCTYPE html><html>Not found</html>")
     _text, image, page = (await load(harness, "@photo.txt @page.png")).parts
@@ -118,7 +141,9 @@ async def test_an_entry_is_named_with_a_line_of_it_and_how_to_get_all(harness: H
     assert loaded.parts[1:] == (FilePart(path=name, text=text),)
 
 
-async def test_names_are_only_looked_for_where_the_user_wrote(harness: Harness, tmp_path: Path) -> None:
+async def test_names_are_only_looked_for_where_the_user_wrote(
+    harness: Harness, tmp_path: Path
+) -> None:
     write(tmp_path / "project/secret.txt", "x")
     loaded = await load(harness, "diff says @secret.txt", naming=Naming("diff says"))
     assert loaded == Prepared((TextPart(text="diff says @secret.txt"),))

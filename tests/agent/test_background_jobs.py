@@ -27,7 +27,9 @@ def start(command: str) -> Reply:
 
 async def test_a_job_outlives_its_run_and_ends_with_the_agent(tmp_path: Path) -> None:
     look = Reply(calls=(Call("job", "{}"),))
-    harness = make_agent(tmp_path, [start("echo up; sleep 300"), Reply("It runs."), look, Reply("Still there.")])
+    harness = make_agent(
+        tmp_path, [start("echo up; sleep 300"), Reply("It runs."), look, Reply("Still there.")]
+    )
     await harness.say("start it")
     (job,) = harness.agent.jobs
     assert job.running
@@ -51,20 +53,28 @@ async def test_what_a_job_has_made_is_judged_and_seen_when_a_tool_looks(tmp_path
     (project / ".gitignore").write_text("dist/\n")
     makes = "echo made > dist/a.txt; mkdir dist/.git; echo '[core]' > dist/.git/config; ln -s / dist/root"
     looks = [Call("read", '{"path": "dist/a.txt"}'), Call("glob", '{"pattern": "dist/**"}')]
-    client = ScriptedClient([start(f"{makes}; echo up; sleep 300"), *(Reply(calls=(call,)) for call in looks), Reply()])
+    client = ScriptedClient(
+        [start(f"{makes}; echo up; sleep 300"), *(Reply(calls=(call,)) for call in looks), Reply()]
+    )
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
     harness = make_agent(tmp_path, client, sandbox=box)
     await harness.say("start it and look")
-    _started, read, _listed = (entry for entry in harness.path() if isinstance(entry, ToolResultEntry))
+    _started, read, _listed = (
+        entry for entry in harness.path() if isinstance(entry, ToolResultEntry)
+    )
     assert read.output == "1\tmade"
     assert [path.name for path in (project / "dist").iterdir()] == ["a.txt"]
     await harness.agent.aclose()
 
 
-async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_request(tmp_path: Path) -> None:
+async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_request(
+    tmp_path: Path,
+) -> None:
     go = tmp_path / "go"
     replies = (Reply(text) for text in ("Started.", "It failed.", "Yes."))
-    harness = make_agent(tmp_path, [start(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 4"), *replies])
+    harness = make_agent(
+        tmp_path, [start(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 4"), *replies]
+    )
     await harness.say("start it")
     go.touch()
     await harness.until(lambda: bool(harness.of(Notice)))
@@ -82,7 +92,15 @@ async def test_an_end_nobody_waited_for_is_told_to_the_user_and_with_the_next_re
 async def test_an_end_that_is_known_is_not_told_again(tmp_path: Path) -> None:
     wait = Reply(calls=(Call("job", json.dumps({"id": 1, "wait": 20})),))
     stop = Reply(calls=(Call("job", json.dumps({"id": 3, "stop": True})),))
-    replies = [start("exit 3"), start("read x"), wait, Reply("Both."), start("sleep 300"), stop, Reply("Gone.")]
+    replies = [
+        start("exit 3"),
+        start("read x"),
+        wait,
+        Reply("Both."),
+        start("sleep 300"),
+        stop,
+        Reply("Gone."),
+    ]
     harness = make_agent(tmp_path, [*replies, Reply("Fine.")])
     for text in ("start them", "and one more", "well?"):
         await harness.say(text)

@@ -33,8 +33,16 @@ def cause_of_miss(harness: Harness) -> BreakCause | None:
 
 
 @pytest.mark.parametrize(("least", "told"), [(0, 0), (61_000, 0), (60_000, 1)])
-async def test_a_miss_is_told_from_what_the_settings_say_on(tmp_path: Path, least: int, told: int) -> None:
-    harness = agent(tmp_path, FIRST, WARM, MISS, settings=ContextSettings(cache=CacheSettings(warn_tokens=least)))
+async def test_a_miss_is_told_from_what_the_settings_say_on(
+    tmp_path: Path, least: int, told: int
+) -> None:
+    harness = agent(
+        tmp_path,
+        FIRST,
+        WARM,
+        MISS,
+        settings=ContextSettings(cache=CacheSettings(warn_tokens=least)),
+    )
     for text in ("one", "two", "three"):
         await harness.say(text)
     assert harness.of(CacheMissed) == [CacheMissed(60_700, 60_700, "test/model", None)] * told
@@ -51,7 +59,10 @@ async def test_a_miss_is_told_from_what_the_settings_say_on(tmp_path: Path, leas
     ids=["edit", "model", "effort"],
 )
 async def test_what_broke_the_prefix_is_named_and_told_where_it_is_a_surprise(
-    tmp_path: Path, change: Callable[[Agent], None], cause: BreakCause | None, told: list[BreakCause]
+    tmp_path: Path,
+    change: Callable[[Agent], None],
+    cause: BreakCause | None,
+    told: list[BreakCause],
 ) -> None:
     harness = agent(tmp_path, FIRST, WARM, MISS)
     await harness.say("one")
@@ -71,8 +82,15 @@ async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_tha
 ) -> None:
     now = [1_790_000_000_000]
     slow = Reply("Wait.", calls=(Call("bash", '{"command": "true"}'),), usage=WARM)
-    script = [Reply("One.", usage=FIRST), slow, Reply("Done.", usage=MISS), Reply("Late.", usage=MISS)]
-    harness = make_agent(tmp_path, script, settings=LEAST, clock=lambda: now[0], session_clock=lambda: now[0])
+    script = [
+        Reply("One.", usage=FIRST),
+        slow,
+        Reply("Done.", usage=MISS),
+        Reply("Late.", usage=MISS),
+    ]
+    harness = make_agent(
+        tmp_path, script, settings=LEAST, clock=lambda: now[0], session_clock=lambda: now[0]
+    )
     await harness.say("one")
 
     def pass_time(event: object) -> None:

@@ -122,7 +122,10 @@ async def test_whatever_is_raised_each_call_has_one_result(
 
 async def test_an_error_that_no_tool_should_raise_is_told_to_the_model(tmp_path: Path) -> None:
     """grep hands its pattern to a program, and no argument of one may hold a NUL."""
-    calls = (Call("grep", json.dumps({"pattern": "a\0b"})), Call("read", json.dumps({"path": "none.txt"})))
+    calls = (
+        Call("grep", json.dumps({"pattern": "a\0b"})),
+        Call("read", json.dumps({"path": "none.txt"})),
+    )
     harness = make_agent(tmp_path, [Reply("", calls=calls), Reply("Done.")], rules=ALLOW)
     assert (await harness.say("look")).reason == "done"
     results = {result.tool: result for result in harness.results()}

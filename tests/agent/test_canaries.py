@@ -33,7 +33,9 @@ def watched(place: Path, *, lines: int, form: str) -> Seen:
     )  # fmt: skip
     done = subprocess.run(
         [*outer, sys.executable, "-m", "tests.agent.canaries"],
-        input=json.dumps({"place": str(place), "seed": SEED, "lines": lines, "form": form}).encode(),
+        input=json.dumps(
+            {"place": str(place), "seed": SEED, "lines": lines, "form": form}
+        ).encode(),
         capture_output=True,
         check=False,
         timeout=500 if not LINES else None,

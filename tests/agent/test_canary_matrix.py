@@ -48,7 +48,9 @@ echo got through
 @pytest.fixture
 def victim() -> Iterator["subprocess.Popen[bytes]"]:
     """Run a process of the user with a key in its environment."""
-    process = subprocess.Popen(["sleep", "120"], env={"PATH": os.defpath, "API_KEY": token("process")})
+    process = subprocess.Popen(
+        ["sleep", "120"], env={"PATH": os.defpath, "API_KEY": token("process")}
+    )
     with process:
         yield process
         process.kill()
@@ -61,7 +63,12 @@ def attack(aviary: Aviary, victim: "subprocess.Popen[bytes]") -> str:
 
 
 def context_of(aviary: Aviary, sandbox: RecordingSandbox, mode: str) -> ToolContext:
-    environ = {"PATH": os.defpath, "HOME": str(aviary.home), "API_KEY": token("environment"), "LANG": "C.UTF-8"}
+    environ = {
+        "PATH": os.defpath,
+        "HOME": str(aviary.home),
+        "API_KEY": token("environment"),
+        "LANG": "C.UTF-8",
+    }
     context = Workspace(aviary.project, sandbox=sandbox, environ=environ).context()
     context.view = view_in_mode(DEFAULT_RULES, mode)
     return context
@@ -77,8 +84,16 @@ def is_asked(command: str, context: ToolContext, mode: str) -> bool:
 
 def form_of(launch: Launch, project: Path) -> str:
     """Return the form in which a command really ran, by how it was started."""
-    overlaid = {str(m.place) for m in launch.layout.mounts if m.put is MountKind.LAYER and m.work is not None}
-    if launch.layer is not None and "--overlay" in launch.arguments and any(map(launch.arguments.count, overlaid)):
+    overlaid = {
+        str(m.place)
+        for m in launch.layout.mounts
+        if m.put is MountKind.LAYER and m.work is not None
+    }
+    if (
+        launch.layer is not None
+        and "--overlay" in launch.arguments
+        and any(map(launch.arguments.count, overlaid))
+    ):
         assert any(Path(place).is_relative_to(project) for place in overlaid)
         return "layer"
     if any(word.endswith("bwrap-without-layers") for word in launch.arguments):
@@ -96,11 +111,16 @@ def harm(aviary: Aviary, said: str, mode: str) -> list[str]:
         for path in (Path(folder, name) for name in (*folders, *files)):
             kind = path.lstat().st_mode
             leads_out = path.is_symlink() and not path.resolve().is_relative_to(aviary.project)
-            special = not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)) or kind & 0o6000
+            special = (
+                not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind))
+                or kind & 0o6000
+            )
             if steers_programs(path.name) or path.name == "HEAD" or leads_out or special:
                 planted.append(f"leaves {path.relative_to(aviary.project)}")
     there = aviary.changed().items()
-    changed = [f"changes {n}" for n, new in there if not may_change(n, mode, new=new, sandboxed=True)]
+    changed = [
+        f"changes {n}" for n, new in there if not may_change(n, mode, new=new, sandboxed=True)
+    ]
     return found + planted + changed
 
 

@@ -28,7 +28,9 @@ def last_text(harness) -> str:
     return answer.text
 
 
-async def test_going_round_in_circles_asks_before_the_third_round(tmp_path: Path, project: Path) -> None:
+async def test_going_round_in_circles_asks_before_the_third_round(
+    tmp_path: Path, project: Path
+) -> None:
     harness = make_agent(tmp_path, DemoClient(pace=0), answer=NO)
     await harness.say("go round in circles")
     (asked,) = [event.request for event in harness.of(PermissionAsked)]
@@ -46,19 +48,36 @@ async def test_filling_the_window_clears_old_outputs(tmp_path: Path, project: Pa
 async def test_every_station_of_the_tour_exists(tmp_path: Path, project: Path) -> None:
     harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES, window=DEMO_WINDOW)
     await harness.say("tour")
-    told = {"fix the bug": "all tests pass", "go round in circles": "You let me", "fill the window": "**/compact**"}
-    stations = [words for words in (*told, "the tree", "the race", "the map") if words in last_text(harness)]
+    told = {
+        "fix the bug": "all tests pass",
+        "go round in circles": "You let me",
+        "fill the window": "**/compact**",
+    }
+    stations = [
+        words for words in (*told, "the tree", "the race", "the map") if words in last_text(harness)
+    ]
     assert len(stations) == 6
     for words in stations:
         await harness.say(words)
         assert "can't answer" not in last_text(harness)
         assert told.get(words, "") in last_text(harness)
-    assert "item.price * item.quantity" in (project / "shop" / "cart.py").read_text(encoding="utf-8")
+    assert "item.price * item.quantity" in (project / "shop" / "cart.py").read_text(
+        encoding="utf-8"
+    )
 
 
-async def test_of_three_runners_two_fail_their_check_and_one_is_picked(tmp_path: Path, project: Path) -> None:
+async def test_of_three_runners_two_fail_their_check_and_one_is_picked(
+    tmp_path: Path, project: Path
+) -> None:
     copies = tmp_path / "races"
-    harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES, window=DEMO_WINDOW, keeps_files=True, copies=copies)
+    harness = make_agent(
+        tmp_path,
+        DemoClient(pace=0),
+        answer=YES,
+        window=DEMO_WINDOW,
+        keeps_files=True,
+        copies=copies,
+    )
     await harness.say("the race")
     check = "python3 -m unittest tests.discount"
     assert check in last_text(harness)

@@ -15,7 +15,14 @@ from tui_agent.agent.doom_loop import (
     find_repetition,
     was_refused,
 )
-from tui_agent.agent.events import AnswerDelta, Decision, Notice, PermissionAnswer, PermissionAsked, ReasoningProgress
+from tui_agent.agent.events import (
+    AnswerDelta,
+    Decision,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    ReasoningProgress,
+)
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.permission_text import question
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, ToolStatus, UserEntry
@@ -72,7 +79,9 @@ def test_a_read_that_is_answered_with_known_lines_brings_nothing_new():
         ([f"copied {number} files in 2 s" for number in range(5)], []),
     ],
 )
-def test_a_call_asks_the_third_time_it_gives_the_same_and_now_and_then_when_it_does_not(results, asked):
+def test_a_call_asks_the_third_time_it_gives_the_same_and_now_and_then_when_it_does_not(
+    results, asked
+):
     build, found = started(), []
     for number, result in enumerate(results, 1):
         if pending(deepcopy(build)) is not None:
@@ -88,7 +97,9 @@ def test_a_cycle_asks_in_its_third_round(length):
     for command in before:
         assert pending(deepcopy(build), arguments={"command": command}) is None
         build.run("bash", {"command": command}, f"result of {command}")
-    assert pending(build, arguments={"command": last}).reason == f"the same {length} calls in round 3"
+    assert (
+        pending(build, arguments={"command": last}).reason == f"the same {length} calls in round 3"
+    )
 
 
 def test_three_unreadable_calls_of_one_tool_ask_unless_one_between_can_be_read():
@@ -133,24 +144,43 @@ def test_a_refused_loop_is_a_strike_and_another_refusal_is_none(denied):
         ([ToolStatus.ERROR] * 4, "a.py", "attempt 5 to edit a.py, all of them failed"),
         ([ToolStatus.ERROR] * 3, "a.py", None),
         ([ToolStatus.ERROR] * 4, "b.py", None),
-        ([ToolStatus.ERROR, ToolStatus.ERROR, ToolStatus.COMPLETED, ToolStatus.ERROR, ToolStatus.ERROR], "a.py", None),
+        (
+            [
+                ToolStatus.ERROR,
+                ToolStatus.ERROR,
+                ToolStatus.COMPLETED,
+                ToolStatus.ERROR,
+                ToolStatus.ERROR,
+            ],
+            "a.py",
+            None,
+        ),
     ],
     ids=["all failed", "few", "another file", "one succeeded"],
 )
 def test_the_fifth_change_of_a_file_asks_when_all_before_failed(statuses, path, reason):
     build = started()
     for number, status in enumerate(statuses):
-        build.run("edit", {"path": "a.py", "old": f"text {number}", "new": "x"}, f"no match {number}", status=status)
+        build.run(
+            "edit",
+            {"path": "a.py", "old": f"text {number}", "new": "x"},
+            f"no match {number}",
+            status=status,
+        )
         build.run("read", {"path": "a.py", "offset": number + 1}, f"lines {number}")
     asked = build.call(("edit", {"path": path, "old": "another", "new": "x"}))
-    loop = detect(build.path, asked.tool_calls[0].call_id, LoopRules(changes=lambda tool: tool == "edit"))
+    loop = detect(
+        build.path, asked.tool_calls[0].call_id, LoopRules(changes=lambda tool: tool == "edit")
+    )
     assert (loop and loop.reason) == reason
 
 
 SENTENCE = "Wait, let me look at the function again. It takes a path and returns the lines, so the caller must split. "
 
 
-@pytest.mark.parametrize("unit", [SENTENCE * 3 + "\n\n", "\n", "She loves to wear a collar. ", "- Check the file.\n"])
+@pytest.mark.parametrize(
+    "unit", [SENTENCE * 3 + "\n\n", "\n", "She loves to wear a collar. ", "- Check the file.\n"]
+)
 def test_a_text_that_repeats_itself_is_stopped_soon(unit):
     text = "Here is what I found. " + unit * 5_000
     ends = range(CHECKED_CHARS, 20_000, CHECKED_CHARS)
@@ -164,7 +194,10 @@ def test_a_text_that_repeats_itself_is_stopped_soon(unit):
     "text",
     [
         SENTENCE * 3,
-        "".join(f"{row * 16:08x}: 0000 0000 0000 0000 0000 0000 0000 0000  ................\n" for row in range(200)),
+        "".join(
+            f"{row * 16:08x}: 0000 0000 0000 0000 0000 0000 0000 0000  ................\n"
+            for row in range(200)
+        ),
         "```\n" + "[0, 0, 0, 0, 0, 0, 0, 0],\n" * 100,
         "+" + "-" * 78 + "+\n" + ("|" + " " * 78 + "|\n") * 24,
         '{"name": "item", "state": "ok", "values": [0, 0, 0], "is new": false},\n' * 80,
@@ -172,7 +205,9 @@ def test_a_text_that_repeats_itself_is_stopped_soon(unit):
     ],
 )
 def test_a_text_that_says_something_new_is_left_alone(text):
-    assert not any(find_repetition(text[:end]) for end in range(CHECKED_CHARS, len(text) + 1, CHECKED_CHARS))
+    assert not any(
+        find_repetition(text[:end]) for end in range(CHECKED_CHARS, len(text) + 1, CHECKED_CHARS)
+    )
     assert find_repetition(text) is None
 
 
@@ -181,28 +216,36 @@ BEGINNING = "The test fails in line 12. "
 
 
 def replies(times: int = 1) -> ScriptedClient:
-    return ScriptedClient([*([Reply(BEGINNING + ONCE_MORE * 400)] * times), Reply("It was the cache.")])
+    return ScriptedClient(
+        [*([Reply(BEGINNING + ONCE_MORE * 400)] * times), Reply("It was the cache.")]
+    )
 
 
 @pytest.mark.parametrize("part", ["text", "reasoning"])
 async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> None:
     said = {part: BEGINNING + ONCE_MORE * 400}
     note = PermissionAnswer(Decision.DENY, note="Look at the cache.")
-    harness = make_agent(tmp_path, [Reply(**said), Reply("It was the cache.")], answer=note, rules=())
+    harness = make_agent(
+        tmp_path, [Reply(**said), Reply("It was the cache.")], answer=note, rules=()
+    )
 
     ended = await harness.say("why does it fail?")
 
     asked = next(event.request for event in harness.events if isinstance(event, PermissionAsked))
     path = harness.agent.session.active_path()
     stopped, answer = (entry for entry in path if isinstance(entry, AssistantEntry))
-    told = next(entry for entry in path if isinstance(entry, UserEntry) and entry.synthetic == "repeating")
+    told = next(
+        entry for entry in path if isinstance(entry, UserEntry) and entry.synthetic == "repeating"
+    )
     assert ended.reason == "done"
     assert question(asked) == "The model is repeating itself. Let it continue?"
     assert asked.reason.startswith("the same 74 characters")
     assert ONCE_MORE.strip() in asked.loop[0] * 2
     assert stopped.interrupted
     assert sum(len(getattr(p, "text", "")) for p in stopped.parts) < 7_000
-    streamed = (event.text for event in harness.events if isinstance(event, AnswerDelta | ReasoningProgress))
+    streamed = (
+        event.text for event in harness.events if isinstance(event, AnswerDelta | ReasoningProgress)
+    )
     assert len("".join(streamed).partition(answer.text)[0]) < len(BEGINNING) + 1_500
     assert "Look at the cache." in told.text
     assert answer.text == "It was the cache."
@@ -212,7 +255,9 @@ async def test_a_yes_lets_it_go_on_and_always_stops_asking(tmp_path: Path) -> No
     harness = make_agent(tmp_path, replies(2), answer=PermissionAnswer(Decision.SESSION), rules=())
     await harness.say("go")
     assert len([event for event in harness.events if isinstance(event, PermissionAsked)]) == 1
-    answers = [entry for entry in harness.agent.session.active_path() if isinstance(entry, AssistantEntry)]
+    answers = [
+        entry for entry in harness.agent.session.active_path() if isinstance(entry, AssistantEntry)
+    ]
     assert answers[1].text.count(ONCE_MORE.strip()) == 400
 
 
@@ -228,11 +273,15 @@ async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Pat
     harness = make_agent(tmp_path, replies(3), rules=rules)
     ended = await harness.say("go")
     assert ended.reason == "stopped"
-    assert any("repeating itself" in event.message for event in harness.events if isinstance(event, Notice))
+    assert any(
+        "repeating itself" in event.message for event in harness.events if isinstance(event, Notice)
+    )
 
 
 @pytest.mark.parametrize("decision", [Decision.ONCE, Decision.DENY])
-async def test_whoever_answers_each_time_gets_no_run_without_end(tmp_path: Path, decision: Decision) -> None:
+async def test_whoever_answers_each_time_gets_no_run_without_end(
+    tmp_path: Path, decision: Decision
+) -> None:
     client = replies(60)
     harness = make_agent(tmp_path, client, answer=PermissionAnswer(decision), rules=())
     ended = await harness.say("go")
@@ -244,6 +293,8 @@ async def test_whoever_answers_each_time_gets_no_run_without_end(tmp_path: Path,
 
 async def test_an_answer_that_repeats_itself_is_a_step(tmp_path: Path) -> None:
     client = replies(60)
-    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.ONCE), rules=(), max_steps=2)
+    harness = make_agent(
+        tmp_path, client, answer=PermissionAnswer(Decision.ONCE), rules=(), max_steps=2
+    )
     ended = await harness.say("go")
     assert (ended.reason, ended.steps, len(client.requests)) == ("step_limit", 2, 2)

@@ -13,7 +13,14 @@ from tests.support.scripted_client import Call, Reply
 from tests.support.tooling import Workspace
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
 from tui_agent.agent.gate import needs_of
-from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide, decide_in_mode, session_rules
+from tui_agent.agent.permissions import (
+    DEFAULT_RULES,
+    Action,
+    Rule,
+    decide,
+    decide_in_mode,
+    session_rules,
+)
 from tui_agent.sandbox import Sandbox, SandboxState
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import ToolStatus
@@ -43,7 +50,9 @@ def asked_about(project: Path, *, boxed: bool, always: bool) -> list[str]:
     """Return the commands that ask; ``boxed`` in a sandbox, ``always`` when every answer is that."""
     rules: list[Rule] = []
     asked_for = []
-    sandbox = Sandbox(SandboxSettings(), find=lambda: SandboxState("bubblewrap" if boxed else None, "bwrap"))
+    sandbox = Sandbox(
+        SandboxSettings(), find=lambda: SandboxState("bubblewrap" if boxed else None, "bwrap")
+    )
     context = Workspace(project, sandbox=sandbox).context()
     for command in COMMANDS:
         needs = needs_of(BashTool(), BashInput(command=command), context)
@@ -59,18 +68,25 @@ def asked_about(project: Path, *, boxed: bool, always: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("boxed", "always", "most"), [(True, True, 0.04), (True, False, 0.08), (False, True, 0.5), (False, False, 0.7)]
+    ("boxed", "always", "most"),
+    [(True, True, 0.04), (True, False, 0.08), (False, True, 0.5), (False, False, 0.7)],
 )
-def test_a_day_of_commands_asks_for_few_of_them(project: Path, boxed: bool, always: bool, most: float) -> None:
+def test_a_day_of_commands_asks_for_few_of_them(
+    project: Path, boxed: bool, always: bool, most: float
+) -> None:
     asked = asked_about(project, boxed=boxed, always=always)
     assert len(COMMANDS) >= 200
     assert len(asked) <= most * len(COMMANDS), asked
 
 
-def test_in_a_sandbox_plan_mode_refuses_only_what_is_known_to_change_something(project: Path) -> None:
+def test_in_a_sandbox_plan_mode_refuses_only_what_is_known_to_change_something(
+    project: Path,
+) -> None:
     def refused(command: str) -> bool:
         needs = [replace(need, sandboxed=True) for need in command_needs(command, project, project)]
-        return any(decide_in_mode(need, DEFAULT_RULES, "plan").action is Action.DENY for need in needs)
+        return any(
+            decide_in_mode(need, DEFAULT_RULES, "plan").action is Action.DENY for need in needs
+        )
 
     changing = ("git add", "git commit", "git checkout", "git pull")
     assert [c for c in COMMANDS if refused(c)] == [c for c in COMMANDS if c.startswith(changing)]
@@ -94,15 +110,22 @@ def call_of(tool: str, argument: str) -> Call:
         "webfetch": {"url": argument},
         "write": {"path": argument, "content": "x = 1\n"},
         "todo": {"todos": [{"text": "go on", "status": "pending"}]},
-        "edit": {"path": "src/app.py", "edits": [{"old": f"value_{argument} =", "new": f"other_{argument} ="}]},
+        "edit": {
+            "path": "src/app.py",
+            "edits": [{"old": f"value_{argument} =", "new": f"other_{argument} ="}],
+        },
     }.get(tool, {"path": argument})
     return Call(tool, json.dumps(given))
 
 
-async def questions(tmp_path: Path, *, decision: Decision, boxed: bool, mode: str = "build") -> list[PermissionAsked]:
+async def questions(
+    tmp_path: Path, *, decision: Decision, boxed: bool, mode: str = "build"
+) -> list[PermissionAsked]:
     project = make_project(tmp_path)
     (project / ".env").unlink()
-    (project / "src" / "app.py").write_text("".join(f"value_{number} = {number}\n" for number in range(20)))
+    (project / "src" / "app.py").write_text(
+        "".join(f"value_{number} = {number}\n" for number in range(20))
+    )
     (project / "CHANGELOG.md").write_text("")
     replies = [Reply(calls=(call_of(tool, argument),)) for tool, argument in HOUR]
     state = SandboxState("bubblewrap", "bwrap") if boxed else SandboxState(None, reason="none")
@@ -115,7 +138,9 @@ async def questions(tmp_path: Path, *, decision: Decision, boxed: bool, mode: st
         sandbox=Sandbox(SandboxSettings(), find=lambda: state),
     )
     harness.agent.change_mode(mode)
-    await harness.say("Look at https://docs.example.org/caching and https://docs.example.org/caching/keys first.")
+    await harness.say(
+        "Look at https://docs.example.org/caching and https://docs.example.org/caching/keys first."
+    )
     results = harness.results()
     refused = {entry.status for entry in results} - {ToolStatus.COMPLETED}
     assert refused == ({ToolStatus.DENIED} if mode == "plan" else set())

@@ -35,7 +35,9 @@ class Clock:
         return self.now
 
 
-def agent(tmp_path: Path, script: Callable[[ModelRequest], Reply], clock: Clock, *chain: str) -> Harness:
+def agent(
+    tmp_path: Path, script: Callable[[ModelRequest], Reply], clock: Clock, *chain: str
+) -> Harness:
     return make_agent(
         tmp_path, script, model=FIRST, fallback_models=chain or (SECOND, THIRD), sleep=AsyncMock(), clock=clock,
         session_clock=clock,
@@ -46,7 +48,9 @@ def failed(kind: ErrorKind, **fields: float) -> ModelError:
     return ModelError(kind, f"It failed: {kind}.", **fields)
 
 
-@pytest.mark.parametrize("kind", [ErrorKind.OVERLOADED, ErrorKind.RATE_LIMIT, ErrorKind.QUOTA, ErrorKind.NOT_FOUND])
+@pytest.mark.parametrize(
+    "kind", [ErrorKind.OVERLOADED, ErrorKind.RATE_LIMIT, ErrorKind.QUOTA, ErrorKind.NOT_FOUND]
+)
 async def test_another_model_answers_and_it_is_said_once_and_stands_on_the_path(
     tmp_path: Path, kind: ErrorKind
 ) -> None:
@@ -54,7 +58,9 @@ async def test_another_model_answers_and_it_is_said_once_and_stands_on_the_path(
     first, second = await harness.say("hi"), await harness.say("and now?")
 
     assert (first.reason, second.reason) == ("done", "done")
-    assert [entry.told for entry in harness.entries(ModelChangeEntry)] == [f"{SECOND}, standing in for {FIRST}"]
+    assert [entry.told for entry in harness.entries(ModelChangeEntry)] == [
+        f"{SECOND}, standing in for {FIRST}"
+    ]
     assert (harness.agent.model, harness.agent.stands_in_for) == (SECOND, FIRST)
     assert sum("stands in for" in notice for notice in harness.notices()) == 1
     assert harness.client.requests[-1].model == SECOND
@@ -77,7 +83,9 @@ async def test_the_chosen_model_comes_back_when_it_may_work(tmp_path: Path) -> N
 
 async def test_a_quota_that_comes_back_in_days_is_not_asked_before(tmp_path: Path) -> None:
     clock = Clock()
-    harness = agent(tmp_path, Provider(first=failed(ErrorKind.QUOTA, retry_after=2 * 86_400.0)), clock)
+    harness = agent(
+        tmp_path, Provider(first=failed(ErrorKind.QUOTA, retry_after=2 * 86_400.0)), clock
+    )
     await harness.say("hi")
     clock.now += 24 * 60 * MINUTE
     await harness.say("tomorrow")
@@ -86,18 +94,26 @@ async def test_a_quota_that_comes_back_in_days_is_not_asked_before(tmp_path: Pat
 
 
 @pytest.mark.parametrize("is_last_out", [False, True])
-async def test_the_chain_goes_on_and_ends_with_the_last_error(tmp_path: Path, *, is_last_out: bool) -> None:
+async def test_the_chain_goes_on_and_ends_with_the_last_error(
+    tmp_path: Path, *, is_last_out: bool
+) -> None:
     out = failed(ErrorKind.QUOTA)
     provider = Provider(first=out, second=out, **({"third": out} if is_last_out else {}))
     harness = agent(tmp_path, provider, Clock())
     ended = await harness.say("hi")
 
-    assert (ended.reason, ended.error) == (("error", "It failed: quota.") if is_last_out else ("done", None))
+    assert (ended.reason, ended.error) == (
+        ("error", "It failed: quota.") if is_last_out else ("done", None)
+    )
     assert [request.model for request in harness.client.requests] == [FIRST, SECOND, THIRD]
 
 
-@pytest.mark.parametrize("kind", [ErrorKind.AUTH, ErrorKind.INVALID_REQUEST, ErrorKind.CONTENT_FILTER])
-async def test_what_another_model_does_not_help_is_an_error(tmp_path: Path, kind: ErrorKind) -> None:
+@pytest.mark.parametrize(
+    "kind", [ErrorKind.AUTH, ErrorKind.INVALID_REQUEST, ErrorKind.CONTENT_FILTER]
+)
+async def test_what_another_model_does_not_help_is_an_error(
+    tmp_path: Path, kind: ErrorKind
+) -> None:
     harness = agent(tmp_path, Provider(first=failed(kind)), Clock())
 
     assert (await harness.say("hi")).reason == "error"

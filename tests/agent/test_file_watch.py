@@ -46,7 +46,9 @@ def change(root: Path, chance: random.Random) -> None:
         place.mkdir,
         lambda: shutil.rmtree(place),
         lambda: place.rename(root / chance.choice(("moved", "src/moved", "empty/moved"))),
-        lambda: (root / chance.choice(("src", "logs", "")) / ".gitignore").write_text(chance.choice(("*.py\n", ""))),
+        lambda: (root / chance.choice(("src", "logs", "")) / ".gitignore").write_text(
+            chance.choice(("*.py\n", ""))
+        ),
     ]
     with contextlib.suppress(OSError):  # it is not there, or in the way
         chance.choices(acts, weights=(6, 4, 3, 3, 1, 1, 1, 1, 2, 1, 1, 1))[0]()

@@ -41,7 +41,10 @@ async def test_a_local_server_reads_little_anew_in_a_new_project(tmp_path: Path)
     """Qwen's and Hermes' templates put the tools behind the system text: what differs has to come after both."""
     texts = []
     far = "a directory/with a rather long path/of another project"
-    for directory, branch in (("one", "main"), (far, "a/branch-with-a-long-name-that-goes-on-and-on")):
+    for directory, branch in (
+        ("one", "main"),
+        (far, "a/branch-with-a-long-name-that-goes-on-and-on"),
+    ):
         project = tmp_path / directory / "project"
         project.mkdir(parents=True)
         subprocess.run(("git", "init", "-q", "-b", branch, project), check=True)
@@ -49,7 +52,9 @@ async def test_a_local_server_reads_little_anew_in_a_new_project(tmp_path: Path)
         await make_agent(tmp_path / directory, client).say("Hello")
         texts.append(qwen_text(client.requests[0]))
     one, two = texts
-    same = next(index for index, (left, right) in enumerate(zip(*texts, strict=False)) if left != right)
+    same = next(
+        index for index, (left, right) in enumerate(zip(*texts, strict=False)) if left != right
+    )
     assert same > one.index("</tools>")
     assert count_text(two[same:], "o200k_base") <= 400
 
@@ -57,7 +62,10 @@ async def test_a_local_server_reads_little_anew_in_a_new_project(tmp_path: Path)
 def qwen_text(request: ModelRequest) -> str:
     """Write a request down as Qwen's template does."""
     system, *others = request.messages
-    tools = "\n".join(json.dumps({"name": t.name, "parameters": t.parameters}, sort_keys=True) for t in request.tools)
+    tools = "\n".join(
+        json.dumps({"name": t.name, "parameters": t.parameters}, sort_keys=True)
+        for t in request.tools
+    )
     turns = "".join(f"<|im_start|>{message.role}\n{message.text}<|im_end|>\n" for message in others)
     return f"<|im_start|>system\n{system.text}\n\n<tools>\n{tools}\n</tools><|im_end|>\n{turns}<|im_start|>assistant\n"
 
@@ -72,7 +80,9 @@ async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path
     await harness.say("And again")
 
     assert [request.tools for request in harness.client.requests] == [(), ()]
-    (said,) = [notice.message for notice in harness.of(Notice) if "takes no tools" in notice.message]
+    (said,) = [
+        notice.message for notice in harness.of(Notice) if "takes no tools" in notice.message
+    ]
     assert said.startswith(harness.agent.model)
 
 
@@ -90,7 +100,9 @@ class HastyDirectory(FixedDirectory):
 def hasty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Harness]:
     """Return what makes an agent of such a run where no encoding is loaded yet."""
     monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
-    return lambda *replies, window=100_000: make_agent(tmp_path, list(replies), directory=HastyDirectory(window))
+    return lambda *replies, window=100_000: make_agent(
+        tmp_path, list(replies), directory=HastyDirectory(window)
+    )
 
 
 async def test_a_short_run_loads_none_and_teaches_nothing(

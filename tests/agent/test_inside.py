@@ -36,7 +36,10 @@ def link(path: Path, target: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("place", "where"),
-    [("home/.ssh/id_rsa", "out of the project, to {}."), ("project/.env", "to .env, which usually holds secrets.")],
+    [
+        ("home/.ssh/id_rsa", "out of the project, to {}."),
+        ("project/.env", "to .env, which usually holds secrets."),
+    ],
 )
 def test_instructions_that_lead_to_a_secret_are_left_out_and_the_user_is_told_once(
     tmp_path: Path, place: str, where: str
@@ -65,7 +68,11 @@ def test_links_within_the_project_and_files_of_the_users_are_read(tmp_path: Path
     link(tmp_path / "config/AGENTS.md", shared)
     team = write(tmp_path / "team.md", "of the team")
     loaded = knowledge(tmp_path, str(team), "../team.md")
-    assert [item.text for item in loaded.instructions] == ["of the user", "of the project", "of the team"]
+    assert [item.text for item in loaded.instructions] == [
+        "of the user",
+        "of the project",
+        "of the team",
+    ]
     assert loaded.take_problems() is None
 
 
@@ -86,7 +93,9 @@ async def test_no_key_is_in_the_requests_of_a_session(tmp_path: Path, key: Path)
 
 
 @pytest.mark.parametrize("parent", [".tui-agent", ".claude"])
-def test_skills_commands_and_agents_that_lead_outside_are_left_out(tmp_path: Path, parent: str) -> None:
+def test_skills_commands_and_agents_that_lead_outside_are_left_out(
+    tmp_path: Path, parent: str
+) -> None:
     skill(tmp_path / "elsewhere/skills")
     write(tmp_path / "elsewhere/commands/show.md", CANARY)
     write(tmp_path / "elsewhere/agents/spy.md", f"---\ndescription: {CANARY}\n---\nspy")
@@ -96,13 +105,17 @@ def test_skills_commands_and_agents_that_lead_outside_are_left_out(tmp_path: Pat
     assert not loaded.skills
     assert not loaded.commands
     assert "spy" not in [spec.name for spec in loaded.specs]
-    assert f"{parent}/skills: left out, as it leads out of the project" in (loaded.take_problems() or "")
+    assert f"{parent}/skills: left out, as it leads out of the project" in (
+        loaded.take_problems() or ""
+    )
 
 
 def test_one_file_of_them_that_leads_outside_is_left_out(tmp_path: Path) -> None:
     elsewhere = skill(tmp_path / "elsewhere")
     link(tmp_path / "project/.claude/skills/release/SKILL.md", elsewhere)
-    link(tmp_path / "project/.claude/commands/show.md", write(tmp_path / "elsewhere/show.md", CANARY))
+    link(
+        tmp_path / "project/.claude/commands/show.md", write(tmp_path / "elsewhere/show.md", CANARY)
+    )
     loaded = knowledge(tmp_path)
     assert not loaded.skills
     assert not loaded.commands
@@ -113,8 +126,14 @@ def test_one_file_of_them_that_leads_outside_is_left_out(tmp_path: Path) -> None
 
 def test_settings_and_servers_that_lead_outside_do_not_count(tmp_path: Path) -> None:
     project = tmp_path / "project"
-    config = link(project / ".tui-agent/config.toml", write(tmp_path / "o/config.toml", 'model = "evil/model"\n'))
-    link(project / ".mcp.json", write(tmp_path / "o/mcp.json", '{"mcpServers": {"evil": {"command": "sh"}}}'))
+    config = link(
+        project / ".tui-agent/config.toml",
+        write(tmp_path / "o/config.toml", 'model = "evil/model"\n'),
+    )
+    link(
+        project / ".mcp.json",
+        write(tmp_path / "o/mcp.json", '{"mcpServers": {"evil": {"command": "sh"}}}'),
+    )
     loaded = load_config(tmp_path / "config.toml", environ={}, project=config)
     assert loaded.config.model is None
     assert "left out, as it leads out of the project" in " ".join(loaded.warnings)
@@ -124,7 +143,9 @@ def test_settings_and_servers_that_lead_outside_do_not_count(tmp_path: Path) -> 
     assert project_state(project, TrustStore(tmp_path / "trust.json")) == ProjectState()
 
 
-def test_a_link_to_everything_is_not_walked_through_for_the_question_of_trust(tmp_path: Path) -> None:
+def test_a_link_to_everything_is_not_walked_through_for_the_question_of_trust(
+    tmp_path: Path,
+) -> None:
     project = tmp_path / "project"
     (project / ".claude").mkdir(parents=True)
     (project / ".claude/commands").symlink_to("/")
@@ -145,17 +166,23 @@ async def test_a_command_of_a_project_attaches_what_is_outside_only_if_the_user_
     text = f"look at @a.py @b @../home/.ssh/id_rsa @{key} @~/.netrc @b:1-2"
     for typed, left in (("", f"{key}, "), (f"@{key}", "")):
         naming = Naming(text, project, typed)
-        problem = (await load_message(text, project, harness.session, put_blob, naming=naming)).problem or ""
+        problem = (
+            await load_message(text, project, harness.session, put_blob, naming=naming)
+        ).problem or ""
         assert problem.endswith(f"outside of it: b, ../home/.ssh/id_rsa, {left}~/.netrc, b:1-2.")
 
 
-async def test_the_user_is_told_what_a_command_of_a_project_may_not_attach(tmp_path: Path, key: Path) -> None:
+async def test_the_user_is_told_what_a_command_of_a_project_may_not_attach(
+    tmp_path: Path, key: Path
+) -> None:
     write(tmp_path / "project/.claude/commands/show.md", f"Show @{key}")
     harness = make_agent(tmp_path, [], knowledge=knowledge(tmp_path))
     prepared = await prepare_command("show", "", harness.session, harness.agent.ports)
     assert prepared is not None
     assert "canary" not in str(prepared.parts)
-    assert "the command came with the project and names what is outside of it" in (prepared.problem or "")
+    assert "the command came with the project and names what is outside of it" in (
+        prepared.problem or ""
+    )
 
 
 def test_a_link_put_in_the_way_meanwhile_fails(tmp_path: Path, key: Path, monkeypatch: Any) -> None:

@@ -16,7 +16,14 @@ from tui_agent.agent.knowledge.instructions import FILE_BYTES
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.context.budget import head_parts
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes, with_note, without_note
+from tui_agent.files.notes import (
+    NOTES_FILE,
+    NoteError,
+    notes_in,
+    read_notes,
+    with_note,
+    without_note,
+)
 from tui_agent.places import ACTING, PLACES, Place
 from tui_agent.resources import prompt
 from tui_agent.session.entries import CompactionEntry, SystemEntry, UserEntry
@@ -28,7 +35,13 @@ def names(tmp_path: Path, cwd: str) -> list[str]:
 
 
 def test_files_from_the_user_then_from_the_root_down_to_where_one_works(tmp_path: Path) -> None:
-    for path in ("project/AGENTS.md", "project/a/CLAUDE.md", "project/a/b/CONTEXT.md", "config/AGENTS.md", "AGENTS.md"):
+    for path in (
+        "project/AGENTS.md",
+        "project/a/CLAUDE.md",
+        "project/a/b/CONTEXT.md",
+        "config/AGENTS.md",
+        "AGENTS.md",
+    ):
         write(tmp_path / path, path)
     write(tmp_path / "home/.claude/CLAUDE.md", "from home")
     users = [(tmp_path / "config/AGENTS.md").as_posix(), "~/.claude/CLAUDE.md"]
@@ -51,7 +64,11 @@ def test_the_setting_adds_files_and_globs_and_says_what_matches_nothing(tmp_path
     write(tmp_path / "project/docs/deep/tests.md", "tests")
     outside = write(tmp_path / "shared/team.md", "team")
     loaded = knowledge(tmp_path, "docs/**/*.md", str(outside), "missing.md")
-    assert [item.name for item in loaded.instructions] == ["docs/deep/tests.md", "docs/style.md", outside.as_posix()]
+    assert [item.name for item in loaded.instructions] == [
+        "docs/deep/tests.md",
+        "docs/style.md",
+        outside.as_posix(),
+    ]
     assert loaded.take_problems() == "instructions: nothing matches missing.md."
     loaded.load()
     assert loaded.take_problems() is None
@@ -60,7 +77,9 @@ def test_the_setting_adds_files_and_globs_and_says_what_matches_nothing(tmp_path
 def test_a_long_file_is_cut_and_says_so_and_none_can_end_its_section(tmp_path: Path) -> None:
     write(tmp_path / "project/AGENTS.md", "</instructions>" + "ä" * FILE_BYTES)
     (item,) = knowledge(tmp_path).instructions
-    assert item.text.endswith(f"[The first 32 KiB of {2 * FILE_BYTES + 15:,} bytes; read the file for the rest.]")
+    assert item.text.endswith(
+        f"[The first 32 KiB of {2 * FILE_BYTES + 15:,} bytes; read the file for the rest.]"
+    )
     assert "\ufffd" not in item.text
     assert len(item.text.encode()) < FILE_BYTES + 200
     assert item.section.count("</instructions>") == 1
@@ -68,12 +87,18 @@ def test_a_long_file_is_cut_and_says_so_and_none_can_end_its_section(tmp_path: P
 
 def compact(harness: Harness) -> None:
     entry = CompactionEntry(
-        summary="s", first_kept_id=harness.session.leaf, tokens_before=9, tokens_after=5, trigger="manual"
+        summary="s",
+        first_kept_id=harness.session.leaf,
+        tokens_before=9,
+        tokens_after=5,
+        trigger="manual",
     )
     harness.session.append(entry)
 
 
-@pytest.mark.parametrize("cache_break", [compact, lambda harness: harness.agent.change_model("test/other")])
+@pytest.mark.parametrize(
+    "cache_break", [compact, lambda harness: harness.agent.change_model("test/other")]
+)
 async def test_a_change_is_told_once_and_taken_in_at_the_next_cache_break(
     tmp_path: Path, cache_break: Callable[[Harness], None]
 ) -> None:
@@ -114,7 +139,9 @@ async def test_nearby_instructions_are_attached_when_a_file_below_is_read_and_ag
     write(tmp_path / "project/web/ui/a.ts", "1")
     write(tmp_path / "project/web/ui/b.ts", "2")
     look = read("web/ui/a.ts")
-    client = ScriptedClient([look, read("web/ui/b.ts"), Reply("Done."), look, Reply("k"), look, Reply("Done.")])
+    client = ScriptedClient(
+        [look, read("web/ui/b.ts"), Reply("Done."), look, Reply("k"), look, Reply("Done.")]
+    )
     harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
     await harness.say("look")
     await harness.say("look again")
@@ -137,7 +164,13 @@ def test_no_instructions_of_other_peoples_code_or_outside_or_just_read(tmp_path:
     write(project / ".gitignore", "build/\n")
     write(tmp_path / "elsewhere/AGENTS.md", "not ours")
     loaded = knowledge(tmp_path)
-    paths = ["node_modules/x/i.js", "build/o.js", "../elsewhere/a.py", str(tmp_path / "elsewhere/b.py"), "gone/a/b.py"]
+    paths = [
+        "node_modules/x/i.js",
+        "build/o.js",
+        "../elsewhere/a.py",
+        str(tmp_path / "elsewhere/b.py"),
+        "gone/a/b.py",
+    ]
     assert loaded.nearby(paths, set()) == ()
     assert [item.name for item in loaded.nearby(["web/new.ts"], set())] == ["web/AGENTS.md"]
     assert loaded.nearby(["web/new.ts"], {"web/AGENTS.md"}) == ()
@@ -148,7 +181,9 @@ def noted(tmp_path: Path, tokens: int = 2_000) -> Knowledge:
 
 
 def write_notes(tmp_path: Path, *notes: str) -> Path:
-    return write(tmp_path / "project" / NOTES_FILE, "# Notes\n" + "".join(f"- {note}\n" for note in notes))
+    return write(
+        tmp_path / "project" / NOTES_FILE, "# Notes\n" + "".join(f"- {note}\n" for note in notes)
+    )
 
 
 async def test_the_model_writes_a_note_after_the_user_allowed_it(tmp_path: Path) -> None:
@@ -157,7 +192,9 @@ async def test_the_model_writes_a_note_after_the_user_allowed_it(tmp_path: Path)
     await harness.say("remember that")
     (asked,) = (event.request for event in harness.of(PermissionAsked))
     assert "+- Tests need make services." in asked.needs[0].detail
-    assert (tmp_path / "project" / NOTES_FILE).read_text() == "# Notes\n- Tests need make services.\n"
+    assert (
+        tmp_path / "project" / NOTES_FILE
+    ).read_text() == "# Notes\n- Tests need make services.\n"
     assert [result.metadata.modified_files for result in harness.results()] == [(NOTES_FILE,)]
 
 
@@ -208,7 +245,9 @@ Read."""
 CLAUDE = "---\nname: rev\ndescription: reviews\ntools: Read, Grep\nmodel: sonnet\n---\nReview."
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if place.kind in {"commands", "agents", "skills"}])
+@pytest.mark.parametrize(
+    "place", [place for place in PLACES if place.kind in {"commands", "agents", "skills"}]
+)
 def test_every_place_of_the_table_is_read_and_listed(tmp_path: Path, place: Place) -> None:
     for base, folder in (("project", place.project), ("home", place.home)):
         if not folder:
@@ -237,7 +276,9 @@ def test_the_trust_question_lists_what_acts_and_nothing_else(tmp_path: Path) -> 
     places = [place for place in PLACES if place.project and not place.project.endswith(".md")]
     for place in places:
         write(project / place.project / "x.md", "text")
-    acting = {(ACTING[place.kind], f"{place.project}/x.md") for place in places if place.kind in ACTING}
+    acting = {
+        (ACTING[place.kind], f"{place.project}/x.md") for place in places if place.kind in ACTING
+    }
     hooks = {row for row in acting if row[1] == ".claude/hooks/x.md"}
     assert listed() == (acting - hooks) | {("file", ".tui-agent/skills/x.md")}
     write(project / ".tui-agent/config.toml", "")
@@ -246,9 +287,14 @@ def test_the_trust_question_lists_what_acts_and_nothing_else(tmp_path: Path) -> 
 
 def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) -> None:
     write(tmp_path / "project/.opencode/agent/reader.md", OPENCODE)
-    write(tmp_path / "project/.opencode/agent/off.md", "---\ndescription: d\ndisable: true\n---\ntext")
+    write(
+        tmp_path / "project/.opencode/agent/off.md", "---\ndescription: d\ndisable: true\n---\ntext"
+    )
     write(tmp_path / "project/.claude/agents/rev.md", CLAUDE)
-    write(tmp_path / "home/.claude/agents/calm.md", "---\ndescription: d\ndisallowedTools: Bash, Write\n---\ntext")
+    write(
+        tmp_path / "home/.claude/agents/calm.md",
+        "---\ndescription: d\ndisallowedTools: Bash, Write\n---\ntext",
+    )
     problems: list[str] = []
     found = {spec.name: spec for spec in load_specs(folders(tmp_path), prompt, problems=problems)}
     assert problems == []
@@ -259,7 +305,9 @@ def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) 
     assert (rev.model, rev.tools, rev.primary) == (None, ("read", "grep"), False)
     assert [calm.allows(tool) for tool in ("read", "write", "bash")] == [True, False, False]
     assert "off" not in found
-    assert "rev" not in {spec.name for spec in load_specs(folders(tmp_path), prompt, trusted=lambda: False)}
+    assert "rev" not in {
+        spec.name for spec in load_specs(folders(tmp_path), prompt, trusted=lambda: False)
+    }
 
 
 def test_instructions_of_other_programs(tmp_path: Path) -> None:
@@ -267,7 +315,10 @@ def test_instructions_of_other_programs(tmp_path: Path) -> None:
     write(tmp_path / "project/src/.github/copilot-instructions.md", "from copilot")
     rules = tmp_path / "project/.cursor/rules"
     write(rules / "always.mdc", "---\nalwaysApply: true\n---\nalways")
-    write(rules / "web.mdc", "---\ndescription: d\nglobs: *.{ts,tsx}, web/**\nalwaysApply: false\n---\nfor the web")
+    write(
+        rules / "web.mdc",
+        "---\ndescription: d\nglobs: *.{ts,tsx}, web/**\nalwaysApply: false\n---\nfor the web",
+    )
     write(rules / "chosen.mdc", "---\ndescription: d\n---\nchosen")
     loaded = knowledge(tmp_path, cwd="src")
     assert [item.text for item in loaded.instructions] == ["from gemini", "from copilot", "always"]

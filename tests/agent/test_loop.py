@@ -55,9 +55,13 @@ async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path
         assert word in result.output
 
 
-async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_each(tmp_path: Path) -> None:
+async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_each(
+    tmp_path: Path,
+) -> None:
     rules = (Rule("doom_loop", "*", Action.ALLOW, "flag"),)
-    harness = make_agent(tmp_path, [Reply(calls=(call("ls", path="."),) * 600), Reply("Enough.")], rules=rules)
+    harness = make_agent(
+        tmp_path, [Reply(calls=(call("ls", path="."),) * 600), Reply("Enough.")], rules=rules
+    )
     assert (await harness.say("look everywhere")).reason == "done"
     found = harness.results()
     assert len(found) == 600
@@ -89,7 +93,9 @@ async def test_interrupt_while_streaming_keeps_what_came(tmp_path: Path) -> None
     assert harness.client.closed == 1
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
-    assert harness.client.requests[-1].messages[-1].role == "user", "a request never ends in an answer"
+    assert harness.client.requests[-1].messages[-1].role == "user", (
+        "a request never ends in an answer"
+    )
 
 
 async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
@@ -97,7 +103,10 @@ async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
 ) -> None:
     monkeypatch.setattr("tui_agent.processes.watcher.TERM_GRACE_SECONDS", 1.5)
     command = "trap '' TERM; echo started; echo $$ > pid; sleep 60 & wait; sleep 60"
-    harness = make_agent(tmp_path, [Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")])
+    harness = make_agent(
+        tmp_path,
+        [Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")],
+    )
     harness.agent.submit("go")
     await harness.until(lambda: any("started" in event.text for event in harness.of(ToolOutput)))
     assert (await interrupted(harness)).reason == "interrupted"
@@ -145,12 +154,20 @@ async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_pa
 
 async def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path) -> None:
     """Minutes, and not as attempts of its own few."""
-    loading = Reply(error=ModelError(ErrorKind.LOADING, "127.0.0.1:8080 is loading the model.", status=503))
+    loading = Reply(
+        error=ModelError(ErrorKind.LOADING, "127.0.0.1:8080 is loading the model.", status=503)
+    )
     refused = Reply(error=ModelError(ErrorKind.NETWORK, "Nothing answers there."))
     client = ScriptedClient([*[refused] * 3, *[loading] * 100, Reply("Ready."), loading])
     harness = make_agent(tmp_path, client, sleep=AsyncMock())
     assert (await harness.say("go")).reason == "done"
-    assert [event.loading for event in harness.of(RetryScheduled)][:5] == [None, None, None, 0.0, 2.0]
+    assert [event.loading for event in harness.of(RetryScheduled)][:5] == [
+        None,
+        None,
+        None,
+        0.0,
+        2.0,
+    ]
     assert (await harness.say("again")).error == "127.0.0.1:8080 is loading the model."
     assert harness.of(RetryScheduled)[-1].loading == LOADING_PATIENCE - LOADING_DELAY
 
@@ -177,7 +194,9 @@ async def work_while_asked(harness: Harness, act: Callable[[], object]) -> None:
     harness.agent.submit("first")
     await harness.until(lambda: harness.agent.questions.open is not None)
     act()
-    harness.agent.answer_permission(harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE))
+    harness.agent.answer_permission(
+        harness.agent.questions.open.call_id, PermissionAnswer(Decision.ONCE)
+    )
     await harness.ended()
 
 
@@ -185,7 +204,9 @@ ASKS = Reply(calls=(call("bash", command="rm -f gate"),))
 
 
 async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, client := ScriptedClient([ASKS, Reply("Seen both.")]), answer=None)
+    harness = make_agent(
+        tmp_path, client := ScriptedClient([ASKS, Reply("Seen both.")]), answer=None
+    )
     await work_while_asked(harness, lambda: harness.agent.submit("second"))
     assert harness.of(QueueChanged)[-2:] == [QueueChanged(steer=("second",)), QueueChanged()]
     users = [(entry.text, entry.mid_run) for entry in harness.entries(UserEntry)]
@@ -195,7 +216,9 @@ async def test_a_message_during_a_run_steers_it_after_the_tool_batch(tmp_path: P
 
 
 async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([ASKS, Reply("One."), Reply("Two.")]), answer=None)
+    harness = make_agent(
+        tmp_path, ScriptedClient([ASKS, Reply("One."), Reply("Two.")]), answer=None
+    )
 
     def send() -> None:
         harness.agent.submit("later", follow_up=True)
@@ -208,11 +231,21 @@ async def test_a_follow_up_waits_until_the_agent_is_idle(tmp_path: Path) -> None
     assert len(harness.of(RunEnded)) == 1
 
 
-async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_result(tmp_path: Path) -> None:
+async def test_changing_the_model_during_a_run_never_parts_a_call_from_its_result(
+    tmp_path: Path,
+) -> None:
     harness = make_agent(tmp_path, [ASKS, Reply("Done.")], answer=None)
     await work_while_asked(harness, lambda: harness.agent.change_model("test/other"))
     kinds = harness.kinds()
-    assert kinds == ["system", "user", "assistant", "tool_result", "model_change", "system", "assistant"]
+    assert kinds == [
+        "system",
+        "user",
+        "assistant",
+        "tool_result",
+        "model_change",
+        "system",
+        "assistant",
+    ]
     assert harness.client.requests[1].model == "test/other"
 
 
@@ -237,10 +270,16 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
     assert harness.of(ToolFinished)[-1].status == "interrupted"
 
 
-@pytest.mark.parametrize(("kind", "text"), [*((kind, "") for kind in ErrorKind), (ErrorKind.AUTH, "Half")])
-async def test_every_kind_of_error_leaves_a_session_that_goes_on(tmp_path: Path, kind: ErrorKind, text: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "text"), [*((kind, "") for kind in ErrorKind), (ErrorKind.AUTH, "Half")]
+)
+async def test_every_kind_of_error_leaves_a_session_that_goes_on(
+    tmp_path: Path, kind: ErrorKind, text: str
+) -> None:
     failed = Reply(text, error=ModelError(kind, "No."))
-    client = ScriptedClient(lambda request: Reply("Fine.") if "again" in request.messages[-1].text else failed)
+    client = ScriptedClient(
+        lambda request: Reply("Fine.") if "again" in request.messages[-1].text else failed
+    )
     harness = make_agent(tmp_path, client, sleep=AsyncMock())
     assert ((await harness.say("go")).error or "").startswith("No.")
     harness.agent.retry()
@@ -255,12 +294,18 @@ def repeat(tmp_path: Path) -> Callable[..., Harness]:
     """Return a function that makes an agent whose model makes the same call so many times."""
     write(tmp_path / "project" / "same.txt", "nothing new")
     same = Reply(calls=(call("read", path="same.txt"),))
-    return lambda times, **more: make_agent(tmp_path, [*[same] * times, Reply("I give up.")], **more)
+    return lambda times, **more: make_agent(
+        tmp_path, [*[same] * times, Reply("I give up.")], **more
+    )
 
 
 @pytest.mark.parametrize(
     ("decision", "times", "reason", "asked"),
-    [(Decision.DENY, 3, "done", 1), (Decision.STOP, 5, "stopped", 1), (Decision.SESSION, 6, "done", 1)],
+    [
+        (Decision.DENY, 3, "done", 1),
+        (Decision.STOP, 5, "stopped", 1),
+        (Decision.SESSION, 6, "done", 1),
+    ],
 )
 async def test_the_third_identical_call_asks_before_it_runs(
     repeat: Callable[..., Harness], decision: Decision, times: int, reason: str, asked: int
@@ -343,10 +388,14 @@ class NoLongest(FixedDirectory):
 
 
 @pytest.mark.parametrize(("reasoning", "share"), [("", 0.2), ("I think.", 0.5)])
-async def test_an_answer_may_take_what_is_kept_free_for_it(tmp_path: Path, reasoning: str, share: float) -> None:
+async def test_an_answer_may_take_what_is_kept_free_for_it(
+    tmp_path: Path, reasoning: str, share: float
+) -> None:
     """Of a model that thinks half of what is free: its thinking is part of the answer."""
     cut = Reply("Half of", reasoning=reasoning, finish="length")
-    harness = make_agent(tmp_path, [Reply("One.", reasoning=reasoning), cut], directory=NoLongest(20_000))
+    harness = make_agent(
+        tmp_path, [Reply("One.", reasoning=reasoning), cut], directory=NoLongest(20_000)
+    )
     await harness.say("hello")
     assert (await harness.say("go on")).reason == "length"
     first, second = (request.max_output_tokens or 0 for request in harness.client.requests)
@@ -354,7 +403,9 @@ async def test_an_answer_may_take_what_is_kept_free_for_it(tmp_path: Path, reaso
     assert 3_500 * share / 0.2 * 0.8 < second <= 20_000 * share
 
 
-async def test_a_paused_answer_is_gone_on_with_and_nothing_is_said_in_between(tmp_path: Path) -> None:
+async def test_a_paused_answer_is_gone_on_with_and_nothing_is_said_in_between(
+    tmp_path: Path,
+) -> None:
     def reply(_request: ModelRequest) -> Reply:
         if len(client.requests) == 1:
             harness.agent.submit("And Osaka?")
@@ -369,11 +420,18 @@ async def test_a_paused_answer_is_gone_on_with_and_nothing_is_said_in_between(tm
     assert client.requests[1].messages[-1].text == "[web_search] more"
     assert client.requests[2].messages[-1].text.count("And Osaka?") == 1
     said = [entry.text for entry in harness.path() if isinstance(entry, AssistantEntry | UserEntry)]
-    assert said[:4] == ["How many live in Tokyo?", "[web_search] more", "Tokyo has 37 million.", "And Osaka?"]
+    assert said[:4] == [
+        "How many live in Tokyo?",
+        "[web_search] more",
+        "Tokyo has 37 million.",
+        "And Osaka?",
+    ]
 
 
 async def test_a_refusal_says_why_and_ends_the_run(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply(finish="content_filter", note="This was blocked under the usage policy.")])
+    harness = make_agent(
+        tmp_path, [Reply(finish="content_filter", note="This was blocked under the usage policy.")]
+    )
     told = "The provider refused to answer: This was blocked under the usage policy."
     assert await harness.say("do harm") == RunEnded("error", told, 1)
     (answer,) = harness.entries(AssistantEntry)
@@ -404,7 +462,9 @@ async def test_a_message_that_can_not_be_stored_waits_for_its_turn(tmp_path: Pat
     assert [entry.text for entry in harness.entries(UserEntry)] == ["hi", LONG, "and this"]
 
 
-@pytest.mark.parametrize(("goes", "answers"), [(False, ["Hello.", LONG]), (True, ["Anew."])], ids=["stays", "goes"])
+@pytest.mark.parametrize(
+    ("goes", "answers"), [(False, ["Hello.", LONG]), (True, ["Anew."])], ids=["stays", "goes"]
+)
 async def test_an_answer_that_can_not_be_stored_is_stored_later_unless_the_user_goes_elsewhere(
     tmp_path: Path, goes: bool, answers: list[str]
 ) -> None:
@@ -430,7 +490,8 @@ CALLS = {
 
 
 @pytest.mark.parametrize(
-    "path", ["x" * 300, f"/{'x' * 300}/x", "closed", "closed/x", "circle/x", "~nobody-of-that-name/x"]
+    "path",
+    ["x" * 300, f"/{'x' * 300}/x", "closed", "closed/x", "circle/x", "~nobody-of-that-name/x"],
 )
 async def test_no_tool_ends_the_run(tmp_path: Path, path: str) -> None:
     calls = [Call(tool, json.dumps({"path": path, **more})) for tool, more in CALLS.items()]
@@ -445,12 +506,18 @@ async def test_no_tool_ends_the_run(tmp_path: Path, path: str) -> None:
     (project / "closed").chmod(0o700)
 
 
-def test_what_rests_on_an_entry_changes_when_it_is_stored_and_before_anybody_is_told(tmp_path: Path) -> None:
+def test_what_rests_on_an_entry_changes_when_it_is_stored_and_before_anybody_is_told(
+    tmp_path: Path,
+) -> None:
     with Store(tmp_path / "sessions.db", clock=lambda: 1_000) as store:
         session = Session(store, store.create_session("/project").id, estimate=lambda _entry: 1)
         channel, order = EventChannel(), list[str]()
-        channel.subscribe(lambda event: order.append("told" if isinstance(event, EntryAppended) else "else"))
-        Journal(session, channel).append(said("one"), lambda: order.append(f"changed at {session.leaf}"))
+        channel.subscribe(
+            lambda event: order.append("told" if isinstance(event, EntryAppended) else "else")
+        )
+        Journal(session, channel).append(
+            said("one"), lambda: order.append(f"changed at {session.leaf}")
+        )
         assert order == ["changed at 1", "told"]
         read_only = Session(store, session.id, estimate=lambda _entry: 1, read_only=True)
         with pytest.raises(StoreError):
@@ -502,7 +569,9 @@ class Meet(Tool[ToolInput]):
 @pytest.mark.parametrize("allowed", [1, 2, 4])
 async def test_no_more_calls_run_side_by_side_than_allowed(tmp_path: Path, allowed: int) -> None:
     meet = Meet(expected=allowed)
-    client = ScriptedClient([Reply(calls=tuple(Call("meet", "{}") for _ in range(4))), Reply("Done.")])
+    client = ScriptedClient(
+        [Reply(calls=tuple(Call("meet", "{}") for _ in range(4))), Reply("Done.")]
+    )
     harness = make_agent(tmp_path, client, tools=(meet,), parallel_calls=allowed)
     await harness.say("meet")
     assert meet.most == allowed

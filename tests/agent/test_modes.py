@@ -26,10 +26,15 @@ def asked(harness: Harness) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "questions", "made"), [("build", 2, True), ("auto-edit", 1, True), ("plan", 0, False), ("yolo", 0, True)]
+    ("mode", "questions", "made"),
+    [("build", 2, True), ("auto-edit", 1, True), ("plan", 0, False), ("yolo", 0, True)],
 )
-async def test_what_a_mode_asks_about_and_lets_happen(tmp_path: Path, mode: str, questions: int, made: bool) -> None:
-    harness = make_agent(tmp_path, [Reply(calls=(WRITE, call("bash", command="cp a.txt b.txt"))), Reply("Done.")])
+async def test_what_a_mode_asks_about_and_lets_happen(
+    tmp_path: Path, mode: str, questions: int, made: bool
+) -> None:
+    harness = make_agent(
+        tmp_path, [Reply(calls=(WRITE, call("bash", command="cp a.txt b.txt"))), Reply("Done.")]
+    )
     harness.agent.change_mode(mode)
     await harness.say("go")
     assert len(asked(harness)) == questions
@@ -37,7 +42,10 @@ async def test_what_a_mode_asks_about_and_lets_happen(tmp_path: Path, mode: str,
 
 
 async def test_plan_mode_refuses_in_code_and_says_so_to_the_model(tmp_path: Path) -> None:
-    calls = (WRITE, *(call("bash", command=text) for text in ("touch b.txt", "ls > c.txt", "ls -a")))
+    calls = (
+        WRITE,
+        *(call("bash", command=text) for text in ("touch b.txt", "ls > c.txt", "ls -a")),
+    )
     everything = Rule("*", "*", Action.ALLOW, "flag")
     harness = make_agent(tmp_path, [Reply(calls=calls), Reply("A plan.")], rules=(everything,))
     harness.agent.change_mode("plan")
@@ -55,7 +63,9 @@ async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: 
         harness.agent.change_mode(mode)
         await harness.say("go")
         leaves.append((harness.session.leaf, opened_again))
-        session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1, read_only=True)
+        session = Session(
+            harness.store, harness.session.id, estimate=lambda _entry: 1, read_only=True
+        )
         assert Agent(session, harness.agent.ports, model=MODEL).mode == opened_again
     assert [entry.mode for entry in harness.entries(ModeChangeEntry)] == ["auto-edit", "yolo"]
     for leaf, mode in leaves:
@@ -68,7 +78,9 @@ async def test_a_session_keeps_the_mode_it_was_begun_in_when_the_settings_say_an
     tmp_path: Path, begun_with: str
 ) -> None:
     error = ModelError(ErrorKind.AUTH, "No key.")
-    client = ScriptedClient([Reply(error=error if begun_with == "failure" else None, text="One."), Reply("Two.")])
+    client = ScriptedClient(
+        [Reply(error=error if begun_with == "failure" else None, text="One."), Reply("Two.")]
+    )
     harness = make_agent(tmp_path, client)
     agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
     if begun_with == "command":
@@ -76,7 +88,9 @@ async def test_a_session_keeps_the_mode_it_was_begun_in_when_the_settings_say_an
     else:
         agent.submit("go")
         await asyncio.wait_for(agent.wait_idle(), 60)
-        assert "Plan mode" in client.requests[0].messages[1].text + client.requests[0].messages[0].text
+        assert (
+            "Plan mode" in client.requests[0].messages[1].text + client.requests[0].messages[0].text
+        )
     session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1)
     again = Agent(session, harness.agent.ports, model=MODEL, mode="build")
     assert again.mode == "plan"
@@ -89,8 +103,13 @@ async def test_a_session_keeps_the_mode_it_was_begun_in_when_the_settings_say_an
 
 
 async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> None:
-    commit, done = Reply(calls=(call("bash", command="git commit --allow-empty -m x"),)), Reply("Done.")
-    harness = make_agent(tmp_path, [commit, commit, done, commit, done], answer=PermissionAnswer(Decision.SESSION))
+    commit, done = (
+        Reply(calls=(call("bash", command="git commit --allow-empty -m x"),)),
+        Reply("Done."),
+    )
+    harness = make_agent(
+        tmp_path, [commit, commit, done, commit, done], answer=PermissionAnswer(Decision.SESSION)
+    )
     await harness.say("go")
     (question,) = harness.of(PermissionAsked)
     assert question.request.rules == ("allow bash: git commit *",)
@@ -108,7 +127,11 @@ async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> No
 
 
 async def test_always_for_one_part_does_not_allow_the_rest(tmp_path: Path) -> None:
-    commands = ("git commit --allow-empty -m x && rm -rf tmp", "git commit --allow-empty -m y", "rm -rf other")
+    commands = (
+        "git commit --allow-empty -m x && rm -rf tmp",
+        "git commit --allow-empty -m y",
+        "rm -rf other",
+    )
     replies = [*(Reply(calls=(call("bash", command=text),)) for text in commands), Reply("Done.")]
     harness = make_agent(tmp_path, replies, answer=PermissionAnswer(Decision.SESSION))
     await harness.say("go")
@@ -121,7 +144,9 @@ async def test_calls_side_by_side_ask_once_when_one_answer_allows_both(tmp_path:
     for name in "ab":
         (outside / name).write_text(name)
     calls = tuple(call("read", path=str(outside / name)) for name in "ab")
-    harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Done.")], answer=PermissionAnswer(Decision.SESSION))
+    harness = make_agent(
+        tmp_path, [Reply(calls=calls), Reply("Done.")], answer=PermissionAnswer(Decision.SESSION)
+    )
     await harness.say("go")
     assert len(asked(harness)) == 1
     assert [result.status for result in harness.results()] == [ToolStatus.COMPLETED] * 2
@@ -144,7 +169,11 @@ async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> N
     assert Agent(session, harness.agent.ports, model=MODEL).effort.asked is Effort.MAX
     harness.agent.change_effort(None)
     await harness.say("as the settings say")
-    assert [entry.effort for entry in harness.entries(EffortChangeEntry)] == [Effort.LOW, Effort.MAX, None]
+    assert [entry.effort for entry in harness.entries(EffortChangeEntry)] == [
+        Effort.LOW,
+        Effort.MAX,
+        None,
+    ]
     await harness.agent.navigator.go(before)
     await harness.say("another way")
     assert efforts(client) == [Effort.LOW, Effort.MAX, Effort.MEDIUM, Effort.LOW]
@@ -153,7 +182,11 @@ async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("chosen", "sent", "said"),
     [
-        (Effort.MAX, Effort.HIGH, "has no effort max: it is asked for high. It has off, low, high."),
+        (
+            Effort.MAX,
+            Effort.HIGH,
+            "has no effort max: it is asked for high. It has off, low, high.",
+        ),
         (Effort.MINIMAL, Effort.LOW, "has no effort minimal: it is asked for low."),
         (Effort.OFF, Effort.OFF, None),
     ],
@@ -171,7 +204,9 @@ async def test_a_level_a_model_lacks_is_lowered_and_told_once_with_those_it_has(
     assert [said in notice for notice in harness.notices()] == ([True] if said else [])
 
 
-async def test_a_model_that_can_not_be_told_gets_nothing_and_only_a_choice_is_told(tmp_path: Path) -> None:
+async def test_a_model_that_can_not_be_told_gets_nothing_and_only_a_choice_is_told(
+    tmp_path: Path,
+) -> None:
     client = ScriptedClient([Reply("One."), Reply("Two.")])
     harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.HIGH)
     harness.directory.efforts[MODEL] = ()

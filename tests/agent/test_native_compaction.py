@@ -60,7 +60,9 @@ async def test_the_item_goes_back_to_its_model_and_the_entries_stay(tmp_path: Pa
     assert made.preview.startswith("by the provider: ")
     assert made.usage.output == 70
     (asked,) = client.compacted
-    assert made.first_kept_id not in {number for message in asked.messages for number in message.origin}
+    assert made.first_kept_id not in {
+        number for message in asked.messages for number in message.origin
+    }
     await harness.say("Go on.")
     (summary,) = [message for message in client.requests[-1].messages if message.reasoning]
     assert (summary.reasoning, summary.origin) == ((ITEM,), (made.id,))
@@ -72,7 +74,9 @@ async def test_the_item_goes_back_to_its_model_and_the_entries_stay(tmp_path: Pa
     assert harness.entries(CompactionEntry) == []
 
 
-async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_item_again(tmp_path: Path) -> None:
+async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_item_again(
+    tmp_path: Path,
+) -> None:
     harness = await long_talk(tmp_path, Provider(words))
     agent, session = harness.agent, harness.session
     whole = project(session.path(), ModelTraits(MODEL))
@@ -85,18 +89,24 @@ async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_it
     path = session.active_path()
     assert ahead.after.history == agent.context_size().history > small
     assert path == session.path() == session.reader.load_active(session.leaf)
-    foreign = [(message.role, message.text) for message in project(path, ModelTraits(OTHER)).messages]
+    foreign = [
+        (message.role, message.text) for message in project(path, ModelTraits(OTHER)).messages
+    ]
     assert foreign == [(message.role, message.text) for message in whole.messages]
     assert agent.inspector.standings().compaction == 0
 
     agent.change_model(MODEL)
     again = project(session.active_path(), ModelTraits(MODEL))
     assert [message.reasoning for message in again.messages if message.reasoning] == [(ITEM,)]
-    assert again == project(session.path(), ModelTraits(MODEL)), "the active path says the same as the whole one"
+    assert again == project(session.path(), ModelTraits(MODEL)), (
+        "the active path says the same as the whole one"
+    )
     assert agent.inspector.standings().compaction == made.id
 
 
-async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(tmp_path: Path) -> None:
+async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(
+    tmp_path: Path,
+) -> None:
     client = Provider(words)
     harness = await long_talk(tmp_path, client)
     await harness.agent.compact("the words")
@@ -114,7 +124,8 @@ async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(t
 
 
 @pytest.mark.parametrize(
-    ("kind", "style", "asked"), [(ErrorKind.INVALID_REQUEST, "summary", 1), (ErrorKind.OVERLOADED, "native", 2)]
+    ("kind", "style", "asked"),
+    [(ErrorKind.INVALID_REQUEST, "summary", 1), (ErrorKind.OVERLOADED, "native", 2)],
 )
 async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_once(
     tmp_path: Path, kind: ErrorKind, style: str, asked: int

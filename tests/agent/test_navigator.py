@@ -58,7 +58,9 @@ async def test_a_long_branch_is_read_where_the_provider_remembers_it(tmp_path: P
 
 
 async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:
-    harness, plan = await two_branches(tmp_path, Reply(error=ModelError(ErrorKind.AUTH, "The key was refused.")))
+    harness, plan = await two_branches(
+        tmp_path, Reply(error=ModelError(ErrorKind.AUTH, "The key was refused."))
+    )
     before = harness.session.leaf, len(harness.session.skeleton())
     with pytest.raises(NavigationError, match="key was refused"):
         await harness.agent.navigator.move(plan, focus="")

@@ -36,7 +36,9 @@ def action(request: PermissionNeed, *rules: Rule) -> Action:
     return decide(request, (*DEFAULT_RULES, *rules)).action
 
 
-@pytest.mark.parametrize("path", [".env", "deploy/.env.production", "keys/server.pem", "home/id_rsa", "x/.NPMRC"])
+@pytest.mark.parametrize(
+    "path", [".env", "deploy/.env.production", "keys/server.pem", "home/id_rsa", "x/.NPMRC"]
+)
 def test_secret_files_ask_even_inside_the_project(path: str) -> None:
     request = need("read", path)
     assert action(request) is Action.ASK
@@ -61,8 +63,13 @@ def always(*asked: PermissionNeed) -> tuple[Rule, ...]:
     return session_rules([(request, decide(request, DEFAULT_RULES)) for request in asked])
 
 
-GIT = [command(text) for text in ("git commit --amend", "git commit", "git commit-tree x", "git push")]
-OUTSIDE = [need("external_directory", path) for path in ("/srv/data", "/srv/data/x/y", "/srv", "/srv/database")]
+GIT = [
+    command(text) for text in ("git commit --amend", "git commit", "git commit-tree x", "git push")
+]
+OUTSIDE = [
+    need("external_directory", path)
+    for path in ("/srv/data", "/srv/data/x/y", "/srv", "/srv/database")
+]
 
 
 @pytest.mark.parametrize(
@@ -70,9 +77,24 @@ OUTSIDE = [need("external_directory", path) for path in ("/srv/data", "/srv/data
     [
         (command("git commit -m x", always="git commit *"), "bash: git commit *", GIT[:2], GIT[2:]),
         # An exact command takes its stars as they stand.
-        (command("rm *.tmp", always="rm [*].tmp"), "bash: rm [*].tmp", [command("rm *.tmp")], [command("rm a.tmp")]),
-        (need("edit", "a.py"), "edit: *", [need("edit", "b/c.py")], [need("external_directory", "/etc")]),
-        (need("external_directory", "/srv/data"), "external_directory: /srv/data/*", OUTSIDE[:2], OUTSIDE[2:]),
+        (
+            command("rm *.tmp", always="rm [*].tmp"),
+            "bash: rm [*].tmp",
+            [command("rm *.tmp")],
+            [command("rm a.tmp")],
+        ),
+        (
+            need("edit", "a.py"),
+            "edit: *",
+            [need("edit", "b/c.py")],
+            [need("external_directory", "/etc")],
+        ),
+        (
+            need("external_directory", "/srv/data"),
+            "external_directory: /srv/data/*",
+            OUTSIDE[:2],
+            OUTSIDE[2:],
+        ),
     ],
 )
 def test_always_allows_the_family_of_a_need_and_nothing_more(
@@ -82,7 +104,9 @@ def test_always_allows_the_family_of_a_need_and_nothing_more(
     assert str(made) == f"allow {rule}"
     assert {action(one, made) for one in allowed} == {Action.ALLOW}
     assert {action(one, made) for one in asked} == {Action.ASK}
-    assert always(request_, command("$X", unclear="unknown")) == (), "not offered for what cannot be understood"
+    assert always(request_, command("$X", unclear="unknown")) == (), (
+        "not offered for what cannot be understood"
+    )
 
 
 def test_only_a_rule_for_everything_covers_what_cannot_be_understood() -> None:
@@ -129,9 +153,9 @@ def test_a_project_or_an_answer_never_lifts_what_the_user_denies_and_a_flag_does
     for source in ("project", "session"):
         assert action(request, denied, Rule("edit", "*", Action.ALLOW, source)) is Action.DENY
     assert action(request, denied, Rule("edit", "*", Action.ALLOW, "flag")) is Action.ALLOW
-    assert action(request, Rule("edit", "*", Action.DENY, "project"), Rule("edit", "*", Action.ALLOW, "user")) is (
-        Action.DENY
-    )
+    assert action(
+        request, Rule("edit", "*", Action.DENY, "project"), Rule("edit", "*", Action.ALLOW, "user")
+    ) is (Action.DENY)
 
 
 def test_a_rule_may_name_a_tool() -> None:
@@ -141,9 +165,15 @@ def test_a_rule_may_name_a_tool() -> None:
     assert decide(request, (*DEFAULT_RULES, rule), "edit").action is Action.ASK
     assert refusal_of_tool("recall", (parse_rule("recall", Action.DENY),)) is not None
     assert refusal_of_tool("recall", DEFAULT_RULES) is None
-    allowed, denied = parse_rule("recall", Action.ALLOW, "flag"), parse_rule("recall", Action.DENY, "user")
+    allowed, denied = (
+        parse_rule("recall", Action.ALLOW, "flag"),
+        parse_rule("recall", Action.DENY, "user"),
+    )
     assert refusal_of_tool("recall", (allowed, denied)) is None
-    assert refusal_of_tool("recall", (denied, parse_rule("recall", Action.ALLOW, "user"), denied)) == denied
+    assert (
+        refusal_of_tool("recall", (denied, parse_rule("recall", Action.ALLOW, "user"), denied))
+        == denied
+    )
 
 
 def test_permissions_are_not_taken_for_tools_of_the_same_name() -> None:
@@ -174,7 +204,10 @@ MODES = {
 @pytest.mark.parametrize(("request_", "expected"), MODES.values(), ids=MODES)
 def test_what_a_mode_lets_run(request_: PermissionNeed, expected: str) -> None:
     modes = ("build", "auto-edit", "plan", "yolo")
-    assert " ".join(decide_in_mode(request_, DEFAULT_RULES, mode).action.value for mode in modes) == expected
+    assert (
+        " ".join(decide_in_mode(request_, DEFAULT_RULES, mode).action.value for mode in modes)
+        == expected
+    )
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -206,7 +239,10 @@ def test_the_reason_of_a_chain_names_every_command() -> None:
         return reasons_for([(part, rule) for part, rule in decided if rule.action is Action.ASK])
 
     commit = command("git commit -m x", changes=("repository",), sandboxed=True)
-    fetch, shell = command("curl https://example.com/x", sandboxed=True), command("sh", sandboxed=True)
+    fetch, shell = (
+        command("curl https://example.com/x", sandboxed=True),
+        command("sh", sandboxed=True),
+    )
     assert reasons(commit, fetch, shell) == "changes the git repository (git commit)"
     removal, listing = command("rm -rf build"), command("ls", harmless=True)
     assert reasons(listing, removal, command("sh"), removal) == "it runs rm, and it runs sh"
@@ -228,14 +264,22 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_project(tmp_path_factory.mktemp("bypass"))
 
 
-def actions(command: str, project: Path, mode: str = "build", *, sandboxed: bool = False) -> set[Action]:
-    needs = (replace(need, sandboxed=sandboxed) for need in command_needs(command, project, project))
+def actions(
+    command: str, project: Path, mode: str = "build", *, sandboxed: bool = False
+) -> set[Action]:
+    needs = (
+        replace(need, sandboxed=sandboxed) for need in command_needs(command, project, project)
+    )
     return {decide_in_mode(need, RULES, mode, "bash").action for need in needs}
 
 
 @pytest.mark.parametrize("mode", ["build", "plan"])
 def test_every_attempt_asks_or_is_refused(project: Path, mode: str) -> None:
-    unasked = [attempt for attempt in ATTEMPTS if not actions(attempt, project, mode) & {Action.ASK, Action.DENY}]
+    unasked = [
+        attempt
+        for attempt in ATTEMPTS
+        if not actions(attempt, project, mode) & {Action.ASK, Action.DENY}
+    ]
     assert unasked == []
 
 
@@ -243,7 +287,9 @@ def test_every_attempt_asks_or_is_refused(project: Path, mode: str) -> None:
 def test_what_is_denied_stays_denied_however_it_is_written(project: Path, sandboxed: bool) -> None:
     removing = [attempt for attempt in ATTEMPTS if attempt.rstrip().endswith("rm x")]
     assert removing
-    assert [cmd for cmd in removing if Action.DENY not in actions(cmd, project, sandboxed=sandboxed)] == []
+    assert [
+        cmd for cmd in removing if Action.DENY not in actions(cmd, project, sandboxed=sandboxed)
+    ] == []
 
 
 def test_in_a_sandbox_what_cannot_be_told_from_a_denied_command_asks(project: Path) -> None:
@@ -263,6 +309,11 @@ def test_the_corpus_is_large() -> None:
         ("ls", False),
     ],
 )  # fmt: skip
-def test_a_file_that_may_not_be_read_may_not_be_named_in_a_command_either(text: str, denied: bool) -> None:
-    rules = (Rule("read", "/secrets/**", Action.DENY, "other", "gitignore"), Rule("read", "*", Action.DENY, "user"))
+def test_a_file_that_may_not_be_read_may_not_be_named_in_a_command_either(
+    text: str, denied: bool
+) -> None:
+    rules = (
+        Rule("read", "/secrets/**", Action.DENY, "other", "gitignore"),
+        Rule("read", "*", Action.DENY, "user"),
+    )
     assert (denied_file(text, rules, Path("/srv/app"), Path("/srv/app")) is not None) is denied

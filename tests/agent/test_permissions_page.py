@@ -22,7 +22,9 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.shell.needs import command_needs
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("sandbox.md", "permissions.md"))
+PAGE = "".join(
+    (DOCS / name).read_text(encoding="utf-8") for name in ("sandbox.md", "permissions.md")
+)
 EXAMPLES = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
 
 
@@ -32,7 +34,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def verdict(
-    command: str, project: Path, rules: tuple[Rule, ...] = (), *, boxed: bool = False, mode: str = "build"
+    command: str,
+    project: Path,
+    rules: tuple[Rule, ...] = (),
+    *,
+    boxed: bool = False,
+    mode: str = "build",
 ) -> Action:
     """Return what becomes of a command line: the strictest of what its parts need."""
     needs = [replace(need, sandboxed=boxed) for need in command_needs(command, project, project)]

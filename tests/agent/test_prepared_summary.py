@@ -9,7 +9,12 @@ from unittest.mock import AsyncMock
 
 import pytest
 
-from tests.agent.test_room import SUMMARY, Worker, assert_a_step_between_compactions, is_summary_call
+from tests.agent.test_room import (
+    SUMMARY,
+    Worker,
+    assert_a_step_between_compactions,
+    is_summary_call,
+)
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
@@ -72,9 +77,15 @@ class Steady(Worker):
 
 def a_harness(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
     settings = ContextSettings(
-        compaction=CompactionSettings(keep_recent_share=0.5, keep_recent=9_000), prune=PruneSettings(when="off")
+        compaction=CompactionSettings(keep_recent_share=0.5, keep_recent=9_000),
+        prune=PruneSettings(when="off"),
     )
-    given = {"window": 32_000, "max_steps": 999, "rules": (Rule("*", "*", Action.ALLOW, "flag"),), "settings": settings}
+    given = {
+        "window": 32_000,
+        "max_steps": 999,
+        "rules": (Rule("*", "*", Action.ALLOW, "flag"),),
+        "settings": settings,
+    }
     return make_agent(tmp_path, client, **given | more)
 
 
@@ -85,7 +96,9 @@ async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
     harness = a_harness(tmp_path, client)
     begin = PreparedSummary.begin
 
-    def count(self: PreparedSummary, order: CompactionOrder, needless: Callable[[], Awaitable[bool]]) -> None:
+    def count(
+        self: PreparedSummary, order: CompactionOrder, needless: Callable[[], Awaitable[bool]]
+    ) -> None:
         client.begun += 1
         begin(self, order, needless)
 
@@ -119,13 +132,19 @@ async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
     # What came while it was written stands as it was said.
     whole = harness.path()
     for entry in compactions:
-        kept = [e for e in whole if entry.first_kept_id <= e.id < entry.id and isinstance(e, AssistantEntry)]
+        kept = [
+            e
+            for e in whole
+            if entry.first_kept_id <= e.id < entry.id and isinstance(e, AssistantEntry)
+        ]
         assert len(kept) > STEPS
     # It is read from the provider's cache: the beginning of a request that was sent.
     first = client.summaries[0].messages[:-1]
     assert any(request.messages[: len(first)] == first for request in client.worker.requests)
     assert client.summaries[0].tools == client.worker.requests[0].tools
-    spent = sum(entry.cost or 0 for entry in whole if isinstance(entry, AssistantEntry | CompactionEntry))
+    spent = sum(
+        entry.cost or 0 for entry in whole if isinstance(entry, AssistantEntry | CompactionEntry)
+    )
     assert harness.agent.session_cost() == pytest.approx(spent)
 
 
@@ -171,7 +190,9 @@ async def test_nothing_is_pruned_that_would_make_void_what_is_ready(
 
 
 @pytest.mark.parametrize("change", ["edit", "move", "model"])
-async def test_what_does_not_hold_any_more_is_dropped_and_its_cost_shown(tmp_path: Path, change: str) -> None:
+async def test_what_does_not_hold_any_more_is_dropped_and_its_cost_shown(
+    tmp_path: Path, change: str
+) -> None:
     harness, _client = await prepared(tmp_path)
     cost = harness.agent.session_cost()
     early = harness.entries(AssistantEntry)[0]
@@ -185,7 +206,9 @@ async def test_what_does_not_hold_any_more_is_dropped_and_its_cost_shown(tmp_pat
     assert not harness.agent.context.has_summary
     assert harness.session.info.side_cost == pytest.approx(0.02)
     await harness.say("Go on.")
-    assert any("prepared for $0.0200 was dropped" in notice.message for notice in harness.of(Notice))
+    assert any(
+        "prepared for $0.0200 was dropped" in notice.message for notice in harness.of(Notice)
+    )
     assert harness.agent.session_cost() >= cost
 
 
@@ -218,7 +241,12 @@ async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None
 def test_it_is_time_a_few_steps_before_the_threshold(
     total: int, per_step: int, threshold: int | None, kept: int | None
 ) -> None:
-    size = ContextSize(10_000, total - 10_000, total, 100_000, 10_000, threshold, None, estimated=True)
-    steps = [AssistantEntry(id=at, parts=(), model="m", tokens=per_step if at > 5 else 99) for at in range(1, 10)]
+    size = ContextSize(
+        10_000, total - 10_000, total, 100_000, 10_000, threshold, None, estimated=True
+    )
+    steps = [
+        AssistantEntry(id=at, parts=(), model="m", tokens=per_step if at > 5 else 99)
+        for at in range(1, 10)
+    ]
     assert tokens_per_step(steps) == per_step
     assert kept_ahead(size, tokens_per_step(steps), CompactionSettings()) == kept

@@ -24,10 +24,14 @@ def picky(request: Recorded) -> Turn:
 
 def agent_at(tmp_path: Path, server: ModelServer) -> Harness:
     models = {MODEL: ModelSettings(base_url=server.openai_url, vision=True)}
-    return make_agent(tmp_path, ProviderClient(Router(Catalog(models), {}, models=models)), model=MODEL)
+    return make_agent(
+        tmp_path, ProviderClient(Router(Catalog(models), {}, models=models)), model=MODEL
+    )
 
 
-async def test_a_picture_the_provider_refuses_is_taken_out_and_comes_back_when_restored(tmp_path: Path) -> None:
+async def test_a_picture_the_provider_refuses_is_taken_out_and_comes_back_when_restored(
+    tmp_path: Path,
+) -> None:
     with ModelServer(picky) as server:
         harness = agent_at(tmp_path, server)
         picture = ImagePart(blob=harness.store.put_blob(drawn()), mime="image/png", path="a.png")
@@ -55,7 +59,9 @@ def forgetful(request: Recorded) -> Turn:
     return refusal if has_reasoning else Turn("Fine.", reasoning="I think.")
 
 
-async def test_reasoning_the_provider_refuses_goes_and_what_comes_after_is_sent_again(tmp_path: Path) -> None:
+async def test_reasoning_the_provider_refuses_goes_and_what_comes_after_is_sent_again(
+    tmp_path: Path,
+) -> None:
     with ModelServer(forgetful) as server:
         harness = agent_at(tmp_path, server)
         ended = [await harness.say(text) for text in ("one", "two", "three")]
@@ -64,5 +70,9 @@ async def test_reasoning_the_provider_refuses_goes_and_what_comes_after_is_sent_
     assert [each.reason for each in ended] == ["done"] * 3
     edits = harness.entries(ContextEditEntry)
     assert [edit.note.partition(" up to")[0] for edit in edits] == ["reasoning"] * 2
-    last = next(request for request in server.calls if "three" in json.dumps(request.json)).json["messages"]
-    assert sum("reasoning_content" in message for message in last) == 1, "only what came after the first refusal"
+    last = next(request for request in server.calls if "three" in json.dumps(request.json)).json[
+        "messages"
+    ]
+    assert sum("reasoning_content" in message for message in last) == 1, (
+        "only what came after the first refusal"
+    )

@@ -10,7 +10,9 @@ from tests.support.scripted_client import Call, Reply, call
 from tui_agent.context.settings import ContextSettings, TruncationSettings
 from tui_agent.session.entries import ContextEditEntry, ToolResultEntry
 
-TEXT = "".join(f"value_{number} = compute({number})  # a line of some length\n" for number in range(1, 61))
+TEXT = "".join(
+    f"value_{number} = compute({number})  # a line of some length\n" for number in range(1, 61)
+)
 
 
 def read(path: str = "app.py", **lines: int) -> Reply:
@@ -18,11 +20,15 @@ def read(path: str = "app.py", **lines: int) -> Reply:
 
 
 def outputs(harness: Harness) -> list[ToolResultEntry]:
-    return [entry for entry in harness.agent.session.active_path() if isinstance(entry, ToolResultEntry)]
+    return [
+        entry for entry in harness.agent.session.active_path() if isinstance(entry, ToolResultEntry)
+    ]
 
 
 def begin(tmp_path: Path, *replies: Reply, settings: ContextSettings | None = None) -> Harness:
-    harness = make_agent(tmp_path, [*replies, Reply("Done.")], settings=settings or ContextSettings())
+    harness = make_agent(
+        tmp_path, [*replies, Reply("Done.")], settings=settings or ContextSettings()
+    )
     (tmp_path / "project" / "app.py").write_text(TEXT)
     return harness
 
@@ -73,7 +79,9 @@ async def test_the_setting_turns_it_off(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("action", ["mask", "drop", "pin"])
-async def test_the_model_never_sees_a_reference_to_what_left_its_view(tmp_path: Path, action: str) -> None:
+async def test_the_model_never_sees_a_reference_to_what_left_its_view(
+    tmp_path: Path, action: str
+) -> None:
     harness = begin(tmp_path, read(), read(), Reply("Seen."), read())
     await harness.say("look twice")
     first, told = outputs(harness)
@@ -83,12 +91,17 @@ async def test_the_model_never_sees_a_reference_to_what_left_its_view(tmp_path: 
     client = harness.agent.ports.client
     sent = "\n".join(message.text for message in client.requests[-2].messages)
     assert told.metadata.known_from == first.id
-    assert told.output.startswith(f"[Unchanged: lines 1-60 of app.py are as in the read of #{first.id}")
+    assert told.output.startswith(
+        f"[Unchanged: lines 1-60 of app.py are as in the read of #{first.id}"
+    )
     assert "\n" not in told.output
     if action == "pin":
         assert "[Unchanged: lines 1-60" in sent
         assert "60\tvalue_60" in sent
     else:
         assert "Unchanged" not in sent
-        assert f'[As #{first.id} had it, which has left the context since: read the file again, or recall("#' in sent
+        assert (
+            f'[As #{first.id} had it, which has left the context since: read the file again, or recall("#'
+            in sent
+        )
         assert outputs(harness)[-1].output == first.output, "reading it again gives the whole"

@@ -15,7 +15,9 @@ IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "co
 
 
 def git(place: Path, *arguments: str, text: bytes | None = None) -> str:
-    done = subprocess.run(["git", *IDENTITY, *arguments], cwd=place, input=text, capture_output=True, check=True)
+    done = subprocess.run(
+        ["git", *IDENTITY, *arguments], cwd=place, input=text, capture_output=True, check=True
+    )
     return done.stdout.decode()
 
 
@@ -57,7 +59,9 @@ async def result_of(tmp_path: Path, project: Path, *commands: str) -> SessionRes
     return SessionResult.of(harness.session, harness.agent.ports.checkpoints)
 
 
-async def test_a_commit_touches_neither_index_nor_working_tree(tmp_path: Path, project: Path) -> None:
+async def test_a_commit_touches_neither_index_nor_working_tree(
+    tmp_path: Path, project: Path
+) -> None:
     result = await result_of(tmp_path, project, ODD)
     status, head = git(project, "status", "--porcelain"), git(project, "rev-parse", "HEAD")
     hook = project / ".git/hooks/reference-transaction"
@@ -65,7 +69,10 @@ async def test_a_commit_touches_neither_index_nor_working_tree(tmp_path: Path, p
     hook.chmod(0o755)
     said = result.write("branch:agent/work")
     assert "to agent/work" in said
-    assert (git(project, "status", "--porcelain"), git(project, "rev-parse", "HEAD")) == (status, head)
+    assert (git(project, "status", "--porcelain"), git(project, "rev-parse", "HEAD")) == (
+        status,
+        head,
+    )
     assert not (tmp_path / "hooked").exists()
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "-q", "-b", "agent/work", "project", "clone")
@@ -81,7 +88,9 @@ async def test_a_commit_touches_neither_index_nor_working_tree(tmp_path: Path, p
 
 async def test_what_the_user_changed_is_not_in_it(tmp_path: Path, project: Path) -> None:
     (project / "plain.txt").write_bytes((project / "plain.txt").read_bytes() + b"uncommitted\n")
-    harness = rewinding(tmp_path, (bash("sed -i 's/one/ONE/' plain.txt"),), (bash("sed -i 's/six/SIX/' plain.txt"),))
+    harness = rewinding(
+        tmp_path, (bash("sed -i 's/one/ONE/' plain.txt"),), (bash("sed -i 's/six/SIX/' plain.txt"),)
+    )
     await harness.say("first")
     text = (project / "plain.txt").read_text()
     (project / "plain.txt").write_text(text.replace("four", "mine"))
@@ -89,7 +98,9 @@ async def test_what_the_user_changed_is_not_in_it(tmp_path: Path, project: Path)
     await harness.agent.files.settle()
     result = SessionResult.of(harness.session, harness.agent.ports.checkpoints)
     patch = make_patch(result.files).decode()
-    changed = [line for line in patch.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+    changed = [
+        line for line in patch.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}
+    ]
     assert changed == ["-one", "+ONE", "-six", "+SIX"]
     result.write("branch:work")
     committed = git(project, "show", "work:plain.txt")
@@ -100,10 +111,14 @@ async def test_what_the_user_changed_is_not_in_it(tmp_path: Path, project: Path)
     assert not result.remarks()
 
 
-async def test_changes_on_the_same_lines_are_said_to_be_in_it(tmp_path: Path, project: Path) -> None:
+async def test_changes_on_the_same_lines_are_said_to_be_in_it(
+    tmp_path: Path, project: Path
+) -> None:
     (project / "plain.txt").write_bytes((project / "plain.txt").read_bytes() + b"uncommitted\n")
     result = await result_of(tmp_path, project, "sed -i 's/eight/EIGHT/' plain.txt")
-    assert "Changes by others are in it too, on the same lines: plain.txt." in result.write("branch:work")
+    assert "Changes by others are in it too, on the same lines: plain.txt." in result.write(
+        "branch:work"
+    )
 
 
 async def test_line_ends_are_committed_as_git_keeps_them(tmp_path: Path, project: Path) -> None:
@@ -111,16 +126,26 @@ async def test_line_ends_are_committed_as_git_keeps_them(tmp_path: Path, project
     git(project, "add", ".gitattributes")
     git(project, "add", "--renormalize", ".")
     git(project, "commit", "-qm", "attributes")
-    result = await result_of(tmp_path, project, "printf 'd\\r\\n' >> crlf.txt; printf x >> picture.bin")
+    result = await result_of(
+        tmp_path, project, "printf 'd\\r\\n' >> crlf.txt; printf x >> picture.bin"
+    )
     said = result.write("branch:work")
     assert "picture.bin (git's filter “lfs” has to be run for it)" in said
-    raw = subprocess.run(["git", "cat-file", "blob", "work:crlf.txt"], cwd=project, capture_output=True, check=True)
+    raw = subprocess.run(
+        ["git", "cat-file", "blob", "work:crlf.txt"], cwd=project, capture_output=True, check=True
+    )
     assert raw.stdout == b"a\nb\nc\nd\n"
 
 
 async def test_a_patch_names_what_git_would_not_take_from_it(tmp_path: Path, project: Path) -> None:
     (project / ".gitattributes").write_bytes(b"*.bin filter=lfs\n")
-    git(project, "update-index", "--add", "--cacheinfo", f"160000,{git(project, 'rev-parse', 'HEAD').strip()},sub")
+    git(
+        project,
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{git(project, 'rev-parse', 'HEAD').strip()},sub",
+    )
     git(project, "add", ".gitattributes")
     git(project, "commit", "-qm", "attributes")
     command = "printf x >> picture.bin; mkdir -p sub; printf x > sub/new.txt; printf y >> plain.txt"

@@ -38,8 +38,15 @@ def rewinding(tmp_path: Path, *steps: tuple[Call, ...], **ports: Any) -> Harness
 
 def tree(root: Path) -> dict[str, tuple[bytes, int]]:
     """Return every file below a directory: bytes and permission bits."""
-    files = (path for path in root.rglob("*") if path.is_file() and not path.is_symlink() and ".git" not in path.parts)
-    return {str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode & 0o7777) for path in files}
+    files = (
+        path
+        for path in root.rglob("*")
+        if path.is_file() and not path.is_symlink() and ".git" not in path.parts
+    )
+    return {
+        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mode & 0o7777)
+        for path in files
+    }
 
 
 def checkpoints(harness: Harness) -> list[CheckpointEntry]:
@@ -106,20 +113,27 @@ def commit(project: Path) -> None:
         subprocess.run(["git", *known, *words], cwd=project, check=True)
 
 
-async def test_room_for_copies_is_used_again(tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_room_for_copies_is_used_again(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_SHELF_BYTES", 20_000)
     digits = range(8)
     harness = rewinding(tmp_path, *[(bash("echo >> a.py"),)] * len(digits))
     for digit in digits:
         (project / "a.py").write_text(f"{digit}" * 5_000)
         await harness.say("do it")
-    assert [change.no_before for entry in checkpoints(harness) for change in entry.files] == [""] * len(digits)
+    assert [change.no_before for entry in checkpoints(harness) for change in entry.files] == [
+        ""
+    ] * len(digits)
     await harness.agent.aclose()
 
 
 async def test_how_much_changed_since_an_entry_is_counted(tmp_path: Path, project: Path) -> None:
     (project / "a.py").write_text("one\ntwo\n")
-    harness = rewinding(tmp_path, (bash("seq 1 5 > a.py; rm run.sh"), bash("mv latin.txt b"), bash("mv b latin.txt")))
+    harness = rewinding(
+        tmp_path,
+        (bash("seq 1 5 > a.py; rm run.sh"), bash("mv latin.txt b"), bash("mv b latin.txt")),
+    )
     await harness.say("do it")
     assert len(checkpoints(harness)[0].files) == 2, "what is back before the step ends is no change"
     amounts = await harness.agent.files.amounts([None, harness.session.leaf])
@@ -136,13 +150,17 @@ async def test_a_command_that_changed_very_many_files_is_taken_back_whole_where_
     (project / "a.py").write_text("not as git has it\n")
     (project / "new.txt").write_text("git has not seen it\n")
     before = tree(project)
-    harness = rewinding(tmp_path, (bash("for f in *.txt a.py; do echo more >> $f; done; rm 7.txt; touch made.txt"),))
+    harness = rewinding(
+        tmp_path, (bash("for f in *.txt a.py; do echo more >> $f; done; rm 7.txt; touch made.txt"),)
+    )
     await harness.say("do it")
     after, leaf = tree(project), harness.session.leaf
     [entry] = checkpoints(harness)
     assert (len(entry.files), entry.omitted) == (1_504, 0)
     stored = harness.store.path.stat().st_size
-    assert not any(harness.store.blob(change.before) for change in entry.files if change.path == "8.txt")
+    assert not any(
+        harness.store.blob(change.before) for change in entry.files if change.path == "8.txt"
+    )
     done = await restore(harness, None)
     assert not done.failed
     assert tree(project) == before
@@ -154,12 +172,17 @@ async def test_a_command_that_changed_very_many_files_is_taken_back_whole_where_
 
 
 async def test_what_the_user_changed_since_stays(tmp_path: Path, project: Path) -> None:
-    harness = rewinding(tmp_path, (bash("sed -i s/one/ONE/ a.py; echo new > new.py; echo hi >> run.sh"),))
+    harness = rewinding(
+        tmp_path, (bash("sed -i s/one/ONE/ a.py; echo new > new.py; echo hi >> run.sh"),)
+    )
     await harness.say("do it")
     (project / "a.py").write_text("mine\n")
     (project / "other.py").write_text("mine too\n")
     wanted = await harness.agent.files.plan(None)
-    assert {step.path: step.what for step in wanted.steps} == {"new.py": "delete", "run.sh": "change"}
+    assert {step.path: step.what for step in wanted.steps} == {
+        "new.py": "delete",
+        "run.sh": "change",
+    }
     assert wanted.conflicts == (plan.Conflict("a.py", plan.CHANGED_SINCE),)
     done = await restore(harness, None)
     assert (project / "a.py").read_text() == "mine\n"
@@ -180,7 +203,9 @@ async def test_a_command_that_only_reads_is_not_watched(
     assert checkpoints(harness) == []
 
 
-async def test_ignored_files_caches_links_and_places_outside_are_never_touched(tmp_path: Path, project: Path) -> None:
+async def test_ignored_files_caches_links_and_places_outside_are_never_touched(
+    tmp_path: Path, project: Path
+) -> None:
     (project / ".gitignore").write_text("build/\n")
     outside = tmp_path / "outside.txt"
     outside.write_text("outside\n")
@@ -200,7 +225,9 @@ async def test_ignored_files_caches_links_and_places_outside_are_never_touched(t
     assert outside.read_text() == "outside\nmore\n"
 
 
-async def test_a_directory_that_became_a_link_is_not_followed(tmp_path: Path, project: Path) -> None:
+async def test_a_directory_that_became_a_link_is_not_followed(
+    tmp_path: Path, project: Path
+) -> None:
     harness = rewinding(tmp_path, (bash("echo more >> deep/er/x.txt"),))
     await harness.say("do it")
     (project / "deep").rename(tmp_path / "elsewhere")
@@ -217,7 +244,12 @@ async def test_a_directory_that_became_a_link_is_not_followed(tmp_path: Path, pr
     ],
 )
 async def test_what_is_too_large_is_listed_and_stays(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, limits: tuple[str, ...], most: int, why: str
+    tmp_path: Path,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    limits: tuple[str, ...],
+    most: int,
+    why: str,
 ) -> None:
     for limit in limits:
         monkeypatch.setattr(f"tui_agent.agent.checkpoints.{limit}", most)
@@ -231,19 +263,26 @@ async def test_what_is_too_large_is_listed_and_stays(
     assert why in conflict.reason
 
 
-async def test_a_disk_that_is_full_costs_the_images_and_not_the_work(tmp_path: Path, project: Path) -> None:
+async def test_a_disk_that_is_full_costs_the_images_and_not_the_work(
+    tmp_path: Path, project: Path
+) -> None:
     def full(_data: bytes) -> str:
         raise StoreError("The disk is full.")
 
     command = bash("echo y >> a.py")
     harness = rewinding(
-        tmp_path, (command,), (bash("echo z >> a.py"),), checkpoints=SnapshotStore(full, lambda _digest: None)
+        tmp_path,
+        (command,),
+        (bash("echo z >> a.py"),),
+        checkpoints=SnapshotStore(full, lambda _digest: None),
     )
     await harness.say("do it")
     await harness.say("again")
     assert (project / "a.py").read_text().endswith("y\nz\n")
     warnings = [notice.message for notice in harness.of(Notice)]
-    assert warnings == ["Images of changed files could not be stored, so they can't be restored: The disk is full."]
+    assert warnings == [
+        "Images of changed files could not be stored, so they can't be restored: The disk is full."
+    ]
     wanted = await harness.agent.files.plan(None)
     assert [conflict.path for conflict in wanted.conflicts] == ["a.py"]
 
@@ -272,7 +311,9 @@ async def test_a_huge_project_is_not_watched_and_says_so_once(
 ) -> None:
     monkeypatch.setattr(manifest, "MAX_FILES", 3)
     edit = call("edit", path="a.py", edits=[{"old": "one", "new": "1"}])
-    harness = rewinding(tmp_path, (bash("touch more"),), (call("read", path="a.py"), edit), (bash("touch again"),))
+    harness = rewinding(
+        tmp_path, (bash("touch more"),), (call("read", path="a.py"), edit), (bash("touch again"),)
+    )
     for text in ("one", "two", "three"):
         await harness.say(text)
     assert [notice.message for notice in harness.of(Notice)] == [
@@ -296,7 +337,9 @@ async def test_more_changes_than_are_read_are_counted_and_told_after_restoring(
     )
 
 
-async def test_an_edit_during_a_command_in_an_empty_project_is_recorded_once(tmp_path: Path) -> None:
+async def test_an_edit_during_a_command_in_an_empty_project_is_recorded_once(
+    tmp_path: Path,
+) -> None:
     write = call("write", path="made.py", content="made\n")
     harness = rewinding(tmp_path, (write,))
     watch = harness.agent.files.recorder
@@ -319,7 +362,9 @@ async def test_images_dropped_for_room_can_not_be_restored(tmp_path: Path, proje
     assert wanted.conflicts == (plan.Conflict("a.py", plan.DROPPED),)
 
 
-async def test_an_interrupted_command_is_recorded_when_it_has_ended(tmp_path: Path, project: Path) -> None:
+async def test_an_interrupted_command_is_recorded_when_it_has_ended(
+    tmp_path: Path, project: Path
+) -> None:
     before = tree(project)
     harness = rewinding(tmp_path, (bash("echo y >> a.py; touch started; sleep 60"),))
     harness.agent.submit("do it")
@@ -330,8 +375,14 @@ async def test_an_interrupted_command_is_recorded_when_it_has_ended(tmp_path: Pa
     assert tree(project) == before
 
 
-async def test_what_changes_beside_a_background_job_is_told_and_stays(tmp_path: Path, project: Path) -> None:
-    job = call("bash", command="while [ ! -e stop ]; do sleep 0.02; done; echo job > job.txt", background=True)
+async def test_what_changes_beside_a_background_job_is_told_and_stays(
+    tmp_path: Path, project: Path
+) -> None:
+    job = call(
+        "bash",
+        command="while [ ! -e stop ]; do sleep 0.02; done; echo job > job.txt",
+        background=True,
+    )
     harness = rewinding(tmp_path, (job,), (bash("touch other"),))
     await harness.say("start it")
     (project / "stop").touch()
@@ -346,7 +397,9 @@ async def test_what_changes_beside_a_background_job_is_told_and_stays(tmp_path: 
     await harness.agent.aclose()
 
 
-async def test_files_let_in_by_a_changed_ignore_file_are_not_deleted(tmp_path: Path, project: Path) -> None:
+async def test_files_let_in_by_a_changed_ignore_file_are_not_deleted(
+    tmp_path: Path, project: Path
+) -> None:
     (project / ".gitignore").write_text("secret.txt\n")
     (project / "secret.txt").write_text("mine\n")
     harness = rewinding(tmp_path, (bash("echo > .gitignore"),))
@@ -357,7 +410,9 @@ async def test_files_let_in_by_a_changed_ignore_file_are_not_deleted(tmp_path: P
 
 NAMES = ("a.py", "run.sh", "new.txt", "deep/er/x.txt", "deep/y")
 ACTIONS = st.tuples(
-    st.sampled_from(("append", "rewrite", "delete", "move", "mode", "user")), st.sampled_from(NAMES), st.integers(0, 9)
+    st.sampled_from(("append", "rewrite", "delete", "move", "mode", "user")),
+    st.sampled_from(NAMES),
+    st.integers(0, 9),
 )
 
 
@@ -376,9 +431,15 @@ def shell_of(action: str, name: str, number: int) -> str:
             return f"[ ! -e {name} ] || mv {name} {name}.{number}"
 
 
-@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(15),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(st.lists(ACTIONS, min_size=1, max_size=3), min_size=1, max_size=4))
-@example([[("append", "deep/er/x.txt", 0)], [("move", "deep/er/x.txt", 0), ("user", "deep/er/x.txt", 0)]])
+@example(
+    [[("append", "deep/er/x.txt", 0)], [("move", "deep/er/x.txt", 0), ("user", "deep/er/x.txt", 0)]]
+)
 def test_random_work_goes_back_and_what_the_user_did_stays(
     tmp_path_factory: pytest.TempPathFactory, work: list[list[tuple[str, str, int]]]
 ) -> None:
@@ -391,7 +452,8 @@ async def _random_work(tmp_path: Path, work: list[list[tuple[str, str, int]]]) -
     for name in NAMES[:2]:
         (root / name).write_text(f"{name}\n")
     commands = [
-        tuple(bash(shell_of(*action)) for action in turn if action[0] != "user") or (bash("true"),) for turn in work
+        tuple(bash(shell_of(*action)) for action in turn if action[0] != "user") or (bash("true"),)
+        for turn in work
     ]
     harness = rewinding(tmp_path, *commands)
     states, leaves = [tree(root)], [harness.session.leaf]
@@ -408,7 +470,9 @@ async def _random_work(tmp_path: Path, work: list[list[tuple[str, str, int]]]) -
         states.append(tree(root))
         leaves.append(harness.session.leaf)
     last = states[-1]
-    users = {name: content for name, content in last.items() if content[0].startswith(b"the user's")}
+    users = {
+        name: content for name, content in last.items() if content[0].startswith(b"the user's")
+    }
     for index in (0, len(work), len(work) // 2, len(work)):
         await restore(harness, leaves[index])
         now = tree(root)

@@ -14,7 +14,14 @@ import pytest
 from tests.agent.test_rewind import bash, checkpoints, commit, restore, rewinding, tree
 from tui_agent.agent.checkpoints import restoring
 from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Image, digest_of, place_in
-from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, RestoreStep, decide, in_order
+from tui_agent.agent.checkpoints.plan import (
+    SAME_FILE,
+    Conflict,
+    Difference,
+    RestoreStep,
+    decide,
+    in_order,
+)
 from tui_agent.agent.checkpoints.recorder import IS_OLDER, SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.text_files.replacing import replace_file
@@ -34,7 +41,12 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     "command",
-    ["mv ../mine.txt y.txt", "mv notes.secret y.txt", "echo '!*.secret' > .ignore", "cp -p ../mine.txt y.txt"],
+    [
+        "mv ../mine.txt y.txt",
+        "mv notes.secret y.txt",
+        "echo '!*.secret' > .ignore",
+        "cp -p ../mine.txt y.txt",
+    ],
 )
 async def test_what_was_there_before_where_nobody_looked_is_not_deleted(
     tmp_path: Path, project: Path, command: str
@@ -46,11 +58,15 @@ async def test_what_was_there_before_where_nobody_looked_is_not_deleted(
     harness = rewinding(tmp_path, (bash(f"{command}; echo new > made.txt"),))
     await harness.say("do it")
     wanted = await harness.agent.files.plan(None)
-    assert [conflict.reason for conflict in wanted.conflicts] == [f"no image of it is kept: {IS_OLDER}"]
+    assert [conflict.reason for conflict in wanted.conflicts] == [
+        f"no image of it is kept: {IS_OLDER}"
+    ]
     await restore(harness, None)
     assert not (project / "made.txt").exists()
     assert "precious\n" in {
-        (project / name).read_text() for name in ("y.txt", "notes.secret") if (project / name).exists()
+        (project / name).read_text()
+        for name in ("y.txt", "notes.secret")
+        if (project / name).exists()
     }
     await harness.agent.aclose()
 
@@ -82,7 +98,10 @@ def test_a_name_in_another_case_may_be_the_same_file() -> None:
     one = Image("1", 0o644)
     # As a file system without regard to case tells it after `mv readme.md README.md`.
     found = [Difference("README.md", one, ABSENT), Difference("readme.md", ABSENT, one)]
-    assert decide(found, lambda _path: one, lambda _digest: True) == ((), (Conflict("README.md", SAME_FILE),))
+    assert decide(found, lambda _path: one, lambda _digest: True) == (
+        (),
+        (Conflict("README.md", SAME_FILE),),
+    )
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree", ""])
@@ -106,7 +125,9 @@ async def test_what_git_has_otherwise_is_read_from_the_disk(
     await harness.agent.aclose()
 
 
-async def test_what_the_user_wrote_and_a_command_moved_is_somewhere(tmp_path: Path, project: Path) -> None:
+async def test_what_the_user_wrote_and_a_command_moved_is_somewhere(
+    tmp_path: Path, project: Path
+) -> None:
     harness = rewinding(tmp_path, (bash("echo more >> a.py"),), (bash("mv a.py b.py"),))
     start = harness.session.leaf
     await harness.say("first")
@@ -140,16 +161,22 @@ async def test_looking_runs_no_program_that_a_repository_names(
     await harness.agent.aclose()
 
 
-async def test_a_repository_without_files_of_its_own_is_left_alone(tmp_path: Path, project: Path) -> None:
+async def test_a_repository_without_files_of_its_own_is_left_alone(
+    tmp_path: Path, project: Path
+) -> None:
     subprocess.run(["git", "init", "-q", "--bare", "server.git"], cwd=project, check=True)
     commit(project)
-    harness = rewinding(tmp_path, (bash("git push -q server.git HEAD:refs/heads/main; echo y >> a.py"),))
+    harness = rewinding(
+        tmp_path, (bash("git push -q server.git HEAD:refs/heads/main; echo y >> a.py"),)
+    )
     await harness.say("do it")
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
     await harness.agent.aclose()
 
 
-async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(tmp_path: Path, project: Path) -> None:
+async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(
+    tmp_path: Path, project: Path
+) -> None:
     own = project / ".local" / "share"
     own.mkdir(parents=True)
     kept: dict[str, bytes] = {}
@@ -160,7 +187,9 @@ async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(tmp_path: 
         lambda: loop.call_soon_threadsafe(trimmed.set),
         apart=(own,),
     )
-    harness = rewinding(tmp_path, (bash("echo x > .local/share/sessions.db; echo y >> a.py"),), checkpoints=keeping)
+    harness = rewinding(
+        tmp_path, (bash("echo x > .local/share/sessions.db; echo y >> a.py"),), checkpoints=keeping
+    )
     await harness.say("do it")
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
     assert Restorer(project, keeping).current(".local/share/sessions.db").image.problem
@@ -203,25 +232,42 @@ async def test_restoring_that_is_killed_leaves_whole_files_and_can_be_gone_on_wi
         (project / f"f{number}").write_text(f"old {number}\n" * 1_000)
     before = tree(project)
     harness = rewinding(
-        tmp_path, (bash("for f in f*; do echo new $f > $f; chmod 600 $f; done; mv a.py b.py; touch c.py"),)
+        tmp_path,
+        (bash("for f in f*; do echo new $f > $f; chmod 600 $f; done; mv a.py b.py; touch c.py"),),
     )
     await harness.say("do it")
     after = tree(project)
     await harness.agent.aclose()
     arguments = (str(tmp_path / "sessions.db"), harness.session.id, str(project))
-    with subprocess.Popen([sys.executable, "-c", _RESTORE, *arguments], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", _RESTORE, *arguments], stdout=subprocess.PIPE
+    ) as process:
         assert process.stdout is not None
         process.stdout.readline()
         while process.poll() is None:
-            if sum((project / name).stat().st_mode & 0o7777 == 0o644 for name in before if name[0] == "f") >= moments:
+            if (
+                sum(
+                    (project / name).stat().st_mode & 0o7777 == 0o644
+                    for name in before
+                    if name[0] == "f"
+                )
+                >= moments
+            ):
                 process.kill()
                 break
     for name, found in tree(project).items():
         assert found in (before.get(name), after.get(name)) or name.endswith(".tmp"), name
     # The content of the moved file is there under one of its names.
     assert (project / "a.py").exists() or (project / "b.py").exists()
-    subprocess.run([sys.executable, "-c", _RESTORE, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=60)
-    assert {name: found for name, found in tree(project).items() if not name.endswith(".tmp")} == before
+    subprocess.run(
+        [sys.executable, "-c", _RESTORE, *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=60,
+    )
+    assert {
+        name: found for name, found in tree(project).items() if not name.endswith(".tmp")
+    } == before
 
 
 async def test_a_file_that_comes_back_never_has_other_permissions(
@@ -257,7 +303,11 @@ def test_a_file_with_two_names_is_whole_when_the_disk_is_full(tmp_path: Path) ->
         "except OSError as error:\n    print(type(error).__name__)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(place)], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(place)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.stdout.strip() == "OSError", done.stderr
     assert place.read_text() == "old\n"

@@ -32,7 +32,12 @@ from tui_agent.agent.events import (
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ImageRef, ModelRequest, request_bytes
-from tui_agent.context.settings import CompactionSettings, ContextSettings, ImageSettings, PruneSettings
+from tui_agent.context.settings import (
+    CompactionSettings,
+    ContextSettings,
+    ImageSettings,
+    PruneSettings,
+)
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -95,7 +100,8 @@ USAGES = ("honest", "missing", "zero", "absurd", "absurd answer")
 
 
 @pytest.mark.parametrize(
-    ("window", "usage"), [*((16_000, usage) for usage in USAGES), *((32_000, usage) for usage in USAGES if NIGHTLY)]
+    ("window", "usage"),
+    [*((16_000, usage) for usage in USAGES), *((32_000, usage) for usage in USAGES if NIGHTLY)],
 )
 async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     tmp_path: Path, window: int, usage: str
@@ -137,8 +143,12 @@ def assert_a_step_between_compactions(harness: Harness) -> None:
 
 
 async def test_two_hundred_overflows_end_in_two_attempts_and_a_clear_choice(tmp_path: Path) -> None:
-    overflow = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The request is too long for the model.", window=12_000)
-    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply(error=overflow))
+    overflow = ModelError(
+        ErrorKind.CONTEXT_OVERFLOW, "The request is too long for the model.", window=12_000
+    )
+    client = ScriptedClient(
+        lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply(error=overflow)
+    )
     harness = make_agent(tmp_path, client, window=100_000)
     remember(harness)
     first = await harness.say("and now?")
@@ -154,10 +164,14 @@ def remember(harness: Harness) -> None:
     for number in range(8):
         text = f"Question {number}: " + "word " * 400
         harness.session.append(UserEntry(parts=({"type": "text", "text": text},)))
-        harness.session.append(AssistantEntry(parts=({"type": "text", "text": "Answer. " * 300},), model="test/model"))
+        harness.session.append(
+            AssistantEntry(parts=({"type": "text", "text": "Answer. " * 300},), model="test/model")
+        )
 
 
-async def with_past(tmp_path: Path, *, hangs: bool = False, **ports: Any) -> tuple[Harness, ScriptedClient]:
+async def with_past(
+    tmp_path: Path, *, hangs: bool = False, **ports: Any
+) -> tuple[Harness, ScriptedClient]:
     summary = Reply(SUMMARY, hang=hangs)
     client = ScriptedClient(lambda request: summary if is_summary_call(request) else Reply("Fine."))
     harness = make_agent(tmp_path, client, window=20_000, **ports)
@@ -167,7 +181,9 @@ async def with_past(tmp_path: Path, *, hangs: bool = False, **ports: Any) -> tup
 
 
 async def test_automatic_compaction_that_is_off_stops_at_the_limit(tmp_path: Path) -> None:
-    settings = ContextSettings(compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off"))
+    settings = ContextSettings(
+        compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off")
+    )
     worker = Worker(300)
     harness = at_work(tmp_path, worker, settings=settings)
     ended = await harness.say("Read everything.")
@@ -232,9 +248,15 @@ async def test_whatever_the_engine_raises_there_is_a_summary_by_rule(
     validate(client.requests[-1])
 
 
-@pytest.mark.parametrize("said", ["I can't help with that request.", "Sure! Next I will write the parser.", ""])
-async def test_a_summary_that_is_none_is_asked_for_again_and_then_written_by_rule(tmp_path: Path, said: str) -> None:
-    client = ScriptedClient(lambda request: Reply(said) if is_summary_call(request) else Reply("Fine."))
+@pytest.mark.parametrize(
+    "said", ["I can't help with that request.", "Sure! Next I will write the parser.", ""]
+)
+async def test_a_summary_that_is_none_is_asked_for_again_and_then_written_by_rule(
+    tmp_path: Path, said: str
+) -> None:
+    client = ScriptedClient(
+        lambda request: Reply(said) if is_summary_call(request) else Reply("Fine.")
+    )
     harness = make_agent(tmp_path, client, window=20_000)
     remember(harness)
     await harness.say("and now?")
@@ -248,7 +270,9 @@ async def test_a_summary_that_is_none_is_asked_for_again_and_then_written_by_rul
     assert any("by rule" in notice for notice in harness.notices())
 
 
-async def test_an_engine_that_always_fails_ends_no_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_engine_that_always_fails_ends_no_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_given: object, **_named: object) -> object:
         raise StopIteration
 
@@ -266,8 +290,12 @@ async def test_an_engine_that_always_fails_ends_no_work(tmp_path: Path, monkeypa
 @thorough
 @given(said=st.lists(long_texts, min_size=1, max_size=3))
 @example(said=["word " * 70 + "took 30\nms in all"])
-async def test_any_text_can_be_compacted(tmp_path_factory: pytest.TempPathFactory, said: list[str]) -> None:
-    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
+async def test_any_text_can_be_compacted(
+    tmp_path_factory: pytest.TempPathFactory, said: list[str]
+) -> None:
+    client = ScriptedClient(
+        lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine.")
+    )
     harness = make_agent(tmp_path_factory.mktemp("any"), client, window=20_000)
     remember(harness)
     for text in said:
@@ -282,7 +310,9 @@ async def test_any_text_can_be_compacted(tmp_path_factory: pytest.TempPathFactor
     harness.store.close()
 
 
-async def test_nothing_stands_still_while_long_plans_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_stands_still_while_long_plans_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     places: dict[str, bool] = {}
 
     def noted(module: str, name: str) -> None:
@@ -303,17 +333,25 @@ async def test_nothing_stands_still_while_long_plans_are_made(tmp_path: Path, mo
     assert places == {"plan_prune": False, "plan_compaction": False, "plan_commit": False}
 
 
-async def test_instructions_that_eat_the_window_are_named_before_the_first_answer(tmp_path: Path) -> None:
+async def test_instructions_that_eat_the_window_are_named_before_the_first_answer(
+    tmp_path: Path,
+) -> None:
     small = make_agent(tmp_path, [Reply("Hello.")], window=4_096)
     await small.say("hi")
     (notice,) = small.of(Notice)
-    assert re.match(r"Fixed overhead 1\.\dk of 4\.1k: tools ", notice.message)  # the directory is counted too
+    assert re.match(
+        r"Fixed overhead 1\.\dk of 4\.1k: tools ", notice.message
+    )  # the directory is counted too
     assert "agent prompt" in notice.message
     assert notice.action == "context"
 
 
 async def test_an_overflow_does_not_compact_where_compaction_is_off(tmp_path: Path) -> None:
-    overflow = ModelError(ErrorKind.CONTEXT_OVERFLOW, "prompt is too long: 21000 tokens > 20000 maximum", window=20_000)
+    overflow = ModelError(
+        ErrorKind.CONTEXT_OVERFLOW,
+        "prompt is too long: 21000 tokens > 20000 maximum",
+        window=20_000,
+    )
     talk = Reply("word " * 4_000, usage=None)
     off = ContextSettings(compaction=CompactionSettings(auto=False))
     harness = make_agent(tmp_path, [talk, talk, talk, Reply("", error=overflow)], settings=off)
@@ -327,8 +365,13 @@ async def test_an_overflow_does_not_compact_where_compaction_is_off(tmp_path: Pa
     assert not any(is_summary_call(request) for request in harness.client.requests)
 
 
-async def test_a_report_that_cannot_be_true_changes_nothing_and_is_told_of_once(tmp_path: Path) -> None:
-    replies = [Reply("Yes.", usage=Usage(input=12, output=10)), Reply("Yes.", usage=Usage(input=12, output=10))]
+async def test_a_report_that_cannot_be_true_changes_nothing_and_is_told_of_once(
+    tmp_path: Path,
+) -> None:
+    replies = [
+        Reply("Yes.", usage=Usage(input=12, output=10)),
+        Reply("Yes.", usage=Usage(input=12, output=10)),
+    ]
     harness = make_agent(tmp_path, replies)
     await harness.say("Is all of this in the window?")
     size = harness.agent.context_size()
@@ -338,7 +381,9 @@ async def test_a_report_that_cannot_be_true_changes_nothing_and_is_told_of_once(
     assert harness.agent.context_size().total > size.total
     assert harness.directory.learnt == []
     told = [event.message for event in harness.events if isinstance(event, Notice)]
-    assert [message for message in told if "reports 12 tokens" in message and "not used" in message] == told
+    assert [
+        message for message in told if "reports 12 tokens" in message and "not used" in message
+    ] == told
     assert len(told) == 1
 
 
@@ -349,7 +394,11 @@ async def test_a_server_that_takes_more_than_the_window_has_overflowed(
     last = [Usage(input=4_000, output=10)] * 3 + [Usage(input=reported, output=10)]
 
     def script(request: ModelRequest) -> Reply:
-        return Reply(SUMMARY) if is_summary_call(request) else Reply("word " * 700, usage=last.pop(0) if last else None)
+        return (
+            Reply(SUMMARY)
+            if is_summary_call(request)
+            else Reply("word " * 700, usage=last.pop(0) if last else None)
+        )
 
     harness = make_agent(tmp_path, script, window=20_000)
     for number in range(4):
@@ -363,11 +412,15 @@ async def test_a_server_that_takes_more_than_the_window_has_overflowed(
     assert triggers == (["overflow"] if silent else [])
     assert harness.kinds()[-1] == "assistant"
     await harness.say("And on.")
-    assert harness.kinds().count("compaction") == silent, "room was made: the old answer asks for no more of it"
+    assert harness.kinds().count("compaction") == silent, (
+        "room was made: the old answer asks for no more of it"
+    )
 
 
 @pytest.mark.parametrize("moment", ["while it answers", "when it is done"])
-async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tmp_path: Path, moment: str) -> None:
+async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(
+    tmp_path: Path, moment: str
+) -> None:
     settings = ContextSettings(prune=PruneSettings(when="run_end"))
     harness, _client = await with_past(tmp_path, settings=settings)
     assert "compaction" not in harness.kinds()
@@ -375,10 +428,14 @@ async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tm
 
     def ask() -> None:
         if not asked:
-            asked.append(asyncio.get_running_loop().create_task(harness.agent.compact("the numbers")))
+            asked.append(
+                asyncio.get_running_loop().create_task(harness.agent.compact("the numbers"))
+            )
 
     if moment == "while it answers":
-        harness.agent.channel.subscribe(lambda event: ask() if isinstance(event, RequestStarted) else None)
+        harness.agent.channel.subscribe(
+            lambda event: ask() if isinstance(event, RequestStarted) else None
+        )
     else:
         harness.directory.learn = lambda *_args, **_more: ask()  # type: ignore[method-assign]
     ended = await harness.say("and now?")
@@ -386,14 +443,22 @@ async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tm
     (compaction,) = harness.entries(CompactionEntry)
     assert (compaction.trigger, compaction.instructions) == ("manual", "the numbers")
     assert harness.kinds()[-1] == "compaction", "nobody is told to go on after a finished answer"
-    told = [type(event) for event in harness.events if isinstance(event, CompactionEnded | RunEnded)]
+    told = [
+        type(event) for event in harness.events if isinstance(event, CompactionEnded | RunEnded)
+    ]
     assert told == [RunEnded, CompactionEnded, RunEnded]
 
 
-async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_done(tmp_path: Path) -> None:
+async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_done(
+    tmp_path: Path,
+) -> None:
     harness, client = await with_past(tmp_path, hangs=True)
     harness.agent.channel.subscribe(
-        lambda event: asyncio.ensure_future(harness.agent.compact()) if isinstance(event, RequestStarted) else None
+        lambda event: (
+            asyncio.ensure_future(harness.agent.compact())
+            if isinstance(event, RequestStarted)
+            else None
+        )
     )
     harness.agent.submit("one more")
     await asyncio.wait_for(client.hanging.wait(), 60)
@@ -403,15 +468,21 @@ async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_do
     assert harness.of(CompactionEnded)[-1].error == "Interrupted."
 
 
-async def test_no_summary_is_paid_for_where_not_even_the_shortest_would_help(tmp_path: Path) -> None:
+async def test_no_summary_is_paid_for_where_not_even_the_shortest_would_help(
+    tmp_path: Path,
+) -> None:
     early = ContextSettings(compaction=CompactionSettings(threshold=2_000))
     harness = at_work(tmp_path, Worker(20), window=100_000, max_steps=99, settings=early)
     assert (await harness.say("Read everything.")).reason == "done"
     first = harness.of(Notice)[0].message
-    assert "compaction.threshold acts at 2,000 tokens" in first, "what makes it so small is named at the start"
+    assert "compaction.threshold acts at 2,000 tokens" in first, (
+        "what makes it so small is named at the start"
+    )
     paid, failed = False, 0
     for event in harness.events:
-        paid = (paid or isinstance(event, CompactionProgress)) and not isinstance(event, CompactionStarted)
+        paid = (paid or isinstance(event, CompactionProgress)) and not isinstance(
+            event, CompactionStarted
+        )
         if isinstance(event, CompactionEnded) and event.error:
             failed += 1
             assert not paid, event.error
@@ -425,7 +496,10 @@ async def test_a_run_can_end_with_a_compaction(tmp_path: Path) -> None:
         lambda request: (
             Reply(SUMMARY)
             if is_summary_call(request)
-            else Reply("word " * 400, calls=(Call("ls", json.dumps({"path": "." * (1 + len(request.messages))})),))
+            else Reply(
+                "word " * 400,
+                calls=(Call("ls", json.dumps({"path": "." * (1 + len(request.messages))})),),
+            )
         ),
         window=16_000,
         settings=settings,
@@ -449,7 +523,9 @@ async def test_files_in_hand_come_back_from_disk_after_a_compaction(
             for file in project.glob("file*.txt"):
                 file.write_text("all of it is new\n")
 
-    early = ContextSettings(compaction=CompactionSettings(threshold=30_000), prune=PruneSettings(when="off"))
+    early = ContextSettings(
+        compaction=CompactionSettings(threshold=30_000), prune=PruneSettings(when="off")
+    )
     harness = at_work(tmp_path, worker, window=65_536, max_steps=99, settings=early)
     harness.agent.channel.subscribe(change)
     with monkeypatch.context() as patched:
@@ -466,7 +542,9 @@ async def test_files_in_hand_come_back_from_disk_after_a_compaction(
 
 
 def images(request: ModelRequest) -> int:
-    return sum(isinstance(part, ImageRef) for message in request.messages for part in message.content)
+    return sum(
+        isinstance(part, ImageRef) for message in request.messages for part in message.content
+    )
 
 
 def draw(tmp_path: Path, count: int, size: tuple[int, int] = (8, 8)) -> list[Call]:
@@ -481,19 +559,28 @@ def limited(**fields: float) -> ContextSettings:
 
 
 async def test_images_read_one_after_another_never_pass_the_setting(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [*(Reply(calls=(call,)) for call in draw(tmp_path, 25)), Reply("All seen.")])
+    harness = make_agent(
+        tmp_path, [*(Reply(calls=(call,)) for call in draw(tmp_path, 25)), Reply("All seen.")]
+    )
     await harness.say("Look at all of them.")
     assert [images(request) for request in harness.client.requests] == [*range(21), *range(10, 15)]
     (prune,) = harness.entries(PruneEntry)
     assert (len(prune.targets), prune.reason) == (11, "too many images")
     told = harness.client.requests[-1].messages
-    assert any("0.png" in message.text and "recall" in message.text for message in told if message.role == "tool")
+    assert any(
+        "0.png" in message.text and "recall" in message.text
+        for message in told
+        if message.role == "tool"
+    )
 
 
 async def test_a_message_with_more_than_are_allowed_says_so(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, [Reply("I see none.")], settings=limited(max_count=3))
     blobs = [harness.store.put_blob(png(8, 8) + bytes([number])) for number in range(5)]
-    images_sent = (ImagePart(blob=blob, mime="image/png", width=8, height=8, path=f"{blob[:4]}.png") for blob in blobs)
+    images_sent = (
+        ImagePart(blob=blob, mime="image/png", width=8, height=8, path=f"{blob[:4]}.png")
+        for blob in blobs
+    )
     harness.agent.submit((TextPart(text="look"), *images_sent))
     await harness.ended()
     assert images(harness.client.requests[0]) == 0

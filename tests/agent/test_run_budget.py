@@ -34,7 +34,9 @@ async def test_a_run_stops_before_the_request_that_money_is_gone_for(tmp_path: P
 
 async def test_with_what_was_used_before_one_budget_is_for_all_runs(tmp_path: Path) -> None:
     meter = BudgetMeter(before=Used(cost=0.01, tokens=10))
-    harness = make_agent(tmp_path, [STEP, STEP, Reply("Done.", cost=0.01)], budget=RunBudget(cost=0.08), meter=meter)
+    harness = make_agent(
+        tmp_path, [STEP, STEP, Reply("Done.", cost=0.01)], budget=RunBudget(cost=0.08), meter=meter
+    )
     assert (await harness.say("go")).budget == "cost"
     sent = len(harness.client.requests)
     ended = await harness.say("go on")
@@ -46,18 +48,24 @@ async def test_a_request_that_tokens_do_not_suffice_for_is_not_sent(tmp_path: Pa
     harness = make_agent(tmp_path, [STEP], budget=RunBudget(tokens=1))
     ended = await harness.say("go")
     assert (ended.reason, ended.budget, harness.client.requests) == ("budget", "tokens", [])
-    assert ended.error.startswith("Stopped: 0 of 1 tokens are used, and the next request takes about ")
+    assert ended.error.startswith(
+        "Stopped: 0 of 1 tokens are used, and the next request takes about "
+    )
 
 
 async def test_a_model_of_unknown_price_keeps_no_budget_of_money(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [STEP], budget=RunBudget(cost=5), meter=BudgetMeter(lambda _model: False))
+    harness = make_agent(
+        tmp_path, [STEP], budget=RunBudget(cost=5), meter=BudgetMeter(lambda _model: False)
+    )
     ended = await harness.say("go")
     assert (ended.budget, harness.client.requests) == ("cost", [])
     assert "is not known" in str(ended.error)
 
 
 async def test_time_stops_an_answer_in_the_middle_and_keeps_it(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, [Reply("As far as it came.", hang=True)], budget=RunBudget(seconds=0.3))
+    harness = make_agent(
+        tmp_path, [Reply("As far as it came.", hang=True)], budget=RunBudget(seconds=0.3)
+    )
     ended = await harness.say("go")
     assert (ended.reason, ended.budget) == ("budget", "time")
     last = harness.path()[-1]
@@ -80,7 +88,10 @@ async def test_what_subagents_use_up_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("budget", "code", "kind"),
-    [(RunBudget(cost=0.05), ExitCode.BUDGET, "cost"), (RunBudget(seconds=0.3), ExitCode.TIMEOUT, "time")],
+    [
+        (RunBudget(cost=0.05), ExitCode.BUDGET, "cost"),
+        (RunBudget(seconds=0.3), ExitCode.TIMEOUT, "time"),
+    ],
 )
 async def test_a_run_without_a_screen_says_so_and_has_an_exit_code_for_it(
     tmp_path: Path, budget: RunBudget, code: ExitCode, kind: str
@@ -134,7 +145,9 @@ async def test_without_a_small_model_the_conversations_is_asked(tmp_path: Path) 
 
 
 async def test_a_title_of_the_users_is_never_replaced(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, script(Reply("A title", hang=False)), titles=True, small_model=SMALL)
+    harness = make_agent(
+        tmp_path, script(Reply("A title", hang=False)), titles=True, small_model=SMALL
+    )
     harness.agent.submit("hello there")
     harness.session.set_title("Mine")
     await harness.ended()
@@ -170,7 +183,9 @@ async def test_closing_does_not_wait_for_a_title(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [{"titles": False}, {"titles": True, "model": DEMO_MODEL}])
-async def test_nothing_is_asked_where_it_is_not_wanted(tmp_path: Path, arguments: dict[str, object]) -> None:
+async def test_nothing_is_asked_where_it_is_not_wanted(
+    tmp_path: Path, arguments: dict[str, object]
+) -> None:
     client = ScriptedClient(script(Reply("A title")))
     harness = make_agent(tmp_path, client, small_model=SMALL, **arguments)
     await harness.say("hello there")
@@ -179,7 +194,8 @@ async def test_nothing_is_asked_where_it_is_not_wanted(tmp_path: Path, arguments
 
 
 @pytest.mark.parametrize(
-    ("answer", "title"), [("  “Fix the race.” \n", "Fix the race"), ("one\ntwo", ""), ("bad\x1b[31m", "")]
+    ("answer", "title"),
+    [("  “Fix the race.” \n", "Fix the race"), ("one\ntwo", ""), ("bad\x1b[31m", "")],
 )
 def test_what_counts_as_a_title(answer: str, title: str) -> None:
     assert clean_title(answer) == title

@@ -9,7 +9,14 @@ import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolStarted
+from tui_agent.agent.events import (
+    Decision,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    PermissionRequest,
+    ToolStarted,
+)
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
@@ -43,10 +50,14 @@ def make_held(
         (project / name).write_text(text)
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
     for arguments in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "Begin")):
-        subprocess.run(["git", *identity, *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL)
+        subprocess.run(
+            ["git", *identity, *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL
+        )
     (tmp_path / "home").mkdir()
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
-    harness = make_agent(tmp_path, [*map(command, commands), Reply("Done.")], answer=answer, sandbox=box, **ports)
+    harness = make_agent(
+        tmp_path, [*map(command, commands), Reply("Done.")], answer=answer, sandbox=box, **ports
+    )
     harness.agent.change_mode(mode)
     return harness
 
@@ -59,8 +70,12 @@ works = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 
 
 
 async def test_what_is_not_protected_is_told_once_in_a_session(tmp_path: Path) -> None:
-    client = ScriptedClient([command("echo one"), command("echo two"), Reply("Done."), command("true"), Reply("Done.")])
-    harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState(None, reason="bubblewrap is not installed")))
+    client = ScriptedClient(
+        [command("echo one"), command("echo two"), Reply("Done."), command("true"), Reply("Done.")]
+    )
+    harness = make_agent(
+        tmp_path, client, sandbox=sandbox(SandboxState(None, reason="bubblewrap is not installed"))
+    )
     await harness.say("go")
     await harness.say("again")
     (notice,) = harness.of(Notice)
@@ -70,7 +85,9 @@ async def test_what_is_not_protected_is_told_once_in_a_session(tmp_path: Path) -
 
 async def test_a_required_sandbox_that_is_missing_is_told_to_the_model(tmp_path: Path) -> None:
     client = ScriptedClient([command("echo one"), Reply("I can't.")])
-    harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState(None, reason="it is broken"), "required"))
+    harness = make_agent(
+        tmp_path, client, sandbox=sandbox(SandboxState(None, reason="it is broken"), "required")
+    )
     await harness.say("go")
     (result,) = harness.results()
     assert result.status is ToolStatus.ERROR
@@ -78,7 +95,9 @@ async def test_a_required_sandbox_that_is_missing_is_told_to_the_model(tmp_path:
     assert not harness.of(PermissionAsked)
 
 
-async def test_without_a_sandbox_a_command_that_became_another_meanwhile_does_not_run(tmp_path: Path) -> None:
+async def test_without_a_sandbox_a_command_that_became_another_meanwhile_does_not_run(
+    tmp_path: Path,
+) -> None:
     """A link was put in a file's place after the command was judged to only read."""
     (tmp_path / "outside.txt").write_text("secret")
     (tmp_path / "project").mkdir()
@@ -109,8 +128,12 @@ async def test_a_link_that_nobody_may_read_ends_the_call_and_not_the_run(tmp_pat
 
 
 @works
-@pytest.mark.parametrize(("mode", "kept"), [("plan", "x = 1\n"), ("build", "x = 1\n"), ("auto-edit", "x = 2\n")])
-async def test_any_command_runs_unasked_and_changes_what_its_mode_lets_it(tmp_path: Path, mode: str, kept: str) -> None:
+@pytest.mark.parametrize(
+    ("mode", "kept"), [("plan", "x = 1\n"), ("build", "x = 1\n"), ("auto-edit", "x = 2\n")]
+)
+async def test_any_command_runs_unasked_and_changes_what_its_mode_lets_it(
+    tmp_path: Path, mode: str, kept: str
+) -> None:
     line = "python3 -c \"open('src/app.py', 'w').write('x = 2\\n')\"; mkdir build; echo o > build/o; cat src/app.py"
     harness = make_held(tmp_path, line, answer=NO, mode=mode)
     await harness.say("go")
@@ -133,9 +156,13 @@ async def test_a_command_that_wanted_to_change_files_runs_again_when_it_may(tmp_
 
 
 @works
-async def test_always_is_not_asked_again_and_opens_the_repository_before_the_run(tmp_path: Path) -> None:
+async def test_always_is_not_asked_again_and_opens_the_repository_before_the_run(
+    tmp_path: Path,
+) -> None:
     commit = "git -c user.name=a -c user.email=a@example.org commit -q --allow-empty -m"
-    harness = make_held(tmp_path, f"{commit} one", f"{commit} two", "git log --format=%s", answer=ALWAYS)
+    harness = make_held(
+        tmp_path, f"{commit} one", f"{commit} two", "git log --format=%s", answer=ALWAYS
+    )
     await harness.say("go")
     assert len(requests(harness)) <= 2
     assert harness.results()[-1].output.split()[:2] == ["two", "one"]
@@ -143,7 +170,9 @@ async def test_always_is_not_asked_again_and_opens_the_repository_before_the_run
 
 @works
 @pytest.mark.parametrize("mode", ["build", "auto-edit"])
-async def test_a_commit_asks_before_it_runs_and_names_the_repository(tmp_path: Path, mode: str) -> None:
+async def test_a_commit_asks_before_it_runs_and_names_the_repository(
+    tmp_path: Path, mode: str
+) -> None:
     harness = make_held(tmp_path, "git commit --allow-empty -m x", answer=NO, mode=mode)
     await harness.say("go")
     (request,) = requests(harness)
@@ -156,12 +185,20 @@ async def test_a_commit_asks_before_it_runs_and_names_the_repository(tmp_path: P
 @works
 async def test_plan_mode_refuses_a_commit_and_asks_nobody(tmp_path: Path) -> None:
     everything = Rule("*", "*", Action.ALLOW, "flag")
-    lines = ("git commit --allow-empty -m x", "echo x > README.md", "sed -i s/Read/Write/ README.md; cat README.md")
+    lines = (
+        "git commit --allow-empty -m x",
+        "echo x > README.md",
+        "sed -i s/Read/Write/ README.md; cat README.md",
+    )
     harness = make_held(tmp_path, *lines, mode="plan", answer=ONCE, rules=(everything,))
     await harness.say("go")
     assert requests(harness) == []
     assert "plan mode" in harness.results()[0].output
-    assert [entry.status.value for entry in harness.results()] == ["denied", "completed", "completed"]
+    assert [entry.status.value for entry in harness.results()] == [
+        "denied",
+        "completed",
+        "completed",
+    ]
     assert "Write." in harness.results()[2].output
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
 
@@ -196,9 +233,13 @@ async def test_only_what_was_asked_for_is_opened_outside(tmp_path: Path) -> None
     place.mkdir()
     for name in ("a.txt", "key"):
         (place / name).write_text(f"text of {name}\n")
-    harness = make_held(tmp_path, f"cat {place}/a.txt && cat {place}/k*; echo a/b | cut -d/ -f1", answer=ONCE)
+    harness = make_held(
+        tmp_path, f"cat {place}/a.txt && cat {place}/k*; echo a/b | cut -d/ -f1", answer=ONCE
+    )
     needs = [PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(place), detail=str(place / "a.txt"))]
-    assert harness.agent.tools.gate.opened_by(needs, tmp_path / "project", "bash").read == {place / "a.txt"}
+    assert harness.agent.tools.gate.opened_by(needs, tmp_path / "project", "bash").read == {
+        place / "a.txt"
+    }
     await harness.say("go")
     assert all(str(place) in request.reason for request in requests(harness))
     assert "text of key" not in harness.results()[0].output
@@ -207,9 +248,16 @@ async def test_only_what_was_asked_for_is_opened_outside(tmp_path: Path) -> None
 @works
 async def test_rules_still_ask_and_deny(tmp_path: Path) -> None:
     rules = (Rule("bash", "make *", Action.ASK, "user"), Rule("bash", "rm *", Action.DENY, "user"))
-    harness = make_held(tmp_path, "make x", "timeout 5 rm README.md", "$X README.md", "ls", answer=NO, rules=rules)
+    harness = make_held(
+        tmp_path, "make x", "timeout 5 rm README.md", "$X README.md", "ls", answer=NO, rules=rules
+    )
     await harness.say("go")
-    assert [entry.status.value for entry in harness.results()] == ["denied", "denied", "denied", "completed"]
+    assert [entry.status.value for entry in harness.results()] == [
+        "denied",
+        "denied",
+        "denied",
+        "completed",
+    ]
     assert len(requests(harness)) == 2
 
 
@@ -243,7 +291,9 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
         ("curl -sSf http://example.org/", "it wants to reach example.org on the network"),
     ],
 )
-async def test_a_refusal_tells_the_model_what_was_missing(tmp_path: Path, line: str, reason: str) -> None:
+async def test_a_refusal_tells_the_model_what_was_missing(
+    tmp_path: Path, line: str, reason: str
+) -> None:
     harness = make_held(tmp_path, line, answer=PermissionAnswer(Decision.DENY, "use the edit tool"))
     await harness.say("go")
     assert f"The user did not allow this call: {reason}." in harness.results()[0].output

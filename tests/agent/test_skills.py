@@ -65,7 +65,9 @@ def test_skills_of_project_and_user_are_found_and_the_nearest_wins(tmp_path: Pat
         ("body only", "no description"),
     ],
 )
-def test_a_bad_file_is_reported_once_and_the_others_work(tmp_path: Path, text: str, reason: str) -> None:
+def test_a_bad_file_is_reported_once_and_the_others_work(
+    tmp_path: Path, text: str, reason: str
+) -> None:
     write(tmp_path / "project/.claude/skills/bad/SKILL.md", text)
     skill(tmp_path / "project/.claude/skills", "good")
     loaded = knowledge(tmp_path)
@@ -106,7 +108,9 @@ async def test_skills_that_come_and_go_wait_for_the_next_cache_break(tmp_path: P
     assert harness.kinds().count("system") == 2
 
 
-async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are(tmp_path: Path) -> None:
+async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are(
+    tmp_path: Path,
+) -> None:
     folder = skill(tmp_path / "project/.agents/skills", body="Bump the version.").parent
     write(folder / "scripts/bump.py", "print()")
     call = Reply(calls=(Call("skill", json.dumps({"name": "release"})),))
@@ -136,7 +140,9 @@ async def test_the_user_has_a_skill_used_with_its_text_beside_the_request(tmp_pa
     assert await prepare_command("skill:other", "", made.session, made.ports) is None
 
 
-async def test_commands_in_a_skill_run_when_the_user_starts_it_and_a_projects_wait_for_trust(tmp_path: Path) -> None:
+async def test_commands_in_a_skill_run_when_the_user_starts_it_and_a_projects_wait_for_trust(
+    tmp_path: Path,
+) -> None:
     skill(tmp_path / "home/.claude/skills", "mine", body='Branch: !`printf "%s" "$1"`')
     skill(tmp_path / "project/.claude/skills", "theirs", body="!`touch made`")
     made = make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path)).agent
@@ -149,17 +155,31 @@ async def test_commands_in_a_skill_run_when_the_user_starts_it_and_a_projects_wa
 
 def carried(*entries, state: int = 1_000) -> list[tuple[str, str, str]]:
     budgets = Budgets(user_messages=100, anchors=100, files=100, state=state)
-    details = carry(Summarised(list(entries), FileOperations(), tool_traits()), SummaryDetails(), budgets, count)
+    details = carry(
+        Summarised(list(entries), FileOperations(), tool_traits()), SummaryDetails(), budgets, count
+    )
     return [(item.tool, item.name, item.text) for item in details.state]
 
 
 def test_a_skill_goes_through_a_compaction_however_it_was_loaded() -> None:
-    by_user = UserEntry(id=1, parts=(TextPart(text="go"), FilePart(path="skill:pdf", text="How to PDF")), created_at=1)
+    by_user = UserEntry(
+        id=1,
+        parts=(TextPart(text="go"), FilePart(path="skill:pdf", text="How to PDF")),
+        created_at=1,
+    )
     asked = AssistantEntry(id=2, parts=(), model="m")
     by_model = ToolResultEntry(
-        id=3, call_id="c", tool="skill", status=ToolStatus.COMPLETED, output="How to release", title="release"
+        id=3,
+        call_id="c",
+        tool="skill",
+        status=ToolStatus.COMPLETED,
+        output="How to release",
+        title="release",
     )
-    assert carried(by_user, asked, by_model) == [("skill", "pdf", "How to PDF"), ("skill", "release", "How to release")]
+    assert carried(by_user, asked, by_model) == [
+        ("skill", "pdf", "How to PDF"),
+        ("skill", "release", "How to release"),
+    ]
 
 
 def test_a_skill_over_the_budget_leaves_its_name_and_how_to_get_it_back() -> None:

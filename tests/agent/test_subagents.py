@@ -24,14 +24,18 @@ from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 
 SPECS = (
-    AgentSpec("explore", "finds and reads", prompt="You explore.", tools=("read", "grep", "glob", "ls")),
+    AgentSpec(
+        "explore", "finds and reads", prompt="You explore.", tools=("read", "grep", "glob", "ls")
+    ),
     AgentSpec("general", "does anything", prompt="You do things."),
 )
 TASKS = (Rule("task", "*", Action.ALLOW),)
 
 
 def is_child(request: ModelRequest) -> bool:
-    return request.messages[0].text.startswith("You ") and "tui-agent" not in request.messages[0].text
+    return (
+        request.messages[0].text.startswith("You ") and "tui-agent" not in request.messages[0].text
+    )
 
 
 def with_subagents(tmp_path: Path, client: ScriptedClient, **ports: Any) -> Harness:
@@ -81,7 +85,13 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
     assert forked.entry_count == harness.session.info.entry_count
     copy = harness.store.fork(harness.session.id, child.leaf)
     going_on = Session(harness.store, copy.id, estimate=lambda _entry: 0)
-    assert [entry.kind for entry in going_on.path()] == ["system", "user", "assistant", "tool_result", "assistant"]
+    assert [entry.kind for entry in going_on.path()] == [
+        "system",
+        "user",
+        "assistant",
+        "tool_result",
+        "assistant",
+    ]
     asked = [request for request in client.requests if is_child(request)]
     assert [tool.name for tool in asked[0].tools] == ["read", "grep", "glob", "ls"]
     assert any("● ls" in event.text for event in harness.of(ToolOutput))
@@ -114,7 +124,11 @@ async def test_several_run_side_by_side(tmp_path: Path) -> None:
 
 async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     def script(request: ModelRequest) -> Reply:
-        return Reply("thinking", hang=True) if is_child(request) else Reply(calls=(task("explore", "look"),))
+        return (
+            Reply("thinking", hang=True)
+            if is_child(request)
+            else Reply(calls=(task("explore", "look"),))
+        )
 
     client = ScriptedClient(script)
     harness = with_subagents(tmp_path, client)
@@ -152,7 +166,9 @@ async def test_what_a_subagent_changes_in_files_is_the_parents_to_take_back(tmp_
     assert not made.exists()
 
 
-async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(tmp_path: Path) -> None:
+async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(
+    tmp_path: Path,
+) -> None:
     run = Reply(calls=(call("bash", command="git add a"),))
 
     def script(request: ModelRequest) -> Reply:
@@ -166,12 +182,16 @@ async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(tm
             Reply("Ok."),
         )[done]
 
-    harness = with_subagents(tmp_path, ScriptedClient(script), answer=PermissionAnswer(Decision.SESSION))
+    harness = with_subagents(
+        tmp_path, ScriptedClient(script), answer=PermissionAnswer(Decision.SESSION)
+    )
     await harness.say("go")
     (asked,) = harness.of(PermissionAsked)
     assert asked.request.title == "general: git add a"
     assert asked.request.rules == ("allow bash: git add *",)
-    assert [str(rule) for rule in harness.agent.tools.gate.session_rules] == ["allow bash: git add *"]
+    assert [str(rule) for rule in harness.agent.tools.gate.session_rules] == [
+        "allow bash: git add *"
+    ]
 
 
 async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path) -> None:
@@ -185,8 +205,12 @@ async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path)
     harness = with_subagents(tmp_path, ScriptedClient(script))
     harness.agent.change_mode("plan")
     await harness.say("go")
-    assert [entry.mode for entry in branches(harness)[0].path() if isinstance(entry, SystemEntry)] == ["plan"]
-    (refused,) = [entry for entry in branches(harness)[0].path() if isinstance(entry, ToolResultEntry)]
+    assert [
+        entry.mode for entry in branches(harness)[0].path() if isinstance(entry, SystemEntry)
+    ] == ["plan"]
+    (refused,) = [
+        entry for entry in branches(harness)[0].path() if isinstance(entry, ToolResultEntry)
+    ]
     assert refused.status is ToolStatus.DENIED
     assert not (tmp_path / "project" / "a.txt").exists()
 
@@ -203,7 +227,12 @@ async def test_a_subagent_at_work_follows_changed_settings_within_its_kind(tmp_p
         seen.append(worker)
         if len(seen) == 1:
             deny = Rule("*", "*", Action.DENY, "user")
-            changed = replace(harness.agent.ports.adjustable(), rules=(*TASKS, deny), max_steps=100, settings=halved)
+            changed = replace(
+                harness.agent.ports.adjustable(),
+                rules=(*TASKS, deny),
+                max_steps=100,
+                settings=halved,
+            )
             harness.agent.adopt(changed)
             return Reply(calls=(Call("bash", '{"command": "touch made"}'),))
         return Reply("Done.")
@@ -219,7 +248,9 @@ async def test_a_subagent_at_work_follows_changed_settings_within_its_kind(tmp_p
     assert harness.agent.ports.max_steps == 100
 
 
-async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cached(tmp_path: Path) -> None:
+async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cached(
+    tmp_path: Path,
+) -> None:
     """Its first request begins with the bytes of the parent's, under the same cache key."""
     asked = call("task", task="Count the files.", agent="general", context="conversation")
 
@@ -227,11 +258,17 @@ async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cach
         newest = request.messages[-1].text
         if "Count the files." in newest and "subagent" in newest:
             return Reply(calls=(Call("ls", '{"path": "."}'),), cost=0.25)
-        if any("Count the files." in message.text for message in request.messages if message.role == "user"):
+        if any(
+            "Count the files." in message.text
+            for message in request.messages
+            if message.role == "user"
+        ):
             return Reply("There are 2.", cost=0.25)
         if request.messages[-1].role == "tool":
             return Reply("Two files.", cost=1.0)
-        return Reply(calls=(asked,), cost=1.0) if "how many" in newest else Reply("Hello.", cost=1.0)
+        return (
+            Reply(calls=(asked,), cost=1.0) if "how many" in newest else Reply("Hello.", cost=1.0)
+        )
 
     client = ScriptedClient(script)
     harness = with_subagents(tmp_path, client)
@@ -268,10 +305,15 @@ async def test_subagents_of_a_conversation_start_no_others(tmp_path: Path) -> No
     assert "cannot start others" in harness.results()[0].output
 
 
-async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation(tmp_path: Path) -> None:
+async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation(
+    tmp_path: Path,
+) -> None:
     arguments = {"task": "Look around.", "agent": "explore", "context": "conversation"}
     asked = Call("task", json.dumps(arguments))
-    tried = (Call("bash", '{"command": "touch made"}'), Call("write", '{"path": "made", "content": "x"}'))
+    tried = (
+        Call("bash", '{"command": "touch made"}'),
+        Call("write", '{"path": "made", "content": "x"}'),
+    )
 
     def script(request: ModelRequest) -> Reply:
         messages = [message.text for message in request.messages if message.role == "user"]
@@ -279,7 +321,11 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
             done = request.messages[-1].role == "tool"
             return Reply("Done.") if done else Reply(calls=(asked,))
         told = [message.text for message in request.messages if message.role == "tool"]
-        return Reply(f"Tools said: {told}") if told else Reply(calls=(*tried, Call("ls", '{"path": "."}')))
+        return (
+            Reply(f"Tools said: {told}")
+            if told
+            else Reply(calls=(*tried, Call("ls", '{"path": "."}')))
+        )
 
     everything = (Rule("*", "*", Action.ALLOW, "user"),)
     harness = with_subagents(tmp_path, ScriptedClient(script), rules=everything)
@@ -295,7 +341,9 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
 async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(tmp_path: Path) -> None:
     def script(request: ModelRequest) -> Reply:
         if is_child(request):
-            return Reply("It is in b.py." if "And where" in request.messages[-1].text else "It is in a.py.")
+            return Reply(
+                "It is in b.py." if "And where" in request.messages[-1].text else "It is in a.py."
+            )
         results = [message for message in request.messages if message.role == "tool"]
         if not results:
             return Reply(calls=(task("explore", "Where is the bug?"),))
@@ -313,14 +361,18 @@ async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(tmp_pat
     assert "a.py" in first.output
     assert "b.py" in second.output
     (asked,) = [
-        request for request in client.requests if is_child(request) and "And where" in request.messages[-1].text
+        request
+        for request in client.requests
+        if is_child(request) and "And where" in request.messages[-1].text
     ]
     assert any("Where is the bug?" in message.text for message in asked.messages)
     assert any("a.py" in message.text for message in asked.messages if message.role == "assistant")
 
 
 async def test_a_number_that_is_no_subagents_is_refused(tmp_path: Path) -> None:
-    wrong = [Call("task", json.dumps({"task": "go on", "continue": number})) for number in (1, 4_711)]
+    wrong = [
+        Call("task", json.dumps({"task": "go on", "continue": number})) for number in (1, 4_711)
+    ]
     harness = with_subagents(tmp_path, ScriptedClient([Reply(calls=tuple(wrong)), Reply("Done.")]))
     assert (await harness.say("go")).reason == "done"
     assert all("no subagent" in result.output for result in harness.results())

@@ -15,7 +15,14 @@ from tests.support.drawn import drawn
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.tooling import Workspace
 from tui_agent.agent.assembly import find_tool_files
-from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolOutput
+from tui_agent.agent.events import (
+    Decision,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    PermissionRequest,
+    ToolOutput,
+)
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
@@ -43,7 +50,11 @@ class Stage:
         for folder in (self.project, self.config):
             folder.mkdir(parents=True)
         self.box: Sandbox | None = Sandbox(
-            SandboxSettings(), (self.config,), tmp_path / "cache", home=self.home, project=self.project
+            SandboxSettings(),
+            (self.config,),
+            tmp_path / "cache",
+            home=self.home,
+            project=self.project,
         )
         self.harness: Harness | None = None
         folders = Folders(self.project, self.project, self.config, self.home)
@@ -56,20 +67,32 @@ class Stage:
         return path
 
     async def load(self) -> ToolFiles:
-        await self.files.load(ToolPlace(self.project, self.project, {"PATH": os.environ["PATH"]}, self.box))
+        await self.files.load(
+            ToolPlace(self.project, self.project, {"PATH": os.environ["PATH"]}, self.box)
+        )
         return self.files
 
-    def agent(self, *calls: tuple[str, dict[str, Any]], answer: PermissionAnswer = NO, **ports: Any) -> Harness:
+    def agent(
+        self, *calls: tuple[str, dict[str, Any]], answer: PermissionAnswer = NO, **ports: Any
+    ) -> Harness:
         replies = [Reply(calls=(Call(name, json.dumps(arguments)),)) for name, arguments in calls]
         client = ScriptedClient([*replies, Reply("Done.")])
         mode = ports.pop("mode", "build")
         self.harness = make_agent(
-            self.root, client, answer=answer, sandbox=self.box, tool_files=self.files, keeps_files=True, **ports
+            self.root,
+            client,
+            answer=answer,
+            sandbox=self.box,
+            tool_files=self.files,
+            keeps_files=True,
+            **ports,
         )
         self.harness.agent.change_mode(mode)
         return self.harness
 
-    async def call(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> ToolResultEntry:
+    async def call(
+        self, name: str, arguments: dict[str, Any] | None = None, **more: Any
+    ) -> ToolResultEntry:
         harness = self.agent((name, arguments or {}), **more)
         await harness.say("go")
         return harness.results()[-1]
@@ -112,7 +135,10 @@ async def test_typed_functions_with_a_docstring_are_tools(stage: Stage) -> None:
     head = next(entry for entry in stage.harness.path() if isinstance(entry, SystemEntry))  # type: ignore[union-attr]
     schema = head.tools[-1]
     assert (schema.name, schema.description) == ("count", "Count the words of a file.")
-    assert schema.parameters["properties"]["path"] == {"type": "string", "description": "in the project"}
+    assert schema.parameters["properties"]["path"] == {
+        "type": "string",
+        "description": "in the project",
+    }
     assert schema.parameters["required"] == ["path"]
     assert [tool.name for tool in stage.files.tools] == ["count"]
     told = json.loads(result.output)
@@ -123,7 +149,9 @@ async def test_typed_functions_with_a_docstring_are_tools(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-async def test_they_run_in_every_form_of_the_sandbox(stage: Stage, tmp_path: Path, form: str) -> None:
+async def test_they_run_in_every_form_of_the_sandbox(
+    stage: Stage, tmp_path: Path, form: str
+) -> None:
     state = state_of(form, tmp_path)
     stage.box = Sandbox(
         SandboxSettings(), (stage.config,), tmp_path / "cache", home=stage.home, project=stage.project,
@@ -147,7 +175,9 @@ async def test_they_run_in_every_form_of_the_sandbox(stage: Stage, tmp_path: Pat
     assert (stage.project / "app.py").read_text() == "as it was"
 
 
-async def test_arguments_are_checked_errors_name_the_lines_and_images_are_shown(stage: Stage) -> None:
+async def test_arguments_are_checked_errors_name_the_lines_and_images_are_shown(
+    stage: Stage,
+) -> None:
     stage.write(
         "import asyncio\n"
         "async def fail(number: int) -> str:\n"
@@ -160,7 +190,13 @@ async def test_arguments_are_checked_errors_name_the_lines_and_images_are_shown(
         "def name() -> str:\n    'Name a file.'\n    return 'caf\\udce9.txt'\n"
         "def odd() -> str:\n    'Name a file.'\n    raise ValueError('caf\\udce9.txt')\n"
     )
-    calls = (("fail", {"number": 7}), ("fail", {"number": "many", "more": 1}), ("draw", {}), ("name", {}), ("odd", {}))
+    calls = (
+        ("fail", {"number": 7}),
+        ("fail", {"number": "many", "more": 1}),
+        ("draw", {}),
+        ("name", {}),
+        ("odd", {}),
+    )
     harness = stage.agent(*calls)
     await harness.say("go")
     failed, wrong, drawn, *named = harness.results()
@@ -168,7 +204,9 @@ async def test_arguments_are_checked_errors_name_the_lines_and_images_are_shown(
     assert "there is no argument more" in wrong.output
     assert drawn.output.startswith("a dot")
     assert [image.mime for image in drawn.attachments] == ["image/png"]
-    assert ["caf?.txt" in result.output for result in named] == [True, True], "what is not UTF-8, nearly as it is"
+    assert ["caf?.txt" in result.output for result in named] == [True, True], (
+        "what is not UTF-8, nearly as it is"
+    )
     assert failed.status is ToolStatus.ERROR
     assert failed.output.splitlines() == [
         "ValueError: no luck with 7",
@@ -222,7 +260,9 @@ async def test_a_project_that_is_not_trusted_offers_none(stage: Stage) -> None:
 
 
 @works
-async def test_what_it_changes_in_the_project_is_asked_for_and_can_be_declared(stage: Stage) -> None:
+async def test_what_it_changes_in_the_project_is_asked_for_and_can_be_declared(
+    stage: Stage,
+) -> None:
     body = (
         "from pathlib import Path\ndef note(text: str) -> str:\n    'Note.'\n"
         "    Path('n.txt').write_text(text)\n    return 'ok'\n"
@@ -344,7 +384,12 @@ async def test_one_that_declares_nothing_reaches_and_reads_nothing_else(
     (stage.config / "secret.toml").write_text("key = 1")
     result = await stage.call("attack")
     found = json.loads(result.output.partition("\n\n[")[0].partition("\n[")[0])
-    assert (found["key"], found["settings"], found["token"], found["net"]) == (False, False, "", False)
+    assert (found["key"], found["settings"], found["token"], found["net"]) == (
+        False,
+        False,
+        "",
+        False,
+    )
     assert not outside.exists()
 
 
@@ -370,7 +415,9 @@ async def test_without_a_sandbox_each_call_is_asked_about(stage: Stage) -> None:
 async def test_where_a_sandbox_is_required_nothing_of_a_file_runs_without(stage: Stage) -> None:
     required = SandboxSettings.model_validate("required")
     stage.box = Sandbox(required, find=lambda: SandboxState(None, reason="it is broken"))
-    stage.write(f"open({str(stage.root / 'ran')!r}, 'w')\ndef one() -> str:\n    'First.'\n    return 'one'\n")
+    stage.write(
+        f"open({str(stage.root / 'ran')!r}, 'w')\ndef one() -> str:\n    'First.'\n    return 'one'\n"
+    )
     assert (await stage.load()).tools == ()
     assert "it is broken" in stage.files.problems[0]
     assert not (stage.root / "ran").exists()
@@ -382,10 +429,16 @@ BAD_FILES = [
     ("\nimport sys\nsys.exit(3)\n", "{name}:3: it called sys.exit(3)."),
     ("import os\nos._exit(0)\n", "could not be loaded: Its process ended without an answer."),
     ("\ndef f(x) -> str:\n    'Doc.'\n    return x\n", "{name}:2: f: the argument x has no type."),
-    ("def f(*x: int) -> str:\n    'Doc.'\n    return x\n", "{name}:1: f: *x: int can't be given by name."),
+    (
+        "def f(*x: int) -> str:\n    'Doc.'\n    return x\n",
+        "{name}:1: f: *x: int can't be given by name.",
+    ),
     ("NETWORK = 'example.com'\ndef f() -> str:\n    'Doc.'\n    return ''\n", "NETWORK: "),
     ("NETWORK = ['*.example.com']\ndef f() -> str:\n    'Doc.'\n    return ''\n", "NETWORK: "),
-    ("def read(path: str) -> str:\n    'Doc.'\n    return ''\n", "read is the name of a built-in tool"),
+    (
+        "def read(path: str) -> str:\n    'Doc.'\n    return ''\n",
+        "read is the name of a built-in tool",
+    ),
     ("x = '\udcff'\n", "can't be read"),
 ]
 """What is in a file, and what is told of it."""
@@ -416,7 +469,9 @@ async def test_a_file_that_hangs_when_it_is_read_holds_up_only_itself(
 
 
 async def test_a_call_that_takes_too_long_is_stopped(stage: Stage) -> None:
-    stage.write("TIMEOUT = 4\nimport time\ndef f() -> str:\n    'Hang.'\n    print('on it')\n    time.sleep(1000)\n")
+    stage.write(
+        "TIMEOUT = 4\nimport time\ndef f() -> str:\n    'Hang.'\n    print('on it')\n    time.sleep(1000)\n"
+    )
     result = await stage.call("f")
     assert "longer than 4 s and was stopped" in result.output
     assert "on it" in result.output
@@ -446,7 +501,12 @@ async def test_what_cannot_be_told_is_an_error_that_says_what_can(stage: Stage) 
         "b'\\x00\\xff'": "of type bytes",
     }
     values = [*cases, "(i for i in range(3))"]
-    stage.write("".join(f"def f{at}() -> str:\n    'Give.'\n    return {values[at]}\n" for at in range(len(values))))
+    stage.write(
+        "".join(
+            f"def f{at}() -> str:\n    'Give.'\n    return {values[at]}\n"
+            for at in range(len(values))
+        )
+    )
     harness = stage.agent(*((f"f{at}", {}) for at in range(len(values))))
     await harness.say("go")
     *errors, told = harness.results()
@@ -457,19 +517,27 @@ async def test_what_cannot_be_told_is_an_error_that_says_what_can(stage: Stage) 
     assert json.loads(told.output) == [0, 1, 2]
 
 
-async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_users(stage: Stage) -> None:
-    many = "".join(f"def f{number}() -> str:\n    'Give {number}.'\n    return ''\n" for number in range(200))
+async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_users(
+    stage: Stage,
+) -> None:
+    many = "".join(
+        f"def f{number}() -> str:\n    'Give {number}.'\n    return ''\n" for number in range(200)
+    )
     stage.write(many)
     stage.write("def f1() -> str:\n    'Mine.'\n    return ''\n", "own.py", of_user=True)
     await stage.load()
     assert len(stage.files.tools) == tool_files.MAX_TOOLS
     assert stage.files.tools[0].description == "Mine."
-    assert any("200 functions; the first 50 are tools" in problem for problem in stage.files.problems)
+    assert any(
+        "200 functions; the first 50 are tools" in problem for problem in stage.files.problems
+    )
     assert any("has a tool f1 already" in problem for problem in stage.files.problems)
 
 
 @pytest.mark.parametrize("row", ["{}", "{'name': 'a b', 'description': 'x', 'parameters': {}}"])
-async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
+async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(
+    stage: Stage, row: str
+) -> None:
     stage.write(
         f"import json, os, sys\nanswer = {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
         "os.pwrite(int(sys.argv[2]), json.dumps(answer).encode(), 0)\nos._exit(0)\n"

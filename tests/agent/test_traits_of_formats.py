@@ -26,7 +26,9 @@ MINUTE = 60_000
 
 def directory() -> CatalogDirectory:
     catalog = Catalog()
-    return CatalogDirectory(catalog, LearntFacts(), wire_of=Router(catalog, {"ANTHROPIC_API_KEY": "x"}).wire)
+    return CatalogDirectory(
+        catalog, LearntFacts(), wire_of=Router(catalog, {"ANTHROPIC_API_KEY": "x"}).wire
+    )
 
 
 def formed(model: str) -> tuple[bool, bool, bool]:
@@ -48,7 +50,9 @@ async def test_after_a_pause_the_cache_is_asked_to_keep_for_an_hour(tmp_path: Pa
         return now
 
     client = ScriptedClient([Reply("Yes.", usage=Usage(input=50_000, output=10))])
-    harness = make_agent(tmp_path, client, model=CLAUDE, directory=directory(), clock=clock, session_clock=clock)
+    harness = make_agent(
+        tmp_path, client, model=CLAUDE, directory=directory(), clock=clock, session_clock=clock
+    )
     asked: list[str] = []
     for minutes in after(1, 20, 1, 30):
         now += minutes * MINUTE
@@ -76,10 +80,15 @@ def test_what_one_gateway_taught_is_not_the_models_elsewhere(tmp_path: Path) -> 
     learnt, gateway = tmp_path / "learnt.json", "https://name:word@llm.example.com/v1"
     learning(learnt, gateway).learn_window(MODEL, 8_192)
     facts = LearntFacts(learnt)
-    facts.keep_form(f"{MODEL} at https://llm.example.com/v1", ServerForm(roles="alternating", pictures=False))
+    facts.keep_form(
+        f"{MODEL} at https://llm.example.com/v1", ServerForm(roles="alternating", pictures=False)
+    )
 
     assert learning(learnt, gateway).limits(MODEL).window == 8_192
-    assert learning(learnt, gateway).adaptations(MODEL) == ["messages of one role are sent as one", "no pictures"]
+    assert learning(learnt, gateway).adaptations(MODEL) == [
+        "messages of one role are sent as one",
+        "no pictures",
+    ]
     assert not learning(learnt, gateway).traits(MODEL).vision
     for elsewhere in (None, "https://other.example.com/v1"):
         assert learning(learnt, elsewhere).limits(MODEL).window > 100_000
@@ -112,13 +121,18 @@ def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> No
     assert (restarted.limits(MODEL).window, restarted.limits(MODEL).origin) == (8_192, "server")
 
 
-async def test_a_local_server_is_asked_once_but_not_what_the_settings_say(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_local_server_is_asked_once_but_not_what_the_settings_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("tui_agent.model.discovery.TIMEOUT", 60.0)
     row = {"id": "smol", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}
     caps = {"chat_template_caps": {"supports_tools": False}}
     with ListServer({"/v1/models": {"data": [row]}, "/props": caps}) as server:
         url = f"{server.url}/v1"
-        models = {MODEL: ModelSettings(base_url=url), "openai/set": ModelSettings(base_url=url, context_window=9_000)}
+        models = {
+            MODEL: ModelSettings(base_url=url),
+            "openai/set": ModelSettings(base_url=url, context_window=9_000),
+        }
         catalog = Catalog(models)
         known = CatalogDirectory(catalog, LearntFacts(), keys=lambda: Keys({}, models=models))
 

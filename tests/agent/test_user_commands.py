@@ -34,7 +34,10 @@ async def filled(tmp_path: Path, template: str, arguments: str = "") -> str:
 
 
 def test_commands_come_from_the_user_and_the_project_and_the_users_win(tmp_path: Path) -> None:
-    write(tmp_path / "config/commands/review.md", "---\ndescription: mine\nargument-hint: [X]\n---\nmine")
+    write(
+        tmp_path / "config/commands/review.md",
+        "---\ndescription: mine\nargument-hint: [X]\n---\nmine",
+    )
     write(tmp_path / "project/.claude/commands/review.md", "theirs")
     write(tmp_path / "project/.tui-agent/commands/git/commit.md", "Write a commit\nmessage.")
     skill(tmp_path / "project/.agents/skills")
@@ -73,23 +76,33 @@ async def test_arguments(tmp_path: Path, template: str, arguments: str, expected
 
 async def test_arguments_are_data_to_the_shell_and_never_a_command(tmp_path: Path) -> None:
     template = 'Got !`printf \'%s|\' "$1" "$ARGUMENTS"`'
-    assert await filled(tmp_path, template, "'$(touch x);a' b") == "Got $(touch x);a|'$(touch x);a' b|"
+    assert (
+        await filled(tmp_path, template, "'$(touch x);a' b") == "Got $(touch x);a|'$(touch x);a' b|"
+    )
     assert await filled(tmp_path, "$ARGUMENTS", "!`touch y`") == "!`touch y`"
     assert not (tmp_path / "project/x").exists()
     assert not (tmp_path / "project/y").exists()
 
 
-async def test_files_are_attached_when_template_or_user_names_them_but_not_when_output_does(tmp_path: Path) -> None:
+async def test_files_are_attached_when_template_or_user_names_them_but_not_when_output_does(
+    tmp_path: Path,
+) -> None:
     for name in ("rules.md", "mine.md", "printed.md"):
         write(tmp_path / "project" / name, name)
     write(tmp_path / "config/commands/try.md", "By @rules.md: !`echo @printed.md` $1")
     prepared = await message_of(agent(tmp_path), "try", "@mine.md")
-    assert [part.path for part in prepared.parts if isinstance(part, FilePart)] == ["rules.md", "mine.md"]
+    assert [part.path for part in prepared.parts if isinstance(part, FilePart)] == [
+        "rules.md",
+        "mine.md",
+    ]
     assert "@printed.md" in text(prepared)
 
 
 async def test_model_and_agent_go_with_the_message(tmp_path: Path) -> None:
-    write(tmp_path / "config/agents/reviewer.md", "---\ndescription: d\nmode: primary\n---\nYou review.")
+    write(
+        tmp_path / "config/agents/reviewer.md",
+        "---\ndescription: d\nmode: primary\n---\nYou review.",
+    )
     write(tmp_path / "config/commands/try.md", "---\nmodel: openai/x\nagent: reviewer\n---\nGo")
     prepared = await message_of(agent(tmp_path), "try")
     assert prepared == Prepared((TextPart(text="Go", typed="/try"),), None, "openai/x", "reviewer")
@@ -113,19 +126,26 @@ async def test_a_message_that_begins_with_a_name_is_that_command(tmp_path: Path)
     write(tmp_path / "config/commands/try.md", "Try $ARGUMENTS")
     skill(tmp_path / "config/skills", body="Bump.")
     made = agent(tmp_path)
-    assert text(await prepare("/try this\nand that", made.session, made.ports)) == "Try this\nand that"
+    assert (
+        text(await prepare("/try this\nand that", made.session, made.ports)) == "Try this\nand that"
+    )
     assert text(await prepare("/unknown this", made.session, made.ports)) == "/unknown this"
     assert text(await prepare("/usr/lib is full", made.session, made.ports)) == "/usr/lib is full"
     used = await prepare("/skill:release now", made.session, made.ports)
     assert [part.type for part in used.parts] == ["text", "file"]
 
 
-async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keeps_the_line(tmp_path: Path) -> None:
+async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keeps_the_line(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "config/commands/review.md", "Look for bugs in $1.")
     skill(tmp_path / "config/skills", body="Bump.")
     harness = make_agent(tmp_path, [Reply("k"), Reply("k")], knowledge=knowledge(tmp_path))
     made = harness.agent
-    ready = [await prepare(line, made.session, made.ports) for line in ("/skill:release for v2", "/review app.py")]
+    ready = [
+        await prepare(line, made.session, made.ports)
+        for line in ("/skill:release for v2", "/review app.py")
+    ]
     for prepared in ready:
         made.submit(prepared.parts)
     assert made.queue.snapshot().steer == ("/skill:release for v2", "/review app.py")
@@ -134,7 +154,10 @@ async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keep
     assert made.session.info.title == "/skill:release for v2"
     await harness.ended()
     used, reviewed = (entry for entry in made.session.path() if isinstance(entry, UserEntry))
-    assert (reviewed.text, typed_text(reviewed.parts)) == ("Look for bugs in app.py.", "/review app.py")
+    assert (reviewed.text, typed_text(reviewed.parts)) == (
+        "Look for bugs in app.py.",
+        "/review app.py",
+    )
     assert [used.preview, reviewed.preview] == ["/skill:release for v2", "/review app.py"]
     assert prompt_text(used.parts) == "/skill:release for v2"
     sent = str(harness.client.requests[-1].messages)
@@ -144,9 +167,14 @@ async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keep
 
 @pytest.mark.parametrize(
     ("name", "begins"),
-    [("init", "Write AGENTS.md for this project"), ("review", "Review a change of this project for defects.")],
+    [
+        ("init", "Write AGENTS.md for this project"),
+        ("review", "Review a change of this project for defects."),
+    ],
 )
-async def test_some_commands_are_messages_of_the_programs(tmp_path: Path, name: str, begins: str) -> None:
+async def test_some_commands_are_messages_of_the_programs(
+    tmp_path: Path, name: str, begins: str
+) -> None:
     made = agent(tmp_path)
     asked = text(await prepare(f"/{name} mention the linter", made.session, made.ports))
     assert asked.startswith(begins)

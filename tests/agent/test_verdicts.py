@@ -47,19 +47,28 @@ THINKING = Reply("", reasoning="Now I must edit app.py.")
         ("interrupted", "half", 0, False, "", Verdict.BROKEN),
     ],
 )
-def test_the_verdict(finish: str, text: str, calls: int, thinks: bool, unread: str, verdict: Verdict) -> None:
+def test_the_verdict(
+    finish: str, text: str, calls: int, thinks: bool, unread: str, verdict: Verdict
+) -> None:
     assert judge(finish, text, calls=calls, is_thinking=thinks, unread=unread) is verdict
 
 
 answers = st.builds(
     Reply,
     text=st.sampled_from(
-        ["", " \n", "All done.", "I'll read it:", '{"name": "read", "arguments": {', "<tool_call>\n{}\n</tool_call>"]
+        [
+            "",
+            " \n",
+            "All done.",
+            "I'll read it:",
+            '{"name": "read", "arguments": {',
+            "<tool_call>\n{}\n</tool_call>",
+        ]
     ),
     reasoning=st.sampled_from(["", "hm", "Now I must edit app.py."]),
-    calls=st.lists(st.sampled_from([READ, WRITE, Call("write", '{"path": "b'), Call("none", "{}")]), max_size=3).map(
-        tuple
-    ),
+    calls=st.lists(
+        st.sampled_from([READ, WRITE, Call("write", '{"path": "b'), Call("none", "{}")]), max_size=3
+    ).map(tuple),
     finish=st.sampled_from(["stop", "tool_calls", "length", "content_filter"]),
     note=st.sampled_from(["", "policy"]),
 )
@@ -67,7 +76,9 @@ answers = st.builds(
 
 @thorough
 @given(answer=answers)
-async def test_no_answer_costs_more_than_two_requests(tmp_path_factory: pytest.TempPathFactory, answer: Reply) -> None:
+async def test_no_answer_costs_more_than_two_requests(
+    tmp_path_factory: pytest.TempPathFactory, answer: Reply
+) -> None:
     def script(request: ModelRequest) -> Reply:
         has_results = any(message.role == "tool" for message in request.messages)
         return Reply("Done.") if has_results else answer
@@ -100,8 +111,12 @@ async def test_a_write_that_was_cut_off_is_not_run_and_calls_before_it_are(tmp_p
 
 
 @pytest.mark.parametrize("silent", [THINKING, Reply(""), Reply(" \n ")])
-async def test_an_answer_that_says_nothing_is_asked_for_once_with_the_users_task(tmp_path: Path, silent: Reply) -> None:
-    harness = make_agent(tmp_path, [Reply("", calls=(READ,)), silent, Reply("Finished.")], rules=ALLOW)
+async def test_an_answer_that_says_nothing_is_asked_for_once_with_the_users_task(
+    tmp_path: Path, silent: Reply
+) -> None:
+    harness = make_agent(
+        tmp_path, [Reply("", calls=(READ,)), silent, Reply("Finished.")], rules=ALLOW
+    )
     assert (await harness.say("mend app.py")).reason == "done"
     (asked,) = [entry for entry in harness.entries(UserEntry) if entry.synthetic == "says_nothing"]
     assert "mend app.py" in asked.text
@@ -138,9 +153,14 @@ def test_rows_that_call_a_tool_are_no_data() -> None:
     assert find_repeated_calls(row * 3, {"grep"}) is None
     assert find_repeated_calls(row * 2, {"read"}) is None
     assert (
-        find_repeated_calls("".join(f'{{"id": {number}, "name": "Ada"}}\n' for number in range(60)), {"read"}) is None
+        find_repeated_calls(
+            "".join(f'{{"id": {number}, "name": "Ada"}}\n' for number in range(60)), {"read"}
+        )
+        is None
     )
-    counted = [f'{{"name": "recall", "arguments": {{"what": "#{number}"}}}}\n' for number in range(46)]
+    counted = [
+        f'{{"name": "recall", "arguments": {{"what": "#{number}"}}}}\n' for number in range(46)
+    ]
     assert find_repeated_calls("".join(counted), {"recall"}) is not None
     assert find_repeated_calls("".join(counted[:5]), {"recall"}) is None
 
@@ -161,14 +181,20 @@ TEXTS = [*sorted(Path("prompts").glob("*.md")), *builtin_tools()]
 def test_no_text_of_ours_can_come_back_as_a_call(source: object) -> None:
     """A small model repeats what it reads: whatever of it would be run must not stand in prompts and schemas."""
     tools = {tool.name: tool.schema() for tool in builtin_tools()}
-    text = source.read_text() if isinstance(source, Path) else json.dumps(source.schema().parameters, indent=1)
+    text = (
+        source.read_text()
+        if isinstance(source, Path)
+        else json.dumps(source.schema().parameters, indent=1)
+    )
     if not isinstance(source, Path):
         text += f"\n\n{source.description}"
     pieces = [text, *text.split("\n\n"), *text.split("\n"), *re.findall(r"[{\[].*?[}\]]+", text)]
     for piece in pieces:
         found = read_text_calls(piece, tools, lambda _tool, _arguments: "")
         assert found is None or not found.calls, piece
-    assert not find_repeated_calls(f"{text}\n" * 4, tools), "no row of it names a tool as a call does"
+    assert not find_repeated_calls(f"{text}\n" * 4, tools), (
+        "no row of it names a tool as a call does"
+    )
 
 
 @pytest.mark.parametrize("lacking", [1, 2])
@@ -179,7 +205,9 @@ def test_a_written_call_without_its_last_brackets_is_put_right(lacking: int) -> 
     tools = {tool.name: tool.schema() for tool in builtin_tools()}
     found = read_text_calls(whole[:-lacking], tools, lambda _tool, _arguments: "")
     assert found is not None
-    assert [json.loads(call.arguments) for call in found.calls] == [{"path": "calc.py", "edits": edits}]
+    assert [json.loads(call.arguments) for call in found.calls] == [
+        {"path": "calc.py", "edits": edits}
+    ]
     for cut in (whole[:-8], whole[:40], whole[:-2] + "]"):
         broken = read_text_calls(cut, tools, lambda _tool, _arguments: "")
         assert broken is None or not broken.calls

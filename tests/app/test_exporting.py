@@ -28,7 +28,9 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
-EVIL = "<script>alert(1)</script> </details> <img src=x onerror=alert(1)> \x1b]0;owned\x07 ```` </pre>"
+EVIL = (
+    "<script>alert(1)</script> </details> <img src=x onerror=alert(1)> \x1b]0;owned\x07 ```` </pre>"
+)
 KEY = "sk-ant-api03-abcdefghijklmnop"
 
 
@@ -49,7 +51,9 @@ def store(tmp_path):
 @pytest.fixture
 def session(store: Store) -> Session:
     """Two branches; everything in it that can be hostile is."""
-    session = Session(store, store.create_session("/home/alice/shop", title=EVIL).id, estimate=lambda _entry: 7)
+    session = Session(
+        store, store.create_session("/home/alice/shop", title=EVIL).id, estimate=lambda _entry: 7
+    )
     picture = store.put_blob(b"\x89PNG")
     parts = (
         TextPart(text=f"fix {EVIL}"),
@@ -59,15 +63,27 @@ def session(store: Store) -> Session:
     first = session.append(UserEntry(parts=parts))
     call = ToolCallPart(call_id="a", tool="bash", arguments=f'{{"command": "{EVIL}"}}')
     session.append(
-        answer(f"**Looking** at `List<int>` {EVIL}\n\n[x](javascript:alert(1)) ![p](http://t.example/x.png)", call)
+        answer(
+            f"**Looking** at `List<int>` {EVIL}\n\n[x](javascript:alert(1)) ![p](http://t.example/x.png)",
+            call,
+        )
     )
     metadata = ToolMetadata(diff=f"@@ -1 +1 @@\n-{EVIL}\n+new", additions=1, deletions=1)
     session.append(
         ToolResultEntry(
-            call_id="a", tool="bash", status=ToolStatus.ERROR, output=f"```\n{EVIL}", title=EVIL, metadata=metadata
+            call_id="a",
+            tool="bash",
+            status=ToolStatus.ERROR,
+            output=f"```\n{EVIL}",
+            title=EVIL,
+            metadata=metadata,
         )
     )
-    session.append(CompactionEntry(summary=EVIL, first_kept_id=None, tokens_before=9, tokens_after=4, trigger="manual"))
+    session.append(
+        CompactionEntry(
+            summary=EVIL, first_kept_id=None, tokens_before=9, tokens_after=4, trigger="manual"
+        )
+    )
     session.move(first.id)
     session.append(answer("the other way\n\n```python\nopen fence"))
     session.label(first.id, f"start {EVIL}")
@@ -103,7 +119,11 @@ def test_html_stands_alone_and_nothing_in_it_acts(store, session, whole):
     assert not [key for _, attrs in tags.found for key in attrs if key.startswith("on")]
     sources = [attrs["src"] for name, attrs in tags.found if name == "img"]
     assert sources == ["data:image/png;base64,iVBORw=="]
-    assert not [attrs for _, attrs in tags.found if not (attrs.get("href") or "#").startswith(("#", "http://"))]
+    assert not [
+        attrs
+        for _, attrs in tags.found
+        if not (attrs.get("href") or "#").startswith(("#", "http://"))
+    ]
     assert "\x1b" not in page
     assert ("Looking" in page) is whole
     assert "the other way" in page
@@ -119,14 +139,20 @@ def test_only_the_pages_own_script_may_run_and_the_page_has_the_tree(store, sess
     assert not re.search(r"\b(fetch|XMLHttpRequest|import|eval|innerHTML|https?:)\b", script)
     tags = Tags()
     tags.feed(page)
-    stretches = {attrs["data-number"]: attrs["data-up"] for _, attrs in tags.found if "data-number" in attrs}
+    stretches = {
+        attrs["data-number"]: attrs["data-up"] for _, attrs in tags.found if "data-number" in attrs
+    }
     assert sorted(stretches.values()) == ["", "1", "1"]
     ways = [attrs["data-way"] for name, attrs in tags.found if name == "a" and "data-way" in attrs]
     assert set(ways) == set(stretches)
     assert page.count('class="ways"') == 1
     ids = [attrs["id"] for _, attrs in tags.found if "id" in attrs]
     assert len(ids) == len(set(ids))
-    targets = {attrs["href"][1:] for name, attrs in tags.found if name == "a" and attrs["href"].startswith("#")}
+    targets = {
+        attrs["href"][1:]
+        for name, attrs in tags.found
+        if name == "a" and attrs["href"].startswith("#")
+    }
     assert targets <= set(ids)
 
 
@@ -134,7 +160,12 @@ def test_markdown_is_markdown_to_its_end(store, session):
     text = export_text(store, ExportOrder(session.id, whole=True), {})
     tokens = MarkdownIt("commonmark").parse(text)
     html = [token.content for token in tokens if token.type == "html_block"]
-    inline = [child.content for token in tokens for child in token.children or [] if child.type == "html_inline"]
+    inline = [
+        child.content
+        for token in tokens
+        for child in token.children or []
+        if child.type == "html_inline"
+    ]
     assert inline == []
     allowed = re.compile(r"^(<details><summary>[^<>]*</summary>|</details>)\s*$")
     assert html
@@ -157,19 +188,29 @@ def test_one_branch_can_be_chosen(store, session):
 
 def secretive(store: Store) -> Session:
     home = Path.home()
-    session = Session(store, store.create_session(home / "shop", title=f"key {KEY}").id, estimate=lambda _entry: 7)
+    session = Session(
+        store, store.create_session(home / "shop", title=f"key {KEY}").id, estimate=lambda _entry: 7
+    )
     full = store.put_blob(f"everything {KEY} and hunter22-secret".encode())
     first = session.append(
-        user(f"my key is {KEY}, DB_PASSWORD=hunter22-secret in /home/alice/.env and {home}/shop/a.py")
+        user(
+            f"my key is {KEY}, DB_PASSWORD=hunter22-secret in /home/alice/.env and {home}/shop/a.py"
+        )
     )
     reasoning = ReasoningPart(text=f"uses {KEY}", blob='{"signature": "abc"}', model="m")
     session.append(
-        answer("ok", reasoning, ToolCallPart(call_id="a", tool="bash", arguments=f'{{"command": "echo {KEY}"}}'))
+        answer(
+            "ok",
+            reasoning,
+            ToolCallPart(call_id="a", tool="bash", arguments=f'{{"command": "echo {KEY}"}}'),
+        )
     )
     output = f"-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\ntoken {KEY}\n"
     output += "my-own-value-1234 C:\\Users\\bob\\x"
     session.append(
-        ToolResultEntry(call_id="a", tool="bash", status=ToolStatus.COMPLETED, output=output, full_output=full)
+        ToolResultEntry(
+            call_id="a", tool="bash", status=ToolStatus.COMPLETED, output=output, full_output=full
+        )
     )
     session.label(first.id, KEY)
     return session
@@ -180,7 +221,16 @@ def test_redacted_exports_hold_no_secret_and_no_home(store, form):
     session = secretive(store)
     environ = {"MY_SERVICE_TOKEN": "my-own-value-1234", "PATH": "/usr/bin"}
     text = export_text(store, ExportOrder(session.id, form, whole=True, redacted=True), environ)
-    secrets = (KEY, "hunter22", "MIIE", "my-own-value-1234", "alice", "bob", "signature", str(Path.home() / "shop"))
+    secrets = (
+        KEY,
+        "hunter22",
+        "MIIE",
+        "my-own-value-1234",
+        "alice",
+        "bob",
+        "signature",
+        str(Path.home() / "shop"),
+    )
     assert not [secret for secret in secrets if secret in text]
     assert "[redacted]" in text.replace("\\", "")
     assert "~/shop/a.py" in text
@@ -204,7 +254,12 @@ def test_a_redacted_session_can_be_imported_with_its_outputs(store, tmp_path):
 
 def test_code_is_left_alone_as_far_as_can_be():
     scrubber = Scrubber((), Path("/home/me"))
-    for text in ("tokens = count(text)", "/home/melissa is none", "https://home/users", "src/home/users"):
+    for text in (
+        "tokens = count(text)",
+        "/home/melissa is none",
+        "https://home/users",
+        "src/home/users",
+    ):
         assert scrubber.text(text).replace("[redacted]", "melissa") == text
 
 

@@ -57,7 +57,9 @@ def first_waits(number: int, step: int) -> Reply:
     return Reply("I wait.", hang=True) if number == 1 else work(number, step)
 
 
-async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too(tmp_path: Path) -> None:
+async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too(
+    tmp_path: Path,
+) -> None:
     harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
     controller = await controller_of(harness)
     assert await do(controller, "race", "2 -- Answer it.")
@@ -71,19 +73,32 @@ async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too
     assert (project / "f2.txt").read_text() == "mine\n"
     assert isinstance(controller.frontend, Told)
     assert "f2.txt" in controller.frontend.words[-1]
-    assert await do(controller, "race", "take 1"), "a number means the newest race that began here, on any branch"
+    assert await do(controller, "race", "take 1"), (
+        "a number means the newest race that began here, on any branch"
+    )
     assert harness.session.leaf == entry.runners[0].leaf
     await controller.close()
 
 
-async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(tmp_path: Path) -> None:
+async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(
+    tmp_path: Path,
+) -> None:
     harness = racing_agent(tmp_path, RacingClient(work))
     controller = await controller_of(harness)
-    first, _long = harness.session.append_many(UserEntry(parts=(TextPart(text="word " * n),)) for n in (2, 4_000))
+    first, _long = harness.session.append_many(
+        UserEntry(parts=(TextPart(text="word " * n),)) for n in (2, 4_000)
+    )
     here = await race_commands.order_of(controller, read_wish("2 --cost 0.5 -- Answer it."))
-    earlier = await race_commands.order_of(controller, read_wish(f"2 --cost 0.5 --from {first.id} -- Answer it."))
-    assert race_commands.price_of(controller, earlier).prefix < race_commands.price_of(controller, here).prefix - 3_000
-    green = await race_commands.order_of(controller, read_wish("2 --pick first-green -- Answer it."))
+    earlier = await race_commands.order_of(
+        controller, read_wish(f"2 --cost 0.5 --from {first.id} -- Answer it.")
+    )
+    assert (
+        race_commands.price_of(controller, earlier).prefix
+        < race_commands.price_of(controller, here).prefix - 3_000
+    )
+    green = await race_commands.order_of(
+        controller, read_wish("2 --pick first-green -- Answer it.")
+    )
     with pytest.raises(CommandError, match="needs a check"):
         await race_commands.begin(controller, green)
     harness.agent.ports.meter.has_price = lambda _model: False
@@ -96,8 +111,12 @@ async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(tmp
 async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> None:
     harness = racing_agent(tmp_path, RacingClient(first_waits))
     controller = await controller_of(harness)
-    race = await race_commands.begin(controller, await race_commands.order_of(controller, read_wish("2 -- Answer it.")))
-    await harness.until(lambda: sorted(runner.state for runner in race.runners) == ["done", "working"])
+    race = await race_commands.begin(
+        controller, await race_commands.order_of(controller, read_wish("2 -- Answer it."))
+    )
+    await harness.until(
+        lambda: sorted(runner.state for runner in race.runners) == ["done", "working"]
+    )
     [ended] = [runner for runner in race.runners if runner.state.is_over]
     race_commands.go_on(controller, ended.number)
     race.stop()
@@ -109,7 +128,9 @@ async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> Non
 
 
 async def test_none_begins_while_the_agent_works(tmp_path: Path) -> None:
-    harness = racing_agent(tmp_path, RacingClient(lambda _number, _step: Reply("I wait.", hang=True)))
+    harness = racing_agent(
+        tmp_path, RacingClient(lambda _number, _step: Reply("I wait.", hang=True))
+    )
     controller = await controller_of(harness)
     order = await race_commands.order_of(controller, read_wish("2 -- Answer it."))
     controller.outbox.submit("go")
@@ -122,7 +143,9 @@ async def test_none_begins_while_the_agent_works(tmp_path: Path) -> None:
 async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
     harness = racing_agent(tmp_path, RacingClient(first_waits))
     controller = await controller_of(harness)
-    assert await do(controller, "race", "2 --check 'test -f answer.txt' --pick first-green -- Answer it.")
+    assert await do(
+        controller, "race", "2 --check 'test -f answer.txt' --pick first-green -- Answer it."
+    )
     last = harness.path()[-1]
     assert isinstance(last, RaceEntry)
     assert last.winner is not None
@@ -152,8 +175,15 @@ async def test_the_changes_are_compared_by_the_small_model(tmp_path: Path) -> No
 
 
 def test_a_wish_is_read() -> None:
-    wish = read_wish("2x same, effort=high --check 'make test' --pick first-green --cost 0.5 -- Fix it: now")
-    assert (wish.runners, wish.check, wish.pick, wish.cost) == ("2x same, effort=high", "make test", "first-green", 0.5)
+    wish = read_wish(
+        "2x same, effort=high --check 'make test' --pick first-green --cost 0.5 -- Fix it: now"
+    )
+    assert (wish.runners, wish.check, wish.pick, wish.cost) == (
+        "2x same, effort=high",
+        "make test",
+        "first-green",
+        0.5,
+    )
     assert wish.prompt == "Fix it: now"
     with pytest.raises(CommandError):
         read_wish("3")

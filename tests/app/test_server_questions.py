@@ -19,7 +19,9 @@ FORM = ServerForm(
     (
         FormField("name", "Name", "as on the card", required=True),
         FormField("guests", "Guests", kind="integer", default=2, most=8),
-        FormField("room", "Room", kind="choice", options=(("q", "quiet"), ("l", "loud")), default="l"),
+        FormField(
+            "room", "Room", kind="choice", options=(("q", "quiet"), ("l", "loud")), default="l"
+        ),
         FormField("late", "Late", kind="yes_no"),
     ),
 )
@@ -37,7 +39,9 @@ class Person:
     async def ask(self, question):
         self.asked.append(question)
         answer = self.answers.pop(0)
-        assert answer is None or not isinstance(question, Choice) or answer in dict(question.answers)
+        assert (
+            answer is None or not isinstance(question, Choice) or answer in dict(question.answers)
+        )
         return answer
 
     def say(self, text, _severity="information"):
@@ -67,7 +71,9 @@ async def test_going_back_is_a_cancel_and_declining_is_said(answers, action):
 
 async def test_a_page_is_named_with_its_address():
     person = Person("y")
-    assert (await ask(person, ServerLink("inn", "Pay.", "https://pay.example/1"))).action == "accept"
+    assert (
+        await ask(person, ServerLink("inn", "Pay.", "https://pay.example/1"))
+    ).action == "accept"
     assert person.asked[0].details == "https://pay.example/1"
     assert person.said == ["Open https://pay.example/1"]
 
@@ -76,7 +82,9 @@ HERE = RunnerSpec("anthropic/claude-sonnet-4-5", None, "build")
 SAME = RunnerSpec()
 
 
-async def asked(*answers: str | None, task: str = "fix it", runners: int = 3) -> tuple[RaceOrder | None, Person]:
+async def asked(
+    *answers: str | None, task: str = "fix it", runners: int = 3
+) -> tuple[RaceOrder | None, Person]:
     order, controller = RaceOrder(task, (), (SAME,) * runners, None, "make test"), Person(*answers)
     found: Any = controller
     price = lambda wanted: f"At most ${len(wanted.specs) * (wanted.cost or 0.4):.2f} for all."  # noqa: E731
@@ -89,7 +97,10 @@ async def asked(*answers: str | None, task: str = "fix it", runners: int = 3) ->
         ((), (SAME, SAME, SAME)),
         (("add",), (SAME,) * 4),
         (("runner 1", "remove"), (SAME, SAME)),
-        (("runner 1", "model", ModelPick("openai/gpt-5-mini")), (SAME, RunnerSpec("openai/gpt-5-mini"), SAME)),
+        (
+            ("runner 1", "model", ModelPick("openai/gpt-5-mini")),
+            (SAME, RunnerSpec("openai/gpt-5-mini"), SAME),
+        ),
         (("runner 1", "model", ModelPick(HERE.model)), (SAME, SAME, SAME)),
         (("runner 2", "effort", "high"), (SAME, SAME, RunnerSpec(effort=Effort.HIGH))),
         (("runner 0", "mode", "yolo"), (RunnerSpec(mode="yolo"), SAME, SAME)),
@@ -97,7 +108,9 @@ async def asked(*answers: str | None, task: str = "fix it", runners: int = 3) ->
         (("runner 0", "effort", None, "runner 0", None), (SAME, SAME, SAME)),
     ],
 )
-async def test_runners_are_changed(answers: tuple[str | ModelPick | None, ...], specs: tuple[RunnerSpec, ...]) -> None:
+async def test_runners_are_changed(
+    answers: tuple[str | ModelPick | None, ...], specs: tuple[RunnerSpec, ...]
+) -> None:
     order, _ = await asked(*answers, "start")
     assert order is not None
     assert order.specs == specs
@@ -105,7 +118,18 @@ async def test_runners_are_changed(answers: tuple[str | ModelPick | None, ...], 
 
 async def test_task_check_limit_and_rule_are_changed_and_the_price_follows() -> None:
     order, controller = await asked(
-        "task", "fix all", "check", "", "limit", "much", "$2", "take", "first-green", "check", None, "start"
+        "task",
+        "fix all",
+        "check",
+        "",
+        "limit",
+        "much",
+        "$2",
+        "take",
+        "first-green",
+        "check",
+        None,
+        "start",
     )
     assert order == RaceOrder("fix all", (), (SAME,) * 3, None, "", "first-green", 2.0)
     assert isinstance(controller.asked[-1], Choice)

@@ -20,7 +20,11 @@ MODEL = "test/model"
 
 def price(model: str, usage: Reported) -> float | None:
     """Three dollars for a million tokens read, a tenth of it from the cache."""
-    return None if model != MODEL else (usage.input * 3 + usage.cache_read * 0.3 + usage.output * 15) / 1e6
+    return (
+        None
+        if model != MODEL
+        else (usage.input * 3 + usage.cache_read * 0.3 + usage.output * 15) / 1e6
+    )
 
 
 @pytest.fixture
@@ -30,22 +34,32 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def a_session(store: Store) -> Session:
-    session = Session(store, store.create_session("/project").id, estimate=lambda entry: entry.tokens or 10)
+    session = Session(
+        store, store.create_session("/project").id, estimate=lambda entry: entry.tokens or 10
+    )
     session.append(SystemEntry(blocks=("You are an agent.",), model=MODEL, tokens=1_200))
     return session
 
 
 def found_in(session: Session, store: Store) -> tuple[Spending, dict[int, str]]:
     records = session.reader.requests()
-    return look_up(session, store, records, session.departures(record.id for record in records), price)
+    return look_up(
+        session, store, records, session.departures(record.id for record in records), price
+    )
 
 
 def test_every_way_of_adding_up_comes_to_the_same(store: Store) -> None:
     session = a_session(store)
     walked(session, model=MODEL)
-    child = Session(store, store.create_session("/p", parent=(session.id, 1), agent="x").id, estimate=lambda _entry: 1)
+    child = Session(
+        store,
+        store.create_session("/p", parent=(session.id, 1), agent="x").id,
+        estimate=lambda _entry: 1,
+    )
     child.append(
-        AssistantEntry(parts=(TextPart(text="so"),), model="small", usage=Usage(input=100, output=9), cost=0.5)
+        AssistantEntry(
+            parts=(TextPart(text="so"),), model="small", usage=Usage(input=100, output=9), cost=0.5
+        )
     )
     session.add_cost(0.5)
     session.add_cost(0.125)
@@ -67,7 +81,11 @@ def test_every_way_of_adding_up_comes_to_the_same(store: Store) -> None:
 
 def test_an_unknown_price_is_told_and_not_taken_for_nothing(store: Store) -> None:
     session = a_session(store)
-    session.append(AssistantEntry(parts=(TextPart(text="so"),), model="new/model", usage=Usage(input=10, output=2)))
+    session.append(
+        AssistantEntry(
+            parts=(TextPart(text="so"),), model="new/model", usage=Usage(input=10, output=2)
+        )
+    )
     [(_, lines), *_] = spending_sections(*found_in(session, store))
     assert lines[0] == "unknown for 1 request"
     assert lines[-1] == "The price of 1 request is unknown."

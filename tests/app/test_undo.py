@@ -38,7 +38,11 @@ GO_ON = Call("task", '{"agent": "explore", "task": "Look around.", "context": "c
 
 def compaction(first_kept: int | None) -> entries.CompactionEntry:
     return entries.CompactionEntry(
-        summary="They asked.", first_kept_id=first_kept, tokens_before=90, tokens_after=9, trigger="threshold"
+        summary="They asked.",
+        first_kept_id=first_kept,
+        tokens_before=90,
+        tokens_after=9,
+        trigger="threshold",
     )
 
 
@@ -46,7 +50,12 @@ class Actor:
     """Does to a session what people and agents do, and knows how everything was before each of it."""
 
     def __init__(self, harness: Harness, controller: Controller, choose: random.Random) -> None:
-        self.harness, self.agent, self.controller, self.choose = harness, harness.agent, controller, choose
+        self.harness, self.agent, self.controller, self.choose = (
+            harness,
+            harness.agent,
+            controller,
+            choose,
+        )
         self.project = Path(harness.session.info.cwd)
         self.past: list[object] = []
         self.future: list[object] = []
@@ -64,7 +73,9 @@ class Actor:
         if self.compacts:
             # Between the calls and the answer: the message of the turn is summarised in its own turn.
             self.compacts = False
-            going_on = entries.UserEntry(parts=(entries.TextPart(text="Go on."),), synthetic="continue")
+            going_on = entries.UserEntry(
+                parts=(entries.TextPart(text="Go on."),), synthetic="continue"
+            )
             self.agent.keep(compaction(None), going_on)
         return self.next_turn.pop(0) if self.next_turn else Reply("Done.")
 
@@ -153,7 +164,11 @@ class Actor:
 
     async def prune(self) -> None:
         if results := self.of(entries.ToolResultEntry):
-            self.agent.keep(entries.PruneEntry(targets=(self.choose.choice(results),), tokens_freed=9, reason="old"))
+            self.agent.keep(
+                entries.PruneEntry(
+                    targets=(self.choose.choice(results),), tokens_freed=9, reason="old"
+                )
+            )
 
     async def compact(self) -> None:
         kept = self.of(entries.UserEntry)
@@ -218,7 +233,11 @@ class Actor:
         self.agent.keep(entries.RaceEntry(prompt="Race.", start=start, runners=(row,), taken=1))
 
     async def put_back(self) -> None:
-        said = [entry for entry in self.session.path() if isinstance(entry, entries.UserEntry) and not entry.synthetic]
+        said = [
+            entry
+            for entry in self.session.path()
+            if isinstance(entry, entries.UserEntry) and not entry.synthetic
+        ]
         if said:
             message = self.choose.choice(said)
             await put_files_back(self.controller, self.agent, message)
@@ -228,7 +247,12 @@ async def actor_at(root: Path, seed: int) -> Actor:
     actors: list[Actor] = []
     client = ScriptedClient(lambda request: actors[0].reply(request))  # noqa: PLW0108 - made later
     harness = make_agent(
-        root, client, keeps_files=True, rules=ALLOW, tools=(*builtin_tools(), TaskTool()), agents=(EXPLORER,)
+        root,
+        client,
+        keeps_files=True,
+        rules=ALLOW,
+        tools=(*builtin_tools(), TaskTool()),
+        agents=(EXPLORER,),
     )
     controller = await controller_of(harness)
     await harness.agent.context.warm()
@@ -265,7 +289,9 @@ async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of
 
 
 @pytest.mark.parametrize("seed", range(STEPS // IN_A_SESSION))
-async def test_any_sequence_is_undone_to_the_bare_head_and_redone(tmp_path: Path, seed: int) -> None:
+async def test_any_sequence_is_undone_to_the_bare_head_and_redone(
+    tmp_path: Path, seed: int
+) -> None:
     actor = await actor_at(tmp_path, seed)
     for _ in range(IN_A_SESSION):
         await actor.step()
@@ -306,7 +332,9 @@ async def worked_at(root: Path, answer: str, *calls: Call) -> tuple[Actor, Asked
     return actor, frontend
 
 
-@pytest.mark.parametrize("edited", [(), ("a.txt",), ("b.txt",), ("a.txt", "b.txt"), ("new.txt", "a.txt")])
+@pytest.mark.parametrize(
+    "edited", [(), ("a.txt",), ("b.txt",), ("a.txt", "b.txt"), ("new.txt", "a.txt")]
+)
 @pytest.mark.parametrize("answer", ["y", "c", "n"])
 async def test_undo_asks_only_about_files_that_somebody_else_changed(
     tmp_path: Path, edited: tuple[str, ...], answer: str
@@ -321,7 +349,9 @@ async def test_undo_asks_only_about_files_that_somebody_else_changed(
     if not edited:
         assert frontend.asked == []
         assert left == set()
-        told = "Undone: turn “fix the cart”, a.txt, b.txt and new.txt deleted · /redo brings it back"
+        told = (
+            "Undone: turn “fix the cart”, a.txt, b.txt and new.txt deleted · /redo brings it back"
+        )
         assert frontend.words[0] == told
     else:
         (question,) = frontend.asked
@@ -333,7 +363,9 @@ async def test_undo_asks_only_about_files_that_somebody_else_changed(
     assert all((actor.project / name).read_text() == "mine\n" for name in edited)
     if answer != "n" or not edited:
         assert await do(actor.controller, "redo")
-        assert len(frontend.asked) == min(1, len(edited)), "a change that one knows of is asked about once"
+        assert len(frontend.asked) == min(1, len(edited)), (
+            "a change that one knows of is asked about once"
+        )
     assert actor.state()[0] == after[0]
     kept = {path.name: path.read_text() for path in actor.project.glob("*.txt")}
     written = {"a.txt": "one\n", "b.txt": "two\n", "new.txt": "three\n"}
@@ -341,7 +373,9 @@ async def test_undo_asks_only_about_files_that_somebody_else_changed(
     await actor.controller.close()
 
 
-async def test_undo_says_that_a_commit_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_undo_says_that_a_commit_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     project = tmp_path / "project"
     project.mkdir()
     git(project, "init", "-q")

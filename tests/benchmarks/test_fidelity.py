@@ -40,7 +40,11 @@ def test_more_is_there_at_no_more_tokens_than_any_rival_keeps(found):
 def test_no_compaction_misses_its_goal_or_follows_another_at_once(found):
     assert any(ours.health.compactions for ours in of(found, Ours))
     for ours in of(found, Ours):
-        assert (ours.health.violations, ours.health.no_progress, ours.health.over_window) == (0, 0, 0)
+        assert (ours.health.violations, ours.health.no_progress, ours.health.over_window) == (
+            0,
+            0,
+            0,
+        )
     ours, pi = (sum(result.price for result in of(found, policy)) for policy in (Ours, PiLike))
     assert ours < pi * 1.1
 

@@ -18,7 +18,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     home, project = tmp_path / "home", tmp_path / "project"
     write(home / ".claude/CLAUDE.md", "mine @team.md")
     write(home / ".claude/team.md", "team")
-    write(home / ".claude/settings.json", json.dumps({"permissions": {"deny": ["Bash(curl *)"]}, "statusLine": {}}))
+    write(
+        home / ".claude/settings.json",
+        json.dumps({"permissions": {"deny": ["Bash(curl *)"]}, "statusLine": {}}),
+    )
     write(home / ".claude/agents/sub/rev.md", "---\ndescription: d\nmemory: user\n---\nbody")
     write(home / ".claude.json", json.dumps({"mcpServers": {"m": {"command": "true"}}}))
     write(home / ".claude/output-styles/x.md", "style")
@@ -26,7 +29,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(home / ".codex/AGENTS.md", "codex")
     write(home / ".pi/agent/settings.json", "{}")
     write(project / ".git/HEAD", "ref: refs/heads/main\n")
-    write(project / "opencode.json", json.dumps({"permission": {"bash": {"*": "ask", "git log": "allow"}}, "fun": 1}))
+    write(
+        project / "opencode.json",
+        json.dumps({"permission": {"bash": {"*": "ask", "git log": "allow"}}, "fun": 1}),
+    )
     write(project / ".claude/settings.json", json.dumps({"env": {"LEVEL": "3"}}))
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(project)
@@ -64,10 +70,16 @@ def test_each_thing_has_its_place_and_its_state(capsys: pytest.CaptureFixture[st
 def test_people_read_it_by_program_and_doctor_counts_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["adopt"]) == 0
     text = capsys.readouterr().out
-    assert text.index("Claude Code\n") < text.index("  ✓ in use") < text.index("  … waits") < text.index("Codex\n")
+    assert (
+        text.index("Claude Code\n")
+        < text.index("  ✓ in use")
+        < text.index("  … waits")
+        < text.index("Codex\n")
+    )
     run(["doctor"])
     assert (
-        "Found files of Claude Code, Codex, OpenCode, Pi: 7 in use, 1 waiting for your trust" in capsys.readouterr().out
+        "Found files of Claude Code, Codex, OpenCode, Pi: 7 in use, 1 waiting for your trust"
+        in capsys.readouterr().out
     )
 
 
@@ -79,7 +91,9 @@ def test_a_group_can_be_left_out_and_taken_back(capsys: pytest.CaptureFixture[st
     left_out = {key for key, row in found.items() if row["state"] == "left out by your settings"}
     assert left_out == {("Claude Code", "Bash(curl *)"), ("Codex", "~/.codex/AGENTS.md")}
     folders = folders_of(Path.cwd(), load_config().config)
-    assert not any(rule.origin.startswith("~/.claude") for rule in read_programs(folders, trusted=True).rules)
+    assert not any(
+        rule.origin.startswith("~/.claude") for rule in read_programs(folders, trusted=True).rules
+    )
     assert run(["adopt", "--without", "Emacs"]) == 2
     assert "Nothing of “Emacs” was found" in capsys.readouterr().err
     assert run(["adopt", "--with", "Codex", "--with", "Claude Code/permissions"]) == 0
@@ -92,4 +106,7 @@ def test_nothing_is_said_where_nothing_is(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert run(["adopt"]) == 0
-    assert capsys.readouterr().out == "Nothing of other programs was found in your home and in this project.\n"
+    assert (
+        capsys.readouterr().out
+        == "Nothing of other programs was found in your home and in this project.\n"
+    )

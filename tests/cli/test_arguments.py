@@ -36,7 +36,13 @@ def test_the_help_names_every_subcommand() -> None:
 
 
 def test_the_documents_have_the_table() -> None:
-    table = "\n".join(["| exit code | |", "|---|---|", *(f"| {code.value} | {code.meaning} |" for code in ExitCode)])
+    table = "\n".join(
+        [
+            "| exit code | |",
+            "|---|---|",
+            *(f"| {code.value} | {code.meaning} |" for code in ExitCode),
+        ]
+    )
     assert table in (ROOT / "docs/headless.md").read_text(encoding="utf-8")
     assert exit_codes_line() in EPILOG
     assert exit_codes_line() in (ROOT / "README.md").read_text(encoding="utf-8")
@@ -49,14 +55,21 @@ def test_a_budget_that_makes_no_sense_is_one_sentence(option: str, text: str) ->
         parse(["-p", "hi", f"{option}={text}"])
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("15m", 900), ("2h", 7200)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("15m", 900), ("2h", 7200)]
+)
 def test_times(text: str, seconds: float) -> None:
     assert parse(["-p", "hi", "--timeout", text, "--max-cost", f"${seconds}"]).timeout == seconds
 
 
 @pytest.mark.parametrize(
     ("words", "prompt"),
-    [(["-p", "do it"], "do it"), (["-p"], ""), (["-p", "--json", "do it"], "do it"), (["--json", "-p", "x"], "x")],
+    [
+        (["-p", "do it"], "do it"),
+        (["-p"], ""),
+        (["-p", "--json", "do it"], "do it"),
+        (["--json", "-p", "x"], "x"),
+    ],
 )
 def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
     arguments = parse(words)
@@ -112,7 +125,9 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -
 
 def test_the_manual_page_is_up_to_date() -> None:
     """`python scripts/man_page.py` writes it."""
-    done = subprocess.run([sys.executable, "scripts/man_page.py", "--check"], cwd=ROOT, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "scripts/man_page.py", "--check"], cwd=ROOT, check=False, timeout=60
+    )
     assert done.returncode == 0, "run: python scripts/man_page.py"
 
 

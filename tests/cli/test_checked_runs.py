@@ -31,13 +31,17 @@ def writing(text: str) -> Reply:
     return Reply(calls=(Call("write", json.dumps({"path": "answer.txt", "content": text})),))
 
 
-async def checked(tmp_path: Path, check: RunCheck, *replies: Reply) -> tuple[int, list[CheckEntry], list[str], str]:
+async def checked(
+    tmp_path: Path, check: RunCheck, *replies: Reply
+) -> tuple[int, list[CheckEntry], list[str], str]:
     """Return exit code, checks, what the model was told of failures, and what was said of a run."""
     harness = make_agent(tmp_path, ScriptedClient(list(replies)), rules=ALLOWED, check=check)
     errors = io.StringIO()
     code = await run_headless(harness, "go", err=errors)
     checks = [entry for entry in harness.path() if isinstance(entry, CheckEntry)]
-    told = [e.text for e in harness.path() if isinstance(e, UserEntry) and e.synthetic == "check_failed"]
+    told = [
+        e.text for e in harness.path() if isinstance(e, UserEntry) and e.synthetic == "check_failed"
+    ]
     return code, checks, told, errors.getvalue()
 
 
@@ -68,10 +72,23 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def start(place: Place, server: ModelServer, *arguments: str, cwd: Path | None = None) -> "subprocess.Popen[str]":
+def start(
+    place: Place, server: ModelServer, *arguments: str, cwd: Path | None = None
+) -> "subprocess.Popen[str]":
     place.configure(server.openai_url)
     return subprocess.Popen(
-        [sys.executable, "-m", "tui_agent", "-p", "do it", "--mode", "auto-edit", "--allow", "edit", *arguments],
+        [
+            sys.executable,
+            "-m",
+            "tui_agent",
+            "-p",
+            "do it",
+            "--mode",
+            "auto-edit",
+            "--allow",
+            "edit",
+            *arguments,
+        ],
         cwd=cwd or place.project,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **place.env},
         stdin=subprocess.DEVNULL,
@@ -93,7 +110,9 @@ def test_a_run_that_ended_red_says_so_again_without_a_request(place: Place) -> N
     assert (first.returncode, again.returncode, len(server.calls)) == (1, 1, 3), told
 
 
-def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said(place: Place) -> None:
+def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said(
+    place: Place,
+) -> None:
     with ModelServer(lambda _request: Turn(text="All is done.", first_delay=5.0)) as server:
         first = start(place, server, "--key", "task")
         assert server.wait(lambda server: len(server.calls) == 1, 200)
@@ -109,7 +128,9 @@ def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said
     assert len(server.calls) == 1
 
 
-def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path: Path, place: Place) -> None:
+def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(
+    tmp_path: Path, place: Place
+) -> None:
     git = ("git", "-c", "user.name=n", "-c", "user.email=e@x")
     origin = tmp_path / "origin"
     origin.mkdir()
@@ -121,7 +142,9 @@ def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path
     call = ModelCall("write", {"path": "made.txt", "content": "made\n"})
 
     with ModelServer() as server:
-        server.play(Turn(tool_calls=(call,)), Turn(text="It goes on.", fault=Fault("stall", after=1)))
+        server.play(
+            Turn(tool_calls=(call,)), Turn(text="It goes on.", fault=Fault("stall", after=1))
+        )
         killed = start(place, server, "--key", "task", cwd=clone)
         assert server.wait(lambda server: len(server.calls) == 2, 200)
         killed.send_signal(signal.SIGKILL)

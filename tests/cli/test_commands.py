@@ -18,7 +18,14 @@ from tui_agent.model.forms import ServerForm
 from tui_agent.model.learnt import LearntFacts
 from tui_agent.paths import data_dir
 from tui_agent.sandbox import find_sandbox
-from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.session.records import Holder, SessionInfo
 from tui_agent.session.session import Session
 
@@ -33,10 +40,18 @@ def answer(text: str, *calls: ToolCallPart) -> AssistantEntry:
 def recorded() -> str:
     """A session with a tool call and two branches."""
     with open_store() as store:
-        session = Session(store, store.create_session(Path.cwd(), title="shop").id, estimate=lambda _entry: 7)
+        session = Session(
+            store, store.create_session(Path.cwd(), title="shop").id, estimate=lambda _entry: 7
+        )
         question = session.append(UserEntry(parts=(TextPart(text="why is the total wrong?"),)))
-        session.append(answer("Looking.", ToolCallPart(call_id="a", tool="read", arguments='{"path": "cart.py"}')))
-        read = ToolResultEntry(call_id="a", tool="read", status=ToolStatus.COMPLETED, output="price only\n" * 300)
+        session.append(
+            answer(
+                "Looking.", ToolCallPart(call_id="a", tool="read", arguments='{"path": "cart.py"}')
+            )
+        )
+        read = ToolResultEntry(
+            call_id="a", tool="read", status=ToolStatus.COMPLETED, output="price only\n" * 300
+        )
         session.append(read)
         session.append(answer("The quantity is ignored."))
         session.move(question.id)
@@ -74,10 +89,14 @@ def test_a_run_that_got_to_no_model_leaves_its_message_to_go_on_with(
     assert run(["-p", "go on", "-r", recorded]) == 1
     capsys.readouterr()
     listed = map(json.loads, printed(capsys, "sessions", "list", "--json").splitlines())
-    assert next(row["entry_count"] for row in listed if row["id"] == recorded) > 5, "it was there before"
+    assert next(row["entry_count"] for row in listed if row["id"] == recorded) > 5, (
+        "it was there before"
+    )
 
 
-def test_sessions_are_listed_searched_and_deleted(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
+def test_sessions_are_listed_searched_and_deleted(
+    capsys: pytest.CaptureFixture[str], recorded: str
+) -> None:
     assert "shop" in printed(capsys, "sessions", "list", "--here")
     row = json.loads(printed(capsys, "sessions", "list", "--json"))
     assert (row["id"], row["entry_count"]) == (recorded, 5)
@@ -95,7 +114,9 @@ def test_sessions_are_listed_searched_and_deleted(capsys: pytest.CaptureFixture[
 def test_a_row_of_the_list_fits_the_terminal() -> None:
     where = "/home/somebody/projects/a-company/a-very-long-name-of-a-project"
     title = "漢字 and the login redirect " * 9
-    info = SessionInfo("01a2" * 8, where, title, 0, 0, "m", 99_999, 1, None, None, "", 0.0, "", None)
+    info = SessionInfo(
+        "01a2" * 8, where, title, 0, 0, "m", 99_999, 1, None, None, "", 0.0, "", None
+    )
     for held in (None, Holder(1, "here", 0)):
         row = replace(info, held_by=held)
         for columns in (60, 80, 120):
@@ -115,7 +136,9 @@ def test_the_tree_marks_where_one_is(capsys: pytest.CaptureFixture[str], recorde
     assert [row["leaf"] for row in rows] == [False] * 4 + [True]
 
 
-def test_the_demo_records_what_it_changes_and_the_tree_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_records_what_it_changes_and_the_tree_names_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run(["--demo", "-p", "fix the bug", "--allow", "edit"]) == 0
     capsys.readouterr()
     row = json.loads(printed(capsys, "sessions", "list", "--json"))
@@ -134,17 +157,26 @@ def test_a_subcommand_that_is_told_nothing_does_what_it_usually_does(
     assert printed(capsys, "tree") == printed(capsys, "tree", recorded)
     assert printed(capsys, "context") == printed(capsys, "context", recorded)
     for line in ("tree --json", "cost --json", "context --json --at 4"):
-        assert printed(capsys, *line.split()) == printed(capsys, "-c", "-p", f"/{line}"), "one implementation"
+        assert printed(capsys, *line.split()) == printed(capsys, "-c", "-p", f"/{line}"), (
+            "one implementation"
+        )
     assert "always kept whole" in printed(capsys, "compact", "--preview", code=1)
 
 
-def test_the_request_is_the_same_every_time(capfdbinary: pytest.CaptureFixture[bytes], recorded: str) -> None:
+def test_the_request_is_the_same_every_time(
+    capfdbinary: pytest.CaptureFixture[bytes], recorded: str
+) -> None:
     assert run(["context", recorded, "--at", "4", "--request"]) == 0
     first = capfdbinary.readouterr().out
     assert run(["context", recorded, "--at", "4", "--request"]) == 0
     assert capfdbinary.readouterr().out == first
     messages = [json.loads(line) for line in first.splitlines()]
-    assert [message["role"] for message in messages if "role" in message] == ["user", "assistant", "tool", "assistant"]
+    assert [message["role"] for message in messages if "role" in message] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     assert run(["context", recorded, "--at", "4", "--window", "8000", "--model", "demo"]) == 0
     shown = capfdbinary.readouterr().out
     assert b"of 8,000 tokens" in shown
@@ -163,7 +195,9 @@ def test_settings_are_written_read_listed_and_removed(
     assert "sk-very-secret" not in listed
     lines = [" ".join(line.split()) for line in listed.splitlines()]
     assert {"model = (not set) # default", "max_steps = 9 # environment"} <= {*lines}
-    assert any(line.startswith('providers = {"openai":') and line.endswith("# file") for line in lines)
+    assert any(
+        line.startswith('providers = {"openai":') and line.endswith("# file") for line in lines
+    )
     printed(capsys, "config", "unset", "compaction.threshold")
     assert "null" in printed(capsys, "config", "get", "compaction.threshold")
 
@@ -217,7 +251,9 @@ def test_what_says_nothing_is_not_saved(
     assert not (tmp_path / "config" / "config.toml").exists()
 
 
-def test_a_setting_that_makes_sense_is_saved_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_setting_that_makes_sense_is_saved_without_a_word(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for key, value in (
         ("ui.theme", "nord"),
         ("permissions.bash", '{"git *" = "allow"}'),
@@ -277,7 +313,9 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[ListServer]:
         yield server
 
 
-def test_models_of_a_gateway_are_asked_for_and_kept(capsys: pytest.CaptureFixture[str], gateway: ListServer) -> None:
+def test_models_of_a_gateway_are_asked_for_and_kept(
+    capsys: pytest.CaptureFixture[str], gateway: ListServer
+) -> None:
     assert run(["models", "openai/", "--json"]) == 0
     shown = capsys.readouterr()
     rows = {row["id"]: row for row in map(json.loads, shown.out.splitlines())}
@@ -294,7 +332,11 @@ def test_models_of_a_gateway_are_asked_for_and_kept(capsys: pytest.CaptureFixtur
     assert "openai/unlisted" in shown.out
     assert "openai/team-model" in shown.out
     assert "says 500; what it said just now is shown" in shown.err
-    assert not [path for path in data_dir().rglob("*") if path.is_file() and b"sk-gateway" in path.read_bytes()]
+    assert not [
+        path
+        for path in data_dir().rglob("*")
+        if path.is_file() and b"sk-gateway" in path.read_bytes()
+    ]
 
 
 def test_doctor_shows_where_requests_go_and_asks_nobody(
@@ -342,17 +384,23 @@ def test_what_a_server_refused_is_listed_and_can_be_forgotten(
     served = f"{name} at http://127.0.0.1:{gateway.port}/v1"
     LearntFacts(data_dir() / LEARNT).keep_form(served, ServerForm(system=False, fields=("store",)))
 
-    assert "sent otherwise: system text begins the first message; without the fields store" in printed(
-        capsys, "models", "team"
+    assert (
+        "sent otherwise: system text begins the first message; without the fields store"
+        in printed(capsys, "models", "team")
     )
     (row,) = [json.loads(line) for line in printed(capsys, "models", "team", "--json").splitlines()]
-    assert row["sent_otherwise"] == ["system text begins the first message", "without the fields store"]
+    assert row["sent_otherwise"] == [
+        "system text begins the first message",
+        "without the fields store",
+    ]
     assert "go out whole again" in printed(capsys, "models", "--forget", name)
     assert "sent otherwise" not in printed(capsys, "models", "team")
     assert run(["models", "--forget", name]) == 1
 
 
-def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_those_with_a_key_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "No key" in printed(capsys, "models")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
     rows = [json.loads(line) for line in printed(capsys, "models", "claude", "--json").splitlines()]

@@ -37,7 +37,9 @@ class Parts:
         self.client = SimpleNamespace(warm=lambda model: self.asked.append(f"host for {model}"))
         self.store = self.logins = None
         self.cwd = Path("/work")
-        self.loaded = SimpleNamespace(path=Path("config.toml"), warnings=(), config=SimpleNamespace(models={}))
+        self.loaded = SimpleNamespace(
+            path=Path("config.toml"), warnings=(), config=SimpleNamespace(models={})
+        )
         self.default_model = str
         self.added: list[tuple[str, ModelSettings]] = []
         self.router = SimpleNamespace(add=lambda *given: self.added.append(given))
@@ -88,7 +90,9 @@ def opened(parts: Parts) -> ControllerWiring:
     return wiring
 
 
-async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(parts: Parts, clock: Clock) -> None:
+async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(
+    parts: Parts, clock: Clock
+) -> None:
     opened(parts).on_ready()
     await clock.looked_at()
     assert parts.asked == ["host for m"]

@@ -44,7 +44,9 @@ def problems(line: dict[str, Any]) -> list[str]:
 
 @cache
 def validator_of(kind: str) -> Draft202012Validator:
-    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": closed(events_schema())["$defs"]})
+    return Draft202012Validator(
+        {"$ref": f"#/$defs/{kind}", "$defs": closed(events_schema())["$defs"]}
+    )
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:
@@ -78,7 +80,9 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     return st.from_type(hint)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in get_args(Line) if kind is not EntryAppended], ids=event_name)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in get_args(Line) if kind is not EntryAppended], ids=event_name
+)
 @given(data=st.data())
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_kind_of_line_keeps_to_it(kind: type, data: st.DataObject) -> None:

@@ -125,16 +125,23 @@ def test_the_doctor_names_what_there_is_and_what_is_wrong_with_it(
         (".mcp.json", '{"mcpServers": {"a": {"command": 3, "args": {"b": 1}}}}'),
         (".mcp.json", "[" * 100_000),
         (".mcp.json", " " * 300_000 + '{"mcpServers": {"a": {"command": "x"}}}'),
-        ("opencode.json", '{"mcp": {"a": {"command": ["x", 3], "environment": {"b": null}, "headers": 3}}}'),
+        (
+            "opencode.json",
+            '{"mcp": {"a": {"command": ["x", 3], "environment": {"b": null}, "headers": 3}}}',
+        ),
         (".codex/config.toml", "[mcp_servers.a]\ncommand = ['x']\nenv = 3\nenabled_tools = 3\n"),
     ],
     ids=["arguments", "tables", "row", "command", "deep", "large", "opencode", "codex"],
 )
-def test_odd_servers_of_a_project_are_named_and_nothing_raises(tmp_path: Path, name: str, text: str) -> None:
+def test_odd_servers_of_a_project_are_named_and_nothing_raises(
+    tmp_path: Path, name: str, text: str
+) -> None:
     project = tmp_path / "project"
     write(project / ".git/HEAD", "ref: refs/heads/main")
     write(project / name, text)
     state = state_of_project(project, TrustStore(tmp_path / "trust.json"))
     assert state.is_held_back
-    assert {spec.source for spec in Extensions(lambda _cwd: False).servers(project).specs} <= {"user"}
+    assert {spec.source for spec in Extensions(lambda _cwd: False).servers(project).specs} <= {
+        "user"
+    }
     assert Extensions(lambda _cwd: True).servers(project).problems

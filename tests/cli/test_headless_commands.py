@@ -22,7 +22,12 @@ from tui_agent.session.entries import CompactionEntry, EffortChangeEntry, UserEn
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
-ARGUMENTS = {"export": "markdown", "rename": "another title", "label": "here", "import": "nothing.jsonl"}
+ARGUMENTS = {
+    "export": "markdown",
+    "rename": "another title",
+    "label": "here",
+    "import": "nothing.jsonl",
+}
 """What is written after a command; the others are run without anything."""
 
 
@@ -36,12 +41,19 @@ class Place:
 
     async def run(self, message: str, piped: str = "", *, as_json: bool = False) -> int:
         self.out, self.err = io.StringIO(), io.StringIO()
-        return await run_headless(self.harness, message, piped, out=self.out, err=self.err, as_json=as_json)
+        return await run_headless(
+            self.harness, message, piped, out=self.out, err=self.err, as_json=as_json
+        )
 
 
 @pytest.fixture
 async def place(tmp_path: Path) -> Place:
-    replies = [Reply("First answer."), Reply("Second answer."), Reply("## Goal\n\nShort.\n"), Reply("Once more.")]
+    replies = [
+        Reply("First answer."),
+        Reply("Second answer."),
+        Reply("## Goal\n\nShort.\n"),
+        Reply("Once more."),
+    ]
     made = Place(make_agent(tmp_path, ScriptedClient(replies), answer=None))
     for text in ("one", "two"):
         assert await made.run(text) == ExitCode.DONE
@@ -58,16 +70,22 @@ async def test_mode_effort_and_title_are_kept(place: Place) -> None:
     assert place.harness.session.info.title == "A better title"
 
 
-@pytest.mark.parametrize("message", ["/octest z", "/octest", "/modle plan", "/octest\nover two lines"])
+@pytest.mark.parametrize(
+    "message", ["/octest z", "/octest", "/modle plan", "/octest\nover two lines"]
+)
 async def test_a_command_that_there_is_not_is_never_sent(place: Place, message: str) -> None:
     before = place.harness.path()
-    with pytest.raises(CommandError, match=f"There is no command {message.split(maxsplit=1)[0]}") as refused:
+    with pytest.raises(
+        CommandError, match=f"There is no command {message.split(maxsplit=1)[0]}"
+    ) as refused:
         await place.run(message)
     assert ("type a space first" in str(refused.value)) is (len(message.split()) > 1)
     assert place.harness.path() == before
 
 
-@pytest.mark.parametrize("message", ["/usr/lib/x.py is broken", " /octest z", "/ something", "/usr/lib/x.py"])
+@pytest.mark.parametrize(
+    "message", ["/usr/lib/x.py is broken", " /octest z", "/ something", "/usr/lib/x.py"]
+)
 async def test_paths_and_what_follows_a_space_are_messages(place: Place, message: str) -> None:
     assert await place.run(message) == ExitCode.DONE
     asked = [entry for entry in place.harness.path() if isinstance(entry, UserEntry)][-1]
@@ -100,7 +118,10 @@ async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) 
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
     assert entry.first_kept_id == third
-    assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history" in place.err.getvalue()
+    assert (
+        f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history"
+        in place.err.getvalue()
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,7 +136,9 @@ async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) 
         ("/sessions 1234", "tui-agent -r 1234"),
     ],
 )
-async def test_what_can_not_be_done_is_a_sentence_and_a_failure(place: Place, message: str, why: str) -> None:
+async def test_what_can_not_be_done_is_a_sentence_and_a_failure(
+    place: Place, message: str, why: str
+) -> None:
     entries = len(place.harness.path())
     try:
         code = await place.run(message)
@@ -127,7 +150,9 @@ async def test_what_can_not_be_done_is_a_sentence_and_a_failure(place: Place, me
 
 
 @pytest.mark.parametrize("is_read_only", [False, True], ids=["writable", "read only"])
-async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture, *, is_read_only: bool) -> None:
+async def test_every_command_ends(
+    place: Place, caplog: pytest.LogCaptureFixture, *, is_read_only: bool
+) -> None:
     harness = place.harness
     if is_read_only:
         harness.session.hold()
@@ -158,7 +183,9 @@ async def test_diagnostics_are_told_and_switched(tmp_path: Path) -> None:
     await do("/diagnostics off")
     assert not harness.agent.tools.diagnostics.enabled
     assert "diagnostics.enabled = false in the settings" in err.getvalue()
-    assert any("diagnostics" in line and "off" in line for line in status_lines(harness.agent, "none"))
+    assert any(
+        "diagnostics" in line and "off" in line for line in status_lines(harness.agent, "none")
+    )
     await do("/diagnostics on")
     assert harness.agent.tools.diagnostics.enabled
     await do("/diagnostics maybe", 1)

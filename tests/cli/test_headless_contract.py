@@ -37,7 +37,9 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
         (Reply("", reasoning="I think."), "thought and answered nothing"),
     ],
 )
-async def test_an_answer_that_is_not_whole_is_no_success(tmp_path: Path, reply: Reply, why: str) -> None:
+async def test_an_answer_that_is_not_whole_is_no_success(
+    tmp_path: Path, reply: Reply, why: str
+) -> None:
     harness = make_agent(tmp_path, ScriptedClient([reply]), answer=None)
     out, err = io.StringIO(), io.StringIO()
     assert await run_headless(harness, "go", out=out, err=err) == ExitCode.STOPPED
@@ -48,7 +50,10 @@ async def test_an_answer_that_is_not_whole_is_no_success(tmp_path: Path, reply: 
 def test_an_open_standard_input_is_told_of(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     script = "import sys; from tui_agent.cli import main; main.STDIN_PATIENCE = 0.05; sys.exit(main.run(sys.argv[1:]))"
-    own = {"TUI_AGENT_DATA_DIR": str(tmp_path / "data"), "TUI_AGENT_CONFIG_DIR": str(tmp_path / "config")}
+    own = {
+        "TUI_AGENT_DATA_DIR": str(tmp_path / "data"),
+        "TUI_AGENT_CONFIG_DIR": str(tmp_path / "config"),
+    }
     with subprocess.Popen(
         [sys.executable, "-c", script, "--demo", "-p", "hello"],
         cwd=tmp_path, env={**os.environ, **own, "PYTHONPATH": str(ROOT)},
@@ -68,10 +73,14 @@ PADDING = "x" * 300
 
 
 @pytest.mark.parametrize(
-    ("command", "code"), [(f"echo {PADDING} && touch made", ExitCode.DONE), (f"echo {PADDING}", ExitCode.STOPPED)]
+    ("command", "code"),
+    [(f"echo {PADDING} && touch made", ExitCode.DONE), (f"echo {PADDING}", ExitCode.STOPPED)],
 )
 async def test_the_whole_command_counts(tmp_path: Path, command: str, code: int) -> None:
-    calls = (Call("bash", json.dumps({"command": command})), Call("bash", '{"command": "rm -rf ."}'))
+    calls = (
+        Call("bash", json.dumps({"command": command})),
+        Call("bash", '{"command": "rm -rf ."}'),
+    )
     allowed = (Rule(kind, "*", Action.ALLOW, "user") for kind in ("bash", "edit"))
     rules = (*allowed, Rule("bash", "rm *", Action.DENY, "user"))
     client = ScriptedClient([Reply(calls=calls), Reply("Done.")])
@@ -98,17 +107,26 @@ async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
     (project / ".gitignore").write_text("build\n")
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path)
-    client = ScriptedClient([Reply(calls=(Call("bash", json.dumps({"command": command})),)), Reply("Done.")])
+    client = ScriptedClient(
+        [Reply(calls=(Call("bash", json.dumps({"command": command})),)), Reply("Done.")]
+    )
     harness = make_agent(tmp_path, client, answer=None, rules=rules, sandbox=box)
     errors = io.StringIO()
     assert await run_headless(harness, "go", err=errors) == code
-    await box.aclose()  # what it gets ready starts a program: a loop that cancels all its tasks then waits for ever
+    await (
+        box.aclose()
+    )  # what it gets ready starts a program: a loop that cancels all its tasks then waits for ever
     assert ("Not allowed: bash" in errors.getvalue()) is (code == ExitCode.STOPPED)
     assert ((project / "README.md").read_text() == "Read.\n") is not bool(rules)
 
 
 async def test_calls_of_one_id_end_no_run(tmp_path: Path) -> None:
-    calls = tuple(Call("bash", json.dumps({"command": command}), "same") for command in ("echo x", "touch made"))
+    calls = tuple(
+        Call("bash", json.dumps({"command": command}), "same")
+        for command in ("echo x", "touch made")
+    )
     client = ScriptedClient([Reply(calls=calls), Reply("Done.")])
-    harness = make_agent(tmp_path, client, answer=None, rules=(Rule("bash", "*", Action.ALLOW, "user"),))
+    harness = make_agent(
+        tmp_path, client, answer=None, rules=(Rule("bash", "*", Action.ALLOW, "user"),)
+    )
     assert await run_headless(harness, "go") == ExitCode.DONE

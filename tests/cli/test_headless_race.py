@@ -20,7 +20,10 @@ from tui_agent.session.entries import RaceEntry
 
 def play(number: int, step: int) -> Reply:
     if step == 0:
-        return Reply(calls=(writes("n.txt", f"{number}\n"), runs(f"test {number} = 2 && touch ok; true")), cost=0.01)
+        return Reply(
+            calls=(writes("n.txt", f"{number}\n"), runs(f"test {number} = 2 && touch ok; true")),
+            cost=0.01,
+        )
     return Reply("Done.")
 
 
@@ -36,7 +39,9 @@ async def race(
 
 async def test_the_best_is_taken_and_told(tmp_path: Path) -> None:
     harness = racing_agent(tmp_path, RacingClient(play), answer=None)
-    code, out, err = await race(harness, RaceWish("Go.", "3", check="test -f ok", pick="best", cost=0.5))
+    code, out, err = await race(
+        harness, RaceWish("Go.", "3", check="test -f ok", pick="best", cost=0.5)
+    )
     assert code == ExitCode.DONE, err
     assert "at most $0.50 each, $1.50 together" in err
     assert (tmp_path / "project" / "n.txt").read_text() == "2\n"
@@ -60,7 +65,11 @@ async def test_each_runner_is_told_in_json(tmp_path: Path) -> None:
     kinds = [line["type"] for line in lines]
     assert code == ExitCode.DONE
     assert kinds.index("race_started") < kinds.index("runner_changed") < kinds.index("race_ended")
-    states = {line["number"]: line["runner"]["state"] for line in lines if line["type"] == "runner_changed"}
+    states = {
+        line["number"]: line["runner"]["state"]
+        for line in lines
+        if line["type"] == "runner_changed"
+    }
     assert states == {1: "done", 2: "done"}
     last = harness.path()[-1]
     assert isinstance(last, RaceEntry)
@@ -81,16 +90,24 @@ async def what_if(tmp_path: Path, runners: str) -> tuple[int, str, str]:
     return await race(harness, RaceWish("What is the word?", runners), harness.session.id)
 
 
-async def test_runners_with_other_contexts_are_named_by_them_and_their_answers_printed(tmp_path: Path) -> None:
+async def test_runners_with_other_contexts_are_named_by_them_and_their_answers_printed(
+    tmp_path: Path,
+) -> None:
     code, out, err = await what_if(tmp_path, "whole; without #2; compacted")
 
     assert code == ExitCode.DONE, err
     assert "Each starts with at most" in err
     answers = out.split("\n\n")[1:]
-    assert [answer.strip().splitlines()[0] for answer in answers] == ["whole", "without #2", "compacted"]
+    assert [answer.strip().splitlines()[0] for answer in answers] == [
+        "whole",
+        "without #2",
+        "compacted",
+    ]
     assert "I see the word." in answers[0]
     assert "I see no word." in answers[1]
-    assert "I see" not in answers[2], "an earlier answer is not that of a runner which could not begin"
+    assert "I see" not in answers[2], (
+        "an earlier answer is not that of a runner which could not begin"
+    )
     assert "history" in answers[2] or "messages" in answers[2]
 
 

@@ -23,7 +23,14 @@ def _no_other_homes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def claude_line(text: str, *, side: bool) -> str:
     message = {"role": "user", "content": text}
-    line = {"type": "user", "uuid": "u1", "sessionId": "s", "cwd": "/shop", "isSidechain": side, "message": message}
+    line = {
+        "type": "user",
+        "uuid": "u1",
+        "sessionId": "s",
+        "cwd": "/shop",
+        "isSidechain": side,
+        "message": message,
+    }
     return json.dumps(line | {"timestamp": "2026-01-02T03:04:05.000Z"}) + "\n"
 
 
@@ -42,10 +49,14 @@ def test_files_of_subagents_are_no_failure_and_each_line_names_its_file(
     assert told.out.splitlines()[1:] == ["1 imported, 2 files hold no conversation of their own."]
 
 
-def test_damaged_lines_are_named_by_their_numbers(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_damaged_lines_are_named_by_their_numbers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     lines = ROLLOUT.read_text().splitlines(keepends=True)
     damaged = tmp_path / "rollout.jsonl"
-    damaged.write_text("".join([*lines[:4], "{oops}\n", *lines[4:9], "\xff nonsense\n", *lines[9:]]))
+    damaged.write_text(
+        "".join([*lines[:4], "{oops}\n", *lines[4:9], "\xff nonsense\n", *lines[9:]])
+    )
     assert run(["sessions", "import", str(damaged)]) == 1
     assert "rollout.jsonl, line 5: it is not JSON" in capsys.readouterr().err
     assert run(["sessions", "import", str(damaged), "--skip-damaged"]) == 0
@@ -129,13 +140,18 @@ def test_an_imported_session_goes_on_with_the_configured_model_and_says_so_once(
             [info] = store.sessions()
         assert run(["-r", info.id, "-p", "and now?"]) == 0
         told = capsys.readouterr().err
-        assert "local/gpt-5.1-codex can't be used here; the session goes on with openai/mine." in told
+        assert (
+            "local/gpt-5.1-codex can't be used here; the session goes on with openai/mine." in told
+        )
         assert run(["-r", info.id, "-p", "and then?"]) == 0
         assert "can't be used here" not in capsys.readouterr().err
     with open_store() as store:
         session = Session(store, info.id, estimate=lambda _entry: 0, read_only=True)
         changes = [entry.model for entry in session.path() if isinstance(entry, ModelChangeEntry)]
-        assert (changes, store.session(info.id).title) == (["local/gpt-5.1-codex", "openai/mine"], "use a tool please")
+        assert (changes, store.session(info.id).title) == (
+            ["local/gpt-5.1-codex", "openai/mine"],
+            "use a tool please",
+        )
 
 
 pytestmark = pytest.mark.usefixtures("here")
@@ -144,7 +160,9 @@ pytestmark = pytest.mark.usefixtures("here")
 @pytest.fixture
 def recorded() -> str:
     with open_store() as store:
-        session = Session(store, store.create_session(Path.cwd(), title="The shop").id, estimate=lambda _entry: 7)
+        session = Session(
+            store, store.create_session(Path.cwd(), title="The shop").id, estimate=lambda _entry: 7
+        )
         session.append(UserEntry(parts=(TextPart(text="why is the total wrong?"),)))
         return session.id
 
@@ -165,7 +183,9 @@ def test_out_and_in_again(recorded: str, capsys: pytest.CaptureFixture[str], her
     assert json.loads(capsys.readouterr().out)["id"] == recorded
 
 
-def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, capsys, here: Path) -> None:
+def test_the_name_chooses_the_format_and_a_directory_gets_one(
+    recorded: str, capsys, here: Path
+) -> None:
     assert run(["sessions", "export", recorded, "-o", "page.html"]) == 0
     assert (here / "page.html").read_text().startswith("<!doctype html>")
     assert run(["sessions", "export", recorded, "-o", "."]) == 0
@@ -181,19 +201,33 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
     ("arguments", "said", "code"),
     [
         (["export", "ID", "-o", "there.md"], "there.md already exists; --force replaces it", 2),
-        (["export", "ID", "-o", ".", "--format", "claude-code"], ".jsonl already exists; --force replaces it", 2),
+        (
+            ["export", "ID", "-o", ".", "--format", "claude-code"],
+            ".jsonl already exists; --force replaces it",
+            2,
+        ),
         (["export", "ID#x"], "not the number of an entry", 2),
         (["export", "ID#99"], "no entry #99", 1),
         (["export", "ID#1", "--all"], "leave out --all", 2),
         (["export", "nobody"], "no session", 1),
-        (["export", "ID", "-o", "no/such/x.md"], "can't be written: the directory does not exist", 1),
-        (["export", "ID", "-o", "talk.xyz"], "“.xyz” is not a file type to export to; there are .md", 2),
+        (
+            ["export", "ID", "-o", "no/such/x.md"],
+            "can't be written: the directory does not exist",
+            1,
+        ),
+        (
+            ["export", "ID", "-o", "talk.xyz"],
+            "“.xyz” is not a file type to export to; there are .md",
+            2,
+        ),
         (["import", "page.html"], "HTML and Markdown can't be imported", 1),
         (["import", "nothing.jsonl"], "There is no file or directory nothing.jsonl", 1),
         (["import", "bad.jsonl"], "bad.jsonl, line 2: it is not JSON", 1),
     ],
 )
-def test_mistakes_are_one_sentence(recorded: str, capsys, here: Path, arguments, said, code) -> None:
+def test_mistakes_are_one_sentence(
+    recorded: str, capsys, here: Path, arguments, said, code
+) -> None:
     (here / "there.md").write_text("mine")
     (here / f"{recorded}.jsonl").write_text("mine")
     (here / "page.html").write_text("<!doctype html>")

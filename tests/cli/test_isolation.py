@@ -41,9 +41,18 @@ def command(tmp_path: Path) -> Path:
 
 def start(words: list[str], project: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     own = {name: value for name, value in os.environ.items() if name not in CODE_VARIABLES}
-    own |= {"TUI_AGENT_DATA_DIR": str(project.parent / "data"), "TUI_AGENT_CONFIG_DIR": str(project.parent / "config")}
+    own |= {
+        "TUI_AGENT_DATA_DIR": str(project.parent / "data"),
+        "TUI_AGENT_CONFIG_DIR": str(project.parent / "config"),
+    }
     return subprocess.run(
-        words, cwd=project, env=own | variables, capture_output=True, text=True, timeout=60, check=False
+        words,
+        cwd=project,
+        env=own | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -53,13 +62,17 @@ def ran(project: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", [".", "{project}", "", "lib:.", "{project}/src:{project}"])
 @pytest.mark.parametrize("linked", [False, True])
-def test_the_command_runs_nothing_of_a_project(command: Path, project: Path, path: str, linked: bool) -> None:
+def test_the_command_runs_nothing_of_a_project(
+    command: Path, project: Path, path: str, linked: bool
+) -> None:
     if linked:  # as pipx and uv do
         shown = project.parent / "shown"
         shown.mkdir()
         (shown / "tui-agent").symlink_to(os.path.relpath(command, shown))
         command = shown / "tui-agent"
-    done = start([str(command), "--demo", "-p", "hello"], project, PYTHONPATH=path.format(project=project))
+    done = start(
+        [str(command), "--demo", "-p", "hello"], project, PYTHONPATH=path.format(project=project)
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "I am a script" in done.stdout
     assert ran(project) == set()
@@ -74,7 +87,9 @@ def test_as_a_module_it_loads_nothing_of_the_working_directory(project: Path) ->
 @pytest.mark.parametrize("path", [".", "{project}"])
 def test_as_a_module_it_begins_anew_without_the_variables(project: Path, path: str) -> None:
     done = start(
-        [sys.executable, "-m", "tui_agent", "--demo", "-p", "hello"], project, PYTHONPATH=path.format(project=project)
+        [sys.executable, "-m", "tui_agent", "--demo", "-p", "hello"],
+        project,
+        PYTHONPATH=path.format(project=project),
     )
     assert "I am a script" in done.stdout, done.stderr
     assert ran(project) <= BEFORE_THE_PROGRAM

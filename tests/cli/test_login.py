@@ -39,12 +39,17 @@ def entered(monkeypatch: pytest.MonkeyPatch, text: str, *arguments: str) -> int:
 
 
 def everything_written(tmp_path: Path) -> str:
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "credentials.json"]
+    files = [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.name != "credentials.json"
+    ]
     return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in files)
 
 
 def test_a_key_is_tried_kept_shown_by_doctor_and_removed(
-    tmp_path: Path, server: ListServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    server: ListServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert entered(monkeypatch, f"{KEY}\n", "login", "openai") == 0
     told = capsys.readouterr().out
@@ -61,7 +66,10 @@ def test_a_key_is_tried_kept_shown_by_doctor_and_removed(
     assert KEY not in doctor
     monkeypatch.setenv("OPENAI_API_KEY", "sk-another")
     run(["doctor"])
-    assert "openai from OPENAI_API_KEY; the one of tui-agent login comes after it" in capsys.readouterr().out
+    assert (
+        "openai from OPENAI_API_KEY; the one of tui-agent login comes after it"
+        in capsys.readouterr().out
+    )
 
     assert entered(monkeypatch, "", "logout", "openai") == 0
     assert "OPENAI_API_KEY still gives one" in capsys.readouterr().out
@@ -115,7 +123,9 @@ def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
         (("logins",), 2, "did you mean login?"),
     ],
 )
-def test_mistakes_are_sentences(monkeypatch, capsys, arguments: tuple[str, ...], code: int, words: str) -> None:
+def test_mistakes_are_sentences(
+    monkeypatch, capsys, arguments: tuple[str, ...], code: int, words: str
+) -> None:
     assert entered(monkeypatch, "", *arguments) == code
     assert words in capsys.readouterr().err
 
@@ -128,7 +138,9 @@ def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoginServer]:
         provider = PROVIDERS["openrouter"]
         assert provider.sign_in is not None
         how = replace(provider.sign_in, page=f"{server.url}/auth", exchange=f"{server.url}/keys")
-        monkeypatch.setitem(PROVIDERS, "openrouter", replace(provider, sign_in=how, url=f"{server.url}/v1"))
+        monkeypatch.setitem(
+            PROVIDERS, "openrouter", replace(provider, sign_in=how, url=f"{server.url}/v1")
+        )
         yield server
 
 
@@ -153,7 +165,11 @@ def at_terminal(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], str]) -
 
 @pytest.mark.parametrize("way", ["code", "address", "browser"])
 def test_login_prints_the_page_and_takes_its_answer(
-    way: str, tmp_path: Path, page: LoginServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    way: str,
+    tmp_path: Path,
+    page: LoginServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     waiting = threading.Event()
 
@@ -172,12 +188,16 @@ def test_login_prints_the_page_and_takes_its_answer(
     out = capsys.readouterr().out
     assert "You are signed in to OpenRouter. The key is kept in" in out
     assert LOGIN_KEY not in out + told
-    assert json.loads((config_dir() / "credentials.json").read_text()) == {"openrouter": {"key": LOGIN_KEY}}
+    assert json.loads((config_dir() / "credentials.json").read_text()) == {
+        "openrouter": {"key": LOGIN_KEY}
+    }
     assert LOGIN_KEY not in everything_written(tmp_path)
     assert CODE not in everything_written(tmp_path)
 
 
-def test_login_says_why_it_failed_and_keeps_nothing(page: LoginServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_login_says_why_it_failed_and_keeps_nothing(
+    page: LoginServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, told = at_terminal(monkeypatch, lambda _url: "wrong-code")
     assert code == 1
     assert "OpenRouter refused the sign-in" in told
@@ -193,13 +213,18 @@ def accounts(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoginServer]:
         for name in ("github_copilot", "chatgpt"):
             provider = PROVIDERS[name]
             assert provider.sign_in is not None
-            moved = replace(provider, sign_in=server.oauth(provider.sign_in), url=f"{server.url}/v1")
+            moved = replace(
+                provider, sign_in=server.oauth(provider.sign_in), url=f"{server.url}/v1"
+            )
             monkeypatch.setitem(PROVIDERS, name, moved)
         yield server
 
 
 def test_a_code_is_printed_and_what_it_gives_lists_models(
-    tmp_path: Path, accounts: LoginServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    accounts: LoginServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     name = "github_copilot"
     accounts.entered.set()
@@ -228,7 +253,10 @@ def test_a_code_is_printed_and_what_it_gives_lists_models(
 
 @pytest.mark.parametrize("name", ["github_copilot", "chatgpt"])
 def test_without_a_client_of_ones_own_it_says_what_is_missing_and_where(
-    name: str, accounts: LoginServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str,
+    accounts: LoginServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert entered(monkeypatch, "", "login", name) == 2
     assert f"set client_id under [providers.{name}] in config.toml." in capsys.readouterr().err

@@ -18,8 +18,14 @@ pytestmark = pytest.mark.usefixtures("here")
 def test_a_server_is_added_listed_and_removed(capsys):
     assert run(["mcp"]) == 0
     assert "No servers. Add one" in capsys.readouterr().out
-    assert run(["mcp", "add", "--env", "KEY=a=b", "tracker", "npx", "-y", "tracker-mcp", "--fast"]) == 0
-    assert run(["mcp", "add", "--header", "X-Key: k", "--sse", "docs", "https://docs.example/sse"]) == 0
+    assert (
+        run(["mcp", "add", "--env", "KEY=a=b", "tracker", "npx", "-y", "tracker-mcp", "--fast"])
+        == 0
+    )
+    assert (
+        run(["mcp", "add", "--header", "X-Key: k", "--sse", "docs", "https://docs.example/sse"])
+        == 0
+    )
     servers = load_config().config.mcp
     assert servers["tracker"].model_dump(exclude_defaults=True) == {
         "command": "npx", "args": ("-y", "tracker-mcp", "--fast"), "env": {"KEY": "a=b"},
@@ -29,7 +35,10 @@ def test_a_server_is_added_listed_and_removed(capsys):
     capsys.readouterr()
     assert run(["mcp", "list", "--json"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["address"] for row in rows] == ["npx -y tracker-mcp --fast", "https://docs.example/sse"]
+    assert [row["address"] for row in rows] == [
+        "npx -y tracker-mcp --fast",
+        "https://docs.example/sse",
+    ]
     assert run(["mcp", "remove", "tracker"]) == 0
     assert list(load_config().config.mcp) == ["docs"]
 
@@ -65,13 +74,29 @@ def test_a_server_is_not_replaced_unasked(capsys):
 
 def test_a_server_is_tried_and_told_what_it_offers_and_costs(capsys, tmp_path):
     environment = ["--env", f"PYTHONPATH={ROOT}", "--env", "PYTHONDONTWRITEBYTECODE=1"]
-    run(["mcp", "add", *environment, "tracker", sys.executable, "-m", "tests.support.mcp_server", str(tmp_path)])
+    run(
+        [
+            "mcp",
+            "add",
+            *environment,
+            "tracker",
+            sys.executable,
+            "-m",
+            "tests.support.mcp_server",
+            str(tmp_path),
+        ]
+    )
     run(["mcp", "add", "gone", "/nowhere/at/all"])
     capsys.readouterr()
     assert run(["mcp", "test", "tracker"]) == 0
     told = capsys.readouterr().out
     assert told.startswith("tracker: ready")
-    for part in ("Add two numbers.", "all tools", "/tracker:review SUBJECT", "@tracker:memo://today"):
+    for part in (
+        "Add two numbers.",
+        "all tools",
+        "/tracker:review SUBJECT",
+        "@tracker:memo://today",
+    ):
         assert part in told
     assert run(["mcp", "test", "gone"]) == 1
     assert "there is no program “/nowhere/at/all”" in capsys.readouterr().out
@@ -104,6 +129,8 @@ def test_what_a_hostile_server_calls_its_things_stays_on_one_harmless_line(capsy
     assert run(["mcp", "test", "evil"]) == 0
     told = capsys.readouterr().out
     assert not set("\x1b\x07\u202e") & set(told)
-    assert (len(told.splitlines()), max(map(len, told.splitlines())) < 250) == (6, True), told[:2000]
+    assert (len(told.splitlines()), max(map(len, told.splitlines())) < 250) == (6, True), told[
+        :2000
+    ]
     assert run(["mcp", "test", "wrong"]) == 1
     assert "\nit answered with what the protocol does not know.\n" in capsys.readouterr().out

@@ -23,7 +23,11 @@ UNUSED = {
     "other ways to speak to models": ("litellm", "openai", "aiohttp", "mcp", "h2"),
     "httpx's command line": ("click",),
     "exact counts of tokens": ("tiktoken",),
-    "making room": ("tui_agent.agent.compactor", "tui_agent.context.compaction", "tui_agent.context.summariser"),
+    "making room": (
+        "tui_agent.agent.compactor",
+        "tui_agent.context.compaction",
+        "tui_agent.context.summariser",
+    ),
     "moving about": ("tui_agent.agent.navigator", "tui_agent.context.branch_summary"),
     "looking at the context": ("tui_agent.agent.context_inspector", "tui_agent.agent.context_map"),
     "the demo": ("tui_agent.model.demo_script",),
@@ -31,7 +35,9 @@ UNUSED = {
 }
 
 
-def one_shot(home: Path, *arguments: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+def one_shot(
+    home: Path, *arguments: str, program: str = PROGRAM
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", program, "-p", "cinnamon", *arguments],
         cwd=home,
@@ -61,7 +67,9 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
 
 
 @pytest.mark.parametrize("names", UNUSED.values(), ids=UNUSED)
-def test_nothing_is_loaded_for_what_does_not_happen(loaded: set[str], names: tuple[str, ...]) -> None:
+def test_nothing_is_loaded_for_what_does_not_happen(
+    loaded: set[str], names: tuple[str, ...]
+) -> None:
     assert loaded & set(names) == set()
 
 

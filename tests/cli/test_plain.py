@@ -28,7 +28,9 @@ class Plain:
         self.now = 0.0
         self.out = io.StringIO()
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
-        self.frontend = PlainFrontend(harness.services(), self.lines.get, out=self.out, clock=lambda: self.now)
+        self.frontend = PlainFrontend(
+            harness.services(), self.lines.get, out=self.out, clock=lambda: self.now
+        )
 
     @property
     def text(self) -> str:
@@ -64,7 +66,9 @@ def plain_with(tmp_path: Path, *replies: Reply) -> Plain:
 
 
 async def test_a_question_is_answered_with_its_number_and_nothing_is_drawn(tmp_path: Path) -> None:
-    plain = plain_with(tmp_path, Reply("I **write** it.", calls=(WRITE,)), Reply("# Done\n\n- `a.txt`: [one](x)"))
+    plain = plain_with(
+        tmp_path, Reply("I **write** it.", calls=(WRITE,)), Reply("# Done\n\n- `a.txt`: [one](x)")
+    )
     text = await plain.play(("You: ", "go"), ("Answer with a number", "1"), ("tokens, ", "/quit"))
     assert "I write it.\nQuestion: Create a.txt (+1 line)?" in text
     assert "1: yes, once" in text
@@ -75,7 +79,9 @@ async def test_a_question_is_answered_with_its_number_and_nothing_is_drawn(tmp_p
 
 async def test_words_are_a_no_with_a_note(tmp_path: Path) -> None:
     plain = plain_with(tmp_path, Reply(calls=(WRITE,)), Reply("All right."))
-    await plain.play(("You: ", "go"), ("Answer with a number", "use b.txt, 2 lines"), ("All right.", None))
+    await plain.play(
+        ("You: ", "go"), ("Answer with a number", "use b.txt, 2 lines"), ("All right.", None)
+    )
     assert results(plain)[0].status is ToolStatus.DENIED
     assert "use b.txt, 2 lines" in results(plain)[0].output
 
@@ -132,7 +138,9 @@ async def test_the_tree_and_the_context_are_lines_and_a_number_goes_there(tmp_pa
     assert "#5 assistant, on another branch: Two." in text
 
 
-async def test_a_long_list_is_narrowed_down_by_words_and_a_text_is_written_anew(tmp_path: Path) -> None:
+async def test_a_long_list_is_narrowed_down_by_words_and_a_text_is_written_anew(
+    tmp_path: Path,
+) -> None:
     from tui_agent.app.frontend import LongText, Pick, PickRow
 
     plain = plain_with(tmp_path)
@@ -182,7 +190,12 @@ async def test_lines_come_from_a_pipe_whole(tmp_path: Path) -> None:
     ],
 )
 def test_where_plain_mode_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, term: str, variable: str, table: str, expected: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    term: str,
+    variable: str,
+    table: str,
+    expected: bool,
 ) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setenv("TERM", term)

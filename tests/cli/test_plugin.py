@@ -20,17 +20,30 @@ from tui_agent.resources import prompt
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A plugin that brings everything along; a home and a project of nothing."""
     root = tmp_path / "market/plugins/kit"
-    manifest = {"name": "kit", "version": "1.2", "description": "a kit", "skills": "./more", "lspServers": {}}
+    manifest = {
+        "name": "kit",
+        "version": "1.2",
+        "description": "a kit",
+        "skills": "./more",
+        "lspServers": {},
+    }
     write(root / ".claude-plugin/plugin.json", json.dumps(manifest))
     for folder, name in (("skills", "ship"), ("more", "extra")):
         write(
-            root / f"{folder}/{name}/SKILL.md", f"---\nname: {name}\ndescription: d\n---\nIn ${{CLAUDE_PLUGIN_ROOT}}."
+            root / f"{folder}/{name}/SKILL.md",
+            f"---\nname: {name}\ndescription: d\n---\nIn ${{CLAUDE_PLUGIN_ROOT}}.",
         )
     write(root / "commands/fix.md", "Fix $0")
     write(root / "agents/rev.md", "---\nname: rev\ndescription: d\ntools: Read\n---\nbody")
-    hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/guard.sh"}]}
+    hook = {
+        "matcher": "Bash",
+        "hooks": [{"type": "command", "command": "${CLAUDE_PLUGIN_ROOT}/guard.sh"}],
+    }
     write(root / "hooks/hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
-    write(root / ".mcp.json", json.dumps({"mcpServers": {"db": {"command": "${CLAUDE_PLUGIN_ROOT}/db"}}}))
+    write(
+        root / ".mcp.json",
+        json.dumps({"mcpServers": {"db": {"command": "${CLAUDE_PLUGIN_ROOT}/db"}}}),
+    )
     (tmp_path / "home").mkdir()
     (tmp_path / "project").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -50,7 +63,9 @@ def names() -> set[str]:
     return {*loaded.skills, *(command.name for command in loaded.commands), *own}
 
 
-def test_a_plugin_is_shown_added_used_and_removed(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plugin_is_shown_added_used_and_removed(
+    plugin: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["plugin", "add", str(plugin)]) == 2
     told = capsys.readouterr()
     assert "kit 1.2\n  a kit\n  skill: ship, extra\n  command: fix\n  agent: rev\n" in told.out
@@ -64,7 +79,9 @@ def test_a_plugin_is_shown_added_used_and_removed(plugin: Path, capsys: pytest.C
     root = data_dir() / "plugins/kit"
     assert known().skills["kit:ship"].text().startswith(f"In {root}.")
     extensions = Extensions(lambda _cwd: False)
-    assert [spec.settings.command for spec in extensions.servers(Path.cwd()).specs] == [f"{root}/db"]
+    assert [spec.settings.command for spec in extensions.servers(Path.cwd()).specs] == [
+        f"{root}/db"
+    ]
     (hook,) = extensions.load_hooks(Path.cwd()).handlers
     assert hook.settings.command == f"{root}/guard.sh"
     capsys.readouterr()
@@ -76,7 +93,9 @@ def test_a_plugin_is_shown_added_used_and_removed(plugin: Path, capsys: pytest.C
     assert run(["plugin", "remove", "kit"]) == 2
 
 
-def test_a_plugin_that_changed_does_not_act(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plugin_that_changed_does_not_act(
+    plugin: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     run(["plugin", "add", str(plugin), "--yes"])
     write(data_dir() / "plugins/kit/commands/new.md", "sly")
     assert names() == set()
@@ -85,9 +104,14 @@ def test_a_plugin_that_changed_does_not_act(plugin: Path, capsys: pytest.Capture
     assert "is not as you added it" in capsys.readouterr().err
 
 
-def test_a_marketplace_is_a_folder_or_a_clone(plugin: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_marketplace_is_a_folder_or_a_clone(
+    plugin: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     market = plugin.parents[1]
-    rows = [{"name": "kit", "source": "./plugins/kit"}, {"name": "far", "source": {"source": "github", "repo": "a/b"}}]
+    rows = [
+        {"name": "kit", "source": "./plugins/kit"},
+        {"name": "far", "source": {"source": "github", "repo": "a/b"}},
+    ]
     write(market / ".claude-plugin/marketplace.json", json.dumps({"name": "m", "plugins": rows}))
     assert run(["plugin", "add", str(market), "--yes"]) == 2
     assert "Name one of its plugins: far, kit." in capsys.readouterr().err
@@ -150,11 +174,16 @@ def test_what_is_no_plugin_or_leads_out_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sly2/circle").symlink_to("circle")
     with pytest.raises(PluginError, match="can't be read"):
         digest_of(tmp_path / "sly2")
-    write(tmp_path / "m/.claude-plugin/marketplace.json", '{"plugins": [{"name": "x", "source": "../../secret"}, 3]}')
+    write(
+        tmp_path / "m/.claude-plugin/marketplace.json",
+        '{"plugins": [{"name": "x", "source": "../../secret"}, 3]}',
+    )
     assert market_of(tmp_path / "m") == {"x": '"../../secret"'}
 
 
-def test_what_changed_while_the_user_looked_at_it_is_not_added(tmp_path: Path, plugin: Path) -> None:
+def test_what_changed_while_the_user_looked_at_it_is_not_added(
+    tmp_path: Path, plugin: Path
+) -> None:
     seen = digest_of(plugin)
     write(plugin / "commands/other.md", "x")
     store = PluginStore(tmp_path / "store")

@@ -13,20 +13,33 @@ PROGRAM = (sys.executable, "-m", "tui_agent")
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    own = {"TUI_AGENT_DATA_DIR": str(tmp_path / "data"), "TUI_AGENT_CONFIG_DIR": str(tmp_path / "config")}
+    own = {
+        "TUI_AGENT_DATA_DIR": str(tmp_path / "data"),
+        "TUI_AGENT_CONFIG_DIR": str(tmp_path / "config"),
+    }
     return {**os.environ, **own, "PYTHONPATH": str(Path(__file__).parents[2])}
 
 
 def run(command: str, environment: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
     shell = ["sh", "-c", command, *PROGRAM]
-    return subprocess.run(shell, check=False, env=environment, cwd=cwd, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        shell, check=False, env=environment, cwd=cwd, capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
-        ('"$0" "$@" <&-', 2, "The full-screen program needs a terminal; use -p for a run without one.\n"),
-        ('"$0" "$@" >&-', 2, "The full-screen program needs a terminal; use -p for a run without one.\n"),
+        (
+            '"$0" "$@" <&-',
+            2,
+            "The full-screen program needs a terminal; use -p for a run without one.\n",
+        ),
+        (
+            '"$0" "$@" >&-',
+            2,
+            "The full-screen program needs a terminal; use -p for a run without one.\n",
+        ),
         ('"$0" "$@" sessions list >&-', 0, ""),
         ('"$0" "$@" sessions list 2>&-', 0, ""),
         ('mkdir gone; cd gone; rmdir ../gone; "$0" "$@" sessions list', 2, f"{GONE}\n"),
@@ -39,20 +52,31 @@ def test_what_is_missing_is_told_in_a_sentence(
     assert (done.returncode, done.stderr) == (code, said)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no disk that is always full here")
+@pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="there is no disk that is always full here"
+)
 @pytest.mark.parametrize("arguments", ["--demo -p hello", "--demo -p hello --json", "models"])
-def test_a_full_disk_behind_the_output_is_told(tmp_path: Path, environment: dict[str, str], arguments: str) -> None:
+def test_a_full_disk_behind_the_output_is_told(
+    tmp_path: Path, environment: dict[str, str], arguments: str
+) -> None:
     done = run(f'"$0" "$@" {arguments} >/dev/full', environment, tmp_path)
-    assert (done.returncode, done.stderr) == (1, "The disk is full: nothing more could be written.\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "The disk is full: nothing more could be written.\n",
+    )
 
 
-def test_a_run_ends_when_nobody_reads_its_events_any_more(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_a_run_ends_when_nobody_reads_its_events_any_more(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     done = run('"$0" "$@" --demo -p "show markdown" --json | head -n 1', environment, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith('{"type": "session"')
 
 
-def test_letters_that_a_locale_does_not_have_are_replaced(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_letters_that_a_locale_does_not_have_are_replaced(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
     environment |= {"PYTHONIOENCODING": "ascii"}
     done = run('"$0" "$@" --demo -p hello', environment, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -81,20 +105,32 @@ leave(run_to_end(work()))
 
 
 def test_neither_a_thread_nor_a_program_that_starts_holds_the_end() -> None:
-    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout) == (3, "cleaned up\n")
     # Whoever closes the program's pipes may wait for it before asyncio does, which then says so.
-    assert [line for line in done.stderr.splitlines() if not line.startswith("Unknown child process pid")] == []
+    assert [
+        line
+        for line in done.stderr.splitlines()
+        if not line.startswith("Unknown child process pid")
+    ] == []
 
 
 UNWRITABLE = "/proc"
 
 
-@pytest.mark.skipif(not Path(UNWRITABLE).exists(), reason="there is no directory that nobody can write to")
+@pytest.mark.skipif(
+    not Path(UNWRITABLE).exists(), reason="there is no directory that nobody can write to"
+)
 def test_a_home_that_cannot_be_written_to_is_told_with_the_variable_that_helps(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    environment = {name: value for name, value in environment.items() if not name.startswith(("TUI_AGENT_", "XDG_"))}
+    environment = {
+        name: value
+        for name, value in environment.items()
+        if not name.startswith(("TUI_AGENT_", "XDG_"))
+    }
     environment |= {"HOME": UNWRITABLE}
     done = run('"$0" "$@" --demo -p hello', environment, tmp_path)
     assert done.returncode == 1
@@ -107,7 +143,9 @@ def test_a_home_that_cannot_be_written_to_is_told_with_the_variable_that_helps(
 
 
 @pytest.mark.parametrize("place", ["./d", "a/../d", "d/"])
-def test_a_relative_data_directory_is_one(tmp_path: Path, environment: dict[str, str], place: str) -> None:
+def test_a_relative_data_directory_is_one(
+    tmp_path: Path, environment: dict[str, str], place: str
+) -> None:
     done = run('"$0" "$@" --demo -p hello', environment | {"TUI_AGENT_DATA_DIR": place}, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert (tmp_path / "d").is_dir()
@@ -127,7 +165,12 @@ def test_odd_variables_change_nothing(
 ) -> None:
     shell = ["/bin/sh", "-c", '"$0" "$@" --demo -p hello', *PROGRAM]
     done = subprocess.run(
-        shell, check=False, env=environment | surroundings, cwd=tmp_path, capture_output=True, timeout=60
+        shell,
+        check=False,
+        env=environment | surroundings,
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     assert b"I am a script" in done.stdout

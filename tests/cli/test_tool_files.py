@@ -19,7 +19,9 @@ def work(tmp_path: Path, server: ModelServer) -> Path:
     tools = project / ".tui-agent" / "tools"
     tools.mkdir(parents=True)
     (project / ".git").mkdir()
-    (tools / "echo.py").write_text("def shout(text: str) -> str:\n    'Shout a text.'\n    return text.upper()\n")
+    (tools / "echo.py").write_text(
+        "def shout(text: str) -> str:\n    'Shout a text.'\n    return text.upper()\n"
+    )
     (tools / "broken.py").write_text("import os\n\nimport nothing_like_it\n")
     (tmp_path / "config").mkdir()
     table = f'[models."openai/m"]\nbase_url = "{server.openai_url}"\ncontext_window = 32000\n'
@@ -31,9 +33,15 @@ Run = Callable[..., SimpleNamespace]
 
 
 @pytest.fixture
-def tui_agent(work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def tui_agent(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
     """Return what runs the program, in this process."""
-    for name, value in {"HOME": "", "TUI_AGENT_CONFIG_DIR": "config", "TUI_AGENT_DATA_DIR": "data"}.items():
+    for name, value in {
+        "HOME": "",
+        "TUI_AGENT_CONFIG_DIR": "config",
+        "TUI_AGENT_DATA_DIR": "data",
+    }.items():
         monkeypatch.setenv(name, str(work.parent / value))
     monkeypatch.chdir(work)
     monkeypatch.setattr(sys, "stdin", (work.parent / "nothing").open("w+"))
@@ -57,7 +65,11 @@ def test_a_trusted_projects_function_is_called(tui_agent: Run, server: ModelServ
 
     assert done.code == 0, done.err
     assert "shout" in offered(server)
-    results = [message["content"] for message in server.calls[-1].json["messages"] if message["role"] == "tool"]
+    results = [
+        message["content"]
+        for message in server.calls[-1].json["messages"]
+        if message["role"] == "tool"
+    ]
     assert results == ["HEY"]
     said = [json.loads(line) for line in done.out.splitlines()]
     notices = [event["message"] for event in said if "broken.py" in str(event.get("message"))]
@@ -65,7 +77,9 @@ def test_a_trusted_projects_function_is_called(tui_agent: Run, server: ModelServ
     assert ".tui-agent/tools/broken.py:3: ModuleNotFoundError" in notices[0]
 
 
-def test_one_that_is_not_trusted_is_not_read_and_that_is_said(tui_agent: Run, server: ModelServer) -> None:
+def test_one_that_is_not_trusted_is_not_read_and_that_is_said(
+    tui_agent: Run, server: ModelServer
+) -> None:
     server.play(Turn("no such tool"))
 
     done = tui_agent("-p", "shout")
@@ -76,7 +90,9 @@ def test_one_that_is_not_trusted_is_not_read_and_that_is_said(tui_agent: Run, se
     assert "broken.py" not in done.err
 
 
-def test_one_that_can_not_be_trusted_says_why(work: Path, tui_agent: Run, server: ModelServer) -> None:
+def test_one_that_can_not_be_trusted_says_why(
+    work: Path, tui_agent: Run, server: ModelServer
+) -> None:
     (work / ".tui-agent" / "tools" / "loop.py").symlink_to("loop.py")
     server.play(Turn(text="Done."))
     ran = tui_agent("-p", "Shout.", "--trust")
@@ -87,7 +103,9 @@ def test_one_that_can_not_be_trusted_says_why(work: Path, tui_agent: Run, server
 def test_tools_and_doctor_tell_of_them(work: Path, tui_agent: Run) -> None:
     own = work.parent / "config" / "tools"
     own.mkdir()
-    (own / "mine.py").write_text("def one(number: int) -> int:\n    'Give it back.'\n    return number\n")
+    (own / "mine.py").write_text(
+        "def one(number: int) -> int:\n    'Give it back.'\n    return number\n"
+    )
     (own / "wrong.py").write_text("\n\ndef (:\n")
     listed = tui_agent("-p", "/tools", "--trust")
     assert "one: Give it back." in listed.out
@@ -106,6 +124,8 @@ def test_tools_and_doctor_tell_of_them(work: Path, tui_agent: Run) -> None:
 def test_skills_and_agents_are_read_before_they_are_listed(work: Path, tui_agent: Run) -> None:
     for path, kind in (("skills/tidy/SKILL.md", "name: tidy"), ("agents/poet.md", "mode: primary")):
         (work.parent / "config" / path).parent.mkdir(parents=True)
-        (work.parent / "config" / path).write_text(f"---\n{kind}\ndescription: tidies\n---\nTidy.\n")
+        (work.parent / "config" / path).write_text(
+            f"---\n{kind}\ndescription: tidies\n---\nTidy.\n"
+        )
     assert "tidy" in tui_agent("-p", "/skills").out
     assert tui_agent("-p", "/agent poet").err == ""

@@ -43,7 +43,9 @@ def test_facts_are_found_in_what_was_said(text, kind, anchor):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    "text", ["Ab" + "A" * 100 + "+x", "1," * 100_000, "Ab_" * 30_000], ids=["capitals", "numbers", "words"]
+    "text",
+    ["Ab" + "A" * 100 + "+x", "1," * 100_000, "Ab_" * 30_000],
+    ids=["capitals", "numbers", "words"],
 )
 def test_no_text_takes_more_time_than_its_length(text):
     build = PathBuilder()
@@ -52,7 +54,8 @@ def test_no_text_takes_more_time_than_its_length(text):
 
 
 @pytest.mark.parametrize(
-    "sentence", ["You must never push to main.", "请不要修改测试文件。", "Auf keinen Fall committen."]
+    "sentence",
+    ["You must never push to main.", "请不要修改测试文件。", "Auf keinen Fall committen."],
 )
 def test_sentences_that_demand_or_forbid_are_kept_word_for_word(sentence):
     build = PathBuilder()
@@ -63,9 +66,20 @@ def test_sentences_that_demand_or_forbid_are_kept_word_for_word(sentence):
 
 def test_commands_carry_their_exit_codes_and_their_errors_count():
     build = PathBuilder()
-    build.run("bash", {"command": "make\n test"}, "boom", metadata=ToolMetadata(exit_code=2), status=ToolStatus.ERROR)
+    build.run(
+        "bash",
+        {"command": "make\n test"},
+        "boom",
+        metadata=ToolMetadata(exit_code=2),
+        status=ToolStatus.ERROR,
+    )
     build.run("bash", {"command": "npm run check"}, "ok")
-    build.run("bash", {"command": "cargo build"}, "lines\nCommand exited with code 101", status=ToolStatus.ERROR)
+    build.run(
+        "bash",
+        {"command": "cargo build"},
+        "lines\nCommand exited with code 101",
+        status=ToolStatus.ERROR,
+    )
     build.shell("git push", "rejected", exit_code=1)
     kinds = found(build)
     assert kinds["`make test` → exit 2"] == "command"
@@ -100,7 +114,10 @@ def test_earlier_anchors_come_back_and_foreign_strings_are_none():
     later = PathBuilder(first_id=50)
     later.say("save_config load_config")
     again = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
-    assert [(a.text, a.weight, a.entry_id) for a in again] == [("load_config", 4.0, 50), ("save_config", 2.0, 50)]
+    assert [(a.text, a.weight, a.entry_id) for a in again] == [
+        ("load_config", 4.0, 50),
+        ("save_config", 2.0, 50),
+    ]
 
     assert Anchor.decode("src/app.py") is None
     assert Anchor.decode("nonsense 2 3 #4 text") is None
@@ -143,9 +160,17 @@ def kept(path, budget: int, shown: str = "", earlier=()) -> tuple[str, ...]:
 
 def test_a_name_brings_the_whole_line_it_stood_in_last_in_the_order_of_its_entry():
     build = PathBuilder()
-    build.run("read", {"path": "src/app.py"}, "import os\ndef load_config(path, *, strict=True):\n    pass")
+    build.run(
+        "read",
+        {"path": "src/app.py"},
+        "import os\ndef load_config(path, *, strict=True):\n    pass",
+    )
     build.say("I will change load_config\nand then test it")
-    newest = build.run("grep", {"pattern": "x"}, "src/app.py:2: def load_config(path, *, strict=False):\nsrc/b.py:1: x")
+    newest = build.run(
+        "grep",
+        {"pattern": "x"},
+        "src/app.py:2: def load_config(path, *, strict=False):\nsrc/b.py:1: x",
+    )
     (line, *_) = [line for line in kept(build.path, 100) if "strict" in line]
     assert line.startswith(f"#{newest.id}: ")
     assert "src/app.py:2: def load_config(path, *, strict=False):" in line
@@ -155,13 +180,19 @@ def test_a_name_brings_the_whole_line_it_stood_in_last_in_the_order_of_its_entry
     build.user("what of second_name?")
     build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
     (line,) = [line for line in kept(build.path, 60) if "first_name" in line]
-    assert line.split(": ", 1)[1].split("\n")[:3] == ["first_name = 1", "second_name = 2", "third_name = 3"]
+    assert line.split(": ", 1)[1].split("\n")[:3] == [
+        "first_name = 1",
+        "second_name = 2",
+        "third_name = 3",
+    ]
 
 
 def test_demands_leave_room_for_names_and_cheap_lines_for_what_the_agent_found():
     build = PathBuilder()
     for number in range(40):
-        build.user(f"You must never do thing number {number} of all the many things there are to do.")
+        build.user(
+            f"You must never do thing number {number} of all the many things there are to do."
+        )
     build.say("load_config")
     lines = "\n".join(kept(build.path, 200))
     assert "load_config" in lines
@@ -194,7 +225,9 @@ def test_lines_that_were_kept_before_are_kept_on_while_their_names_matter():
     later = PathBuilder(first_id=50)
     later.say("nothing to see")
     anchors = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
-    again = choose_lines(anchors, Source({50: "nothing to see"}, earlier=decode_lines(carried)[0]), 100, words, "")
+    again = choose_lines(
+        anchors, Source({50: "nothing to see"}, earlier=decode_lines(carried)[0]), 100, words, ""
+    )
     assert encode_lines(again) == carried
 
 
@@ -220,16 +253,22 @@ def test_names_on_one_very_long_line_are_looked_up_in_time_and_bring_their_sente
     build.user(f"{many}. The lock_order is wrong! {many}")
     build.say("lock_order name_7_of.thing7")
     anchors = find_anchors(build.path, tool_traits())
-    chosen = choose_lines(anchors, Source({build.path[-2].id: texts_of(build.path[-2])}), 400, words, "")
+    chosen = choose_lines(
+        anchors, Source({build.path[-2].id: texts_of(build.path[-2])}), 400, words, ""
+    )
     assert all(len(line) <= 300 for line in chosen.get(build.path[-2].id, [])[:-1])
 
 
 # What parts names from their lines: numbers at the end, units, breaks of all kinds, ends of sentences, long lines.
-fillers = st.sampled_from(["", "word " * 70, "x" * 301, "Short. ", "never do it. ", "Error: refused at "])
+fillers = st.sampled_from(
+    ["", "word " * 70, "x" * 301, "Short. ", "never do it. ", "Error: refused at "]
+)
 names = st.sampled_from(["took 30", "1,200", "load_config", "src/app.py:3", "a.b.c", "1f2e3d4c5b"])
 breaks = st.sampled_from([" ", "\n", "\r\n", "\u2028", "\x0b", "\n\n", "\t", "\u00a0", ". ", "。"])
 units = st.sampled_from(["ms", "bytes", "lines", "%", "word", "seconds"])
-line_texts = st.tuples(fillers, names, breaks, units, breaks, fillers, st.text(max_size=3)).map("".join)
+line_texts = st.tuples(fillers, names, breaks, units, breaks, fillers, st.text(max_size=3)).map(
+    "".join
+)
 long_texts = st.lists(line_texts, min_size=1, max_size=6).map("".join)
 
 

@@ -61,7 +61,11 @@ def stored(entry):
 
 def head(number=1):
     tool = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
-    return stored(SystemEntry(id=number, blocks=("You are an agent.", ENGLISH * 5), tools=(tool,), model=MODEL))
+    return stored(
+        SystemEntry(
+            id=number, blocks=("You are an agent.", ENGLISH * 5), tools=(tool,), model=MODEL
+        )
+    )
 
 
 def user(number, text=ENGLISH):
@@ -76,7 +80,9 @@ def answer(number, usage=None, call_id=None, **fields):
 
 def result(number, call_id, output=ENGLISH * 20):
     status = ToolStatus.COMPLETED
-    return stored(ToolResultEntry(id=number, call_id=call_id, tool="read", status=status, output=output))
+    return stored(
+        ToolResultEntry(id=number, call_id=call_id, tool="read", status=status, output=output)
+    )
 
 
 USAGE = Usage(input=2_000, cache_read=3_000, cache_write=500, output=250)
@@ -113,7 +119,9 @@ def test_a_report_counts_whole_and_what_came_without_one_is_estimated():
         PruneEntry(id=9, targets=(2,), tokens_freed=1, reason="x"),
         ContextEditEntry(id=9, target=2, action="mask"),
         ModelChangeEntry(id=9, model=MODEL),
-        CompactionEntry(id=9, summary="s", first_kept_id=2, tokens_before=1, tokens_after=1, trigger="manual"),
+        CompactionEntry(
+            id=9, summary="s", first_kept_id=2, tokens_before=1, tokens_after=1, trigger="manual"
+        ),
         SystemEntry(id=9, blocks=("new",), model=MODEL),
     ],
     ids=lambda entry: entry.kind,
@@ -191,7 +199,12 @@ def test_the_estimate_of_a_conversation_is_within_three_percent(kind):
 
 @pytest.mark.parametrize(
     ("window", "max_output", "expected"),
-    [(200_000, 64_000, 20_000), (128_000, 8_192, 8_192), (32_768, None, 6_554), (3_000, None, 1_024)],
+    [
+        (200_000, 64_000, 20_000),
+        (128_000, 8_192, 8_192),
+        (32_768, None, 6_554),
+        (3_000, None, 1_024),
+    ],
 )
 def test_the_reserve_scales_with_the_window(window, max_output, expected):
     assert reserve(ModelLimits("m", window, max_output), SETTINGS) == expected
@@ -227,7 +240,10 @@ def test_a_model_can_have_its_own_threshold_and_window_and_none_without_compacti
     own = ContextSettings.model_validate(
         {
             "compaction": {"threshold": "90%"},
-            "models": {"ollama/*": {"window": 16_384, "threshold": "50%"}, "ollama/big": {"threshold": 0}},
+            "models": {
+                "ollama/*": {"window": 16_384, "threshold": "50%"},
+                "ollama/big": {"threshold": 0},
+            },
         }
     )
 
@@ -253,13 +269,20 @@ def test_the_overhead_names_its_largest_parts():
     system = SystemEntry(id=1, blocks=blocks, tools=(tool,), model=MODEL)
 
     told = overhead(system, ModelLimits(MODEL, 10_000, 1_024), SETTINGS, COUNTER)
-    assert [part.label for part in told.parts] == ["AGENTS.md", "tool bash", "environment", "agent prompt"]
+    assert [part.label for part in told.parts] == [
+        "AGENTS.md",
+        "tool bash",
+        "environment",
+        "agent prompt",
+    ]
     assert sum(part.tokens for part in told.parts) == pytest.approx(told.tokens, abs=30)
     assert told.budget == 8_976 - told.tokens
     assert told.crowded
     assert not overhead(system, LIMITS, SETTINGS, COUNTER).crowded
     half = ModelLimits(MODEL, 2 * told.tokens, 1_024)
-    rest = overhead(system, half, ContextSettings(compaction=CompactionSettings(minimum_budget=0)), COUNTER)
+    rest = overhead(
+        system, half, ContextSettings(compaction=CompactionSettings(minimum_budget=0)), COUNTER
+    )
     assert rest.crowded  # for its share of the window alone
     assert overhead_parts(told.parts)[-1][0] == "tools"
 
@@ -283,7 +306,11 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
 
     request = project(path, ModelTraits(model, vision=vision))
     heads = {entry.id for entry in path if entry.kind == "system"}
-    sent = [message for message in request.messages if message.origin and not heads.intersection(message.origin)]
+    sent = [
+        message
+        for message in request.messages
+        if message.origin and not heads.intersection(message.origin)
+    ]
     estimate = estimate_path(path, COUNTER, RequestModel(model, vision))
     assert estimate.history == sum(map(COUNTER.message, sent))
 
@@ -320,7 +347,12 @@ def test_a_meter_gives_what_measuring_afresh_gives(path, model):
     [
         pytest.param(Usage(input=120), 1_700, Report.TOO_FEW, id="a made-up number"),
         pytest.param(Usage(input=4_096), 15_000, Report.CUT, id="a small window"),
-        pytest.param(Usage(input=20, cache_read=1_500, cache_write=100), 1_700, Report.USABLE, id="mostly cached"),
+        pytest.param(
+            Usage(input=20, cache_read=1_500, cache_write=100),
+            1_700,
+            Report.USABLE,
+            id="mostly cached",
+        ),
         pytest.param(Usage(input=30), 250, Report.USABLE, id="too small to tell"),
         pytest.param(Usage(input=90_000_000), 1_700, Report.TOO_MANY, id="nonsense"),
         pytest.param(Usage(input=120), 0, Report.USABLE, id="no estimate to compare with"),
@@ -335,7 +367,9 @@ def test_what_a_report_is_worth(usage: Usage | None, estimate: int, verdict: Rep
 def test_a_report_that_is_not_used_or_tells_of_an_overflow_is_explained() -> None:
     cut = complaint(answer(3, Usage(input=4_096), model=MODEL, estimate=15_000), 32_768)
     few = complaint(answer(3, Usage(input=120), model=MODEL, estimate=1_700), 32_768)
-    assert few == "The server reports 120 tokens for a request of about 1,700; its count is not used."
+    assert (
+        few == "The server reports 120 tokens for a request of about 1,700; its count is not used."
+    )
     assert cut is not None
     assert "4,096" in cut
     assert "smaller than the 32,768" in cut
@@ -359,7 +393,9 @@ def test_a_report_that_is_not_used_or_tells_of_an_overflow_is_explained() -> Non
         pytest.param(90_000_000, False, id="nonsense"),
     ],
 )
-def test_an_answers_length_is_believed_where_it_can_be_that_of_what_goes_back(output: int, *, believed: bool) -> None:
+def test_an_answers_length_is_believed_where_it_can_be_that_of_what_goes_back(
+    output: int, *, believed: bool
+) -> None:
     last = answer(3, Usage(input=5_000, output=output), estimate=5_000)
     size = measure([head(), user(2), last], LIMITS, SETTINGS, COUNTER)
     assert size.total == 5_000 + (output if believed else last.tokens)
@@ -384,9 +420,17 @@ def test_an_answer_that_a_server_did_not_count_is_not_nothing() -> None:
         pytest.param(14_000, False, id="all of the session"),
     ],
 )
-def test_a_report_that_does_not_notice_that_room_was_made_is_not_believed(reported: int, believed: bool) -> None:
+def test_a_report_that_does_not_notice_that_room_was_made_is_not_believed(
+    reported: int, believed: bool
+) -> None:
     compaction = CompactionEntry(
-        id=4, parent_id=3, summary="s", first_kept_id=3, tokens_before=9_000, tokens_after=900, trigger="threshold"
+        id=4,
+        parent_id=3,
+        summary="s",
+        first_kept_id=3,
+        tokens_before=9_000,
+        tokens_after=900,
+        trigger="threshold",
     )
     before = answer(3, Usage(input=12_000, output=10), estimate=8_000)
     after = answer(5, Usage(input=reported, output=10), estimate=4_000)
@@ -428,15 +472,28 @@ def test_what_a_start_does_not_need_is_not_compiled():
         "from tui_agent.session.entries import CheckpointEntry\n"
         "print([kind.__pydantic_complete__ for kind in (BashInput, CheckpointEntry)])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.strip() == "[False, False]"
 
 
 @pytest.mark.parametrize(
     ("window", "tier", "expected"),
-    [(1_000_000, None, 400_000), (1_000_000, 200_000, 200_000), (400_000, 200_000, 380_000), (200_000, None, 180_000)],
+    [
+        (1_000_000, None, 400_000),
+        (1_000_000, 200_000, 200_000),
+        (400_000, 200_000, 380_000),
+        (200_000, None, 180_000),
+    ],
 )
 def test_a_very_large_window_is_not_used_to_its_end(window, tier, expected):
     assert CompactionSettings().threshold_at(window, 20_000, price_tier=tier) == expected
-    assert CompactionSettings(effective_window=0).threshold_at(window, 20_000, price_tier=tier) == window - 20_000
-    assert CompactionSettings(threshold="90%").threshold_at(window, 20_000, price_tier=tier) <= window * 0.9
+    assert (
+        CompactionSettings(effective_window=0).threshold_at(window, 20_000, price_tier=tier)
+        == window - 20_000
+    )
+    assert (
+        CompactionSettings(threshold="90%").threshold_at(window, 20_000, price_tier=tier)
+        <= window * 0.9
+    )

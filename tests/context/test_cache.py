@@ -8,10 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.numbered import MODEL, answer, compaction, edit, prune, result, user
-from tui_agent.context.cache import BreakCause, CacheState, cache_state, cache_ttl, cached_origins, prefix_break
+from tui_agent.context.cache import (
+    BreakCause,
+    CacheState,
+    cache_state,
+    cache_ttl,
+    cached_origins,
+    prefix_break,
+)
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CacheSettings
-from tui_agent.session.entries import AssistantEntry, Entry, ModelChangeEntry, SystemEntry, ToolSchema, Usage
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    ModelChangeEntry,
+    SystemEntry,
+    ToolSchema,
+    Usage,
+)
 
 TRAITS = ModelTraits(MODEL)
 WARM = CacheState(warm=True, seconds_left=60)
@@ -24,7 +38,9 @@ PATH = [HEAD, user(2), answer(3, "ok", "a"), result(4, "a"), answer(5), user(6)]
 
 
 def broken(before, appended, **fields):
-    return prefix_break(project(before, TRAITS), project([*before, *appended], TRAITS), appended, **fields)
+    return prefix_break(
+        project(before, TRAITS), project([*before, *appended], TRAITS), appended, **fields
+    )
 
 
 @pytest.mark.parametrize(
@@ -33,7 +49,12 @@ def broken(before, appended, **fields):
         (prune(7, 4), BreakCause.PRUNE, 4, (4,)),
         (edit(7, 3, "mask"), BreakCause.EDIT, 3, (3,)),
         (compaction(7, 6), BreakCause.COMPACTION, 2, (7,)),
-        (SystemEntry(id=7, blocks=("Other",), tools=(READ,), model=MODEL), BreakCause.HEAD, 0, (7,)),
+        (
+            SystemEntry(id=7, blocks=("Other",), tools=(READ,), model=MODEL),
+            BreakCause.HEAD,
+            0,
+            (7,),
+        ),
         (SystemEntry(id=7, blocks=HEAD.blocks, model=MODEL), BreakCause.TOOLS, 0, ()),
     ],
     ids=lambda value: getattr(value, "kind", ""),
@@ -46,7 +67,9 @@ def test_a_break_names_its_place_and_its_cause(entry, cause, index, origin):
 
 def test_another_model_a_late_result_and_a_move_are_told_from_a_defect():
     change = ModelChangeEntry(id=7, model="other")
-    found = prefix_break(project(PATH, TRAITS), project([*PATH, change], ModelTraits("other")), [change])
+    found = prefix_break(
+        project(PATH, TRAITS), project([*PATH, change], ModelTraits("other")), [change]
+    )
 
     assert (found.part, found.cause, found.entry_id) == ("model", BreakCause.MODEL, 7)
 
@@ -91,14 +114,18 @@ MINUTE = 60_000
 START = 1_700_000_000_000
 
 
-def conversation(*gaps: float, first: int = 20_000, more: int = 2_000, model: str = "anthropic/claude") -> list[Entry]:
+def conversation(
+    *gaps: float, first: int = 20_000, more: int = 2_000, model: str = "anthropic/claude"
+) -> list[Entry]:
     """Return a path of requests that many minutes apart, of so many tokens, growing by so many."""
     times = [START + round(minutes * MINUTE) for minutes in accumulate(gaps, initial=0)]
     path: list[Entry] = []
     for number, at in enumerate(times):
         usage = Usage(input=first + number * more, output=100)
         path.append(user(2 * number + 1, created_at=at))
-        path.append(answer(2 * number + 2, model=model, usage=usage, started_at=at, created_at=at + 1_000))
+        path.append(
+            answer(2 * number + 2, model=model, usage=usage, started_at=at, created_at=at + 1_000)
+        )
     return path
 
 
@@ -120,12 +147,17 @@ def test_what_is_set_is_asked_for_and_else_what_the_pauses_of_the_model_make_che
     path = conversation(20, 20, 20, 20)
     assert cache_ttl(path, AUTO) == "1h"
     answers = [entry for entry in path if isinstance(entry, AssistantEntry)]
-    turns = [entry.model_copy(update={"model": f"anthropic/{at % 2}"}) for at, entry in enumerate(answers)]
+    turns = [
+        entry.model_copy(update={"model": f"anthropic/{at % 2}"})
+        for at, entry in enumerate(answers)
+    ]
     assert cache_ttl(turns, AUTO) == "5m"
 
 
 @given(st.lists(st.floats(0.1, 200), max_size=12), st.floats(0.1, 4.9))
-def test_a_request_asks_for_what_the_one_before_did_while_that_is_cached(gaps: list[float], soon: float):
+def test_a_request_asks_for_what_the_one_before_did_while_that_is_cached(
+    gaps: list[float], soon: float
+):
     path = conversation(*gaps)
     assert asked(path, soon) == cache_ttl(path, AUTO)
 

@@ -24,7 +24,15 @@ from tui_agent.context.files import FileOperations, call_path, file_operations
 from tui_agent.context.preserved import digest, fit
 from tui_agent.context.rendering import carried_blocks
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.session.entries import FilePart, ImagePart, SummaryDetails, TextPart, ToolMetadata, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    FilePart,
+    ImagePart,
+    SummaryDetails,
+    TextPart,
+    ToolMetadata,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.tools.registry import tool_traits
 
 SETTINGS = ContextSettings()
@@ -36,11 +44,15 @@ def words(text: str) -> int:
 
 def size(budget: int = 40_000, history: int = 38_000, fixed: int = 2_000) -> ContextSize:
     window = budget + fixed + 5_000
-    return ContextSize(fixed, history, fixed + history, window, 5_000, budget + fixed, None, estimated=True)
+    return ContextSize(
+        fixed, history, fixed + history, window, 5_000, budget + fixed, None, estimated=True
+    )
 
 
 def plan(build: PathBuilder, keep: int | None = None, **fields) -> CompactionPlan | Refusal:
-    return plan_compaction(build.path, SETTINGS, size(), PlanOptions(tool_traits(), keep_recent=keep, **fields))
+    return plan_compaction(
+        build.path, SETTINGS, size(), PlanOptions(tool_traits(), keep_recent=keep, **fields)
+    )
 
 
 def planned(build: PathBuilder, keep: int | None = None, **fields) -> CompactionPlan:
@@ -62,7 +74,8 @@ def ids(entries) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("keep", "first_kept", "split"), [(50, 8, True), (51, 7, False), (101, 6, True), (151, 5, False), (301, 2, True)]
+    ("keep", "first_kept", "split"),
+    [(50, 8, True), (51, 7, False), (101, 6, True), (151, 5, False), (301, 2, True)],
 )
 def test_worked_example(keep, first_kept, split):
     found = planned(four_turns(), keep)
@@ -109,7 +122,9 @@ def test_a_compaction_goes_on_from_the_previous_one_and_carries_its_details_once
 
     build = four_turns()
     details = SummaryDetails(
-        read_files=("old.py",), modified_files=("made.py",), user_messages=("#1 question 0", "#2 from long ago")
+        read_files=("old.py",),
+        modified_files=("made.py",),
+        user_messages=("#1 question 0", "#2 from long ago"),
     )
     build.compaction("summary", first_kept_id=5, details=details)
     build.run("read", {"path": "new.py"}, "text", tokens=100)
@@ -133,11 +148,16 @@ def test_a_refusal_says_why():
     first = build.user("word " * 40_000, tokens=40_000)
     found = plan(build)
     assert found.reason is RefusalReason.NOTHING_TO_COMPACT
-    assert found.message == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000: drop or mask it."
+    assert (
+        found.message
+        == f"There is nothing to summarise. #{first.id} (user) alone takes 40,000: drop or mask it."
+    )
 
     overhead = (("environment", 300), ("tools", 12_000), ("AGENTS.md", 7_000), ("skills", 1_700))
     full = ContextSize(21_000, 500, 21_500, 32_000, 11_000, 21_000, None, estimated=True)
-    found = plan_compaction(four_turns().path, SETTINGS, full, PlanOptions(tool_traits(), overhead=overhead))
+    found = plan_compaction(
+        four_turns().path, SETTINGS, full, PlanOptions(tool_traits(), overhead=overhead)
+    )
     assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7.0k, skills 1.7k."
 
 
@@ -183,8 +203,12 @@ def test_moving_the_cut_lists_what_no_summary_covers():
     assert without_oldest_turn(step) is None
 
 
-def carry(build: PathBuilder, keep: int = 100, summary: str = "", budget: int = 40_000) -> SummaryDetails:
-    found = plan_compaction(build.path, SETTINGS, size(budget), PlanOptions(tool_traits(), keep_recent=keep))
+def carry(
+    build: PathBuilder, keep: int = 100, summary: str = "", budget: int = 40_000
+) -> SummaryDetails:
+    found = plan_compaction(
+        build.path, SETTINGS, size(budget), PlanOptions(tool_traits(), keep_recent=keep)
+    )
     assert isinstance(found, CompactionPlan)
     return carried_details(found, summary, words)
 
@@ -255,7 +279,9 @@ def test_lists_skills_and_pins_are_carried_as_they_stand():
 def test_anchors_have_no_trace_of_hidden_entries_and_do_not_repeat_what_stays_in_view():
     build = PathBuilder()
     build.user("go", tokens=50)
-    secret = build.run("bash", {"command": "env"}, "error: token leakedValue42 at src/secret_file.py", tokens=50)
+    secret = build.run(
+        "bash", {"command": "env"}, "error: token leakedValue42 at src/secret_file.py", tokens=50
+    )
     build.edit(secret.id, "drop")
     build.user("SECRET message", tokens=50)
     build.edit(build.path[-1].id, "mask")
@@ -267,7 +293,9 @@ def test_anchors_have_no_trace_of_hidden_entries_and_do_not_repeat_what_stays_in
 
     build = PathBuilder()
     build.user("go", tokens=50)
-    build.say("look at src/summarised_file.py\nand src/kept_file.py\nand src/told_file.py", tokens=300)
+    build.say(
+        "look at src/summarised_file.py\nand src/kept_file.py\nand src/told_file.py", tokens=300
+    )
     build.user("next", tokens=50)
     build.say("and src/kept_file.py", tokens=100)
     lines = "\n".join(carry(build, keep=100, summary="told: and src/told_file.py").anchors)
@@ -326,12 +354,16 @@ def test_a_person_says_what_is_the_first_entry_to_stay():
     for place in boundaries(path):
         plan = up_to(build, place.entry_id)
         assert plan.first_kept_id == plan.boundary == place.entry_id
-        assert ids((*plan.history, *plan.turn_prefix)) == [e.id for e in path if e.id < place.entry_id and e.is_sent]
+        assert ids((*plan.history, *plan.turn_prefix)) == [
+            e.id for e in path if e.id < place.entry_id and e.is_sent
+        ]
         assert plan.prunes == ()
         assert place.is_turn is isinstance(plan.kept[0], UserEntry)
     build.run("bash", {"command": "ls"}, "ok")
     build.say("done")
-    assert [place.entry_id for place in boundaries(build.path)][-2:] == [9, 11], "none is between a call and its result"
+    assert [place.entry_id for place in boundaries(build.path)][-2:] == [9, 11], (
+        "none is between a call and its result"
+    )
 
 
 def test_a_boundary_can_be_moved_on_but_not_to_where_nothing_is_left_to_summarise():
@@ -357,9 +389,14 @@ def test_the_tail_can_be_bounded_in_turns():
         build.say(f"answer {number}", tokens=500)
     bounded = ContextSettings(compaction=CompactionSettings(keep_turns=2, keep_recent_share=1.0))
 
-    found = plan_compaction(build.path, bounded, size(6_000, 6_000), PlanOptions(tool_traits(), keep_recent=5_000))
+    found = plan_compaction(
+        build.path, bounded, size(6_000, 6_000), PlanOptions(tool_traits(), keep_recent=5_000)
+    )
 
-    assert [entry.text for entry in found.kept if isinstance(entry, UserEntry)] == ["question 4", "question 5"]
+    assert [entry.text for entry in found.kept if isinstance(entry, UserEntry)] == [
+        "question 4",
+        "question 5",
+    ]
 
 
 def test_one_line_per_step_with_its_address_and_outcome_the_newest_first():
@@ -407,7 +444,10 @@ def test_sources_of_file_operations_and_that_the_last_touch_counts():
     build.run("read", {"path": "missing.py"}, "no such file", status=ToolStatus.ERROR)
     build.run("write", {"file_path": "src/b.py", "content": "x"}, "ok")
     build.run(
-        "bash", {"command": "x"}, "ok", metadata=ToolMetadata(modified_files=("gen.py",), read_files=("seen.py",))
+        "bash",
+        {"command": "x"},
+        "ok",
+        metadata=ToolMetadata(modified_files=("gen.py",), read_files=("seen.py",)),
     )
     build.run("grep", {"path": "src"}, "matches")
     build.checkpoint("by_shell.py")
@@ -420,10 +460,14 @@ def test_sources_of_file_operations_and_that_the_last_touch_counts():
         build.run("read", {"path": path}, "text")
     build.run("edit", {"path": "b"}, "ok")
     build.run("read", {"path": "a"}, "text")
-    assert file_operations(build.path, tool_traits()) == FileOperations(read=("c", "a"), modified=("b",))
+    assert file_operations(build.path, tool_traits()) == FileOperations(
+        read=("c", "a"), modified=("b",)
+    )
 
     build = PathBuilder()
-    build.branch_summary("b", from_id=9, details=SummaryDetails(read_files=("r1",), modified_files=("m1",)))
+    build.branch_summary(
+        "b", from_id=9, details=SummaryDetails(read_files=("r1",), modified_files=("m1",))
+    )
     build.compaction("s", None, details=SummaryDetails(read_files=("r2", "m1")))
     earlier = SummaryDetails(read_files=("r0",), modified_files=("r2",))
     assert file_operations(build.path, tool_traits(), earlier) == FileOperations(
@@ -431,26 +475,38 @@ def test_sources_of_file_operations_and_that_the_last_touch_counts():
     )
 
 
-@pytest.mark.parametrize("arguments", ["", "{", "[1]", '{"path": 3}', '{"path": ""}', '{"pattern": "x"}', "[" * 5000])
+@pytest.mark.parametrize(
+    "arguments", ["", "{", "[1]", '{"path": 3}', '{"path": ""}', '{"pattern": "x"}', "[" * 5000]
+)
 def test_arguments_without_a_path(arguments):
     assert call_path(arguments) is None
 
 
 def test_only_the_newest_files_of_a_long_list_are_shown_with_the_entries_that_told_of_them():
-    operations = FileOperations(read=tuple(f"r{n}" for n in range(100)), modified=tuple(f"m{n}" for n in range(3)))
+    operations = FileOperations(
+        read=tuple(f"r{n}" for n in range(100)), modified=tuple(f"m{n}" for n in range(3))
+    )
     shown = operations.shown(12, lambda text: len(text.split("\n")))
     assert shown == 8
-    details = SummaryDetails(read_files=operations.read, modified_files=operations.modified, shown_files=shown)
+    details = SummaryDetails(
+        read_files=operations.read, modified_files=operations.modified, shown_files=shown
+    )
     text = carried_blocks(details)
     assert "<read-files>\n(92 earlier files not listed)\nr92\n" in text
     assert "r91\n" not in text
     assert "<modified-files>\nm0\nm1\nm2\n</modified-files>" in text
 
     build = PathBuilder()
-    for path in ("/home/someone/project/src/a.py", "/home/someone/project/b.py", "/home/someone/project/src/a.py"):
+    for path in (
+        "/home/someone/project/src/a.py",
+        "/home/someone/project/b.py",
+        "/home/someone/project/src/a.py",
+    ):
         build.run("read", {"path": path}, "text")
     newest, other = build.path[-1].id, build.path[-3].id
-    operations = file_operations(build.path, tool_traits(), SummaryDetails(read_files=("/home/someone/project/c.py",)))
+    operations = file_operations(
+        build.path, tool_traits(), SummaryDetails(read_files=("/home/someone/project/c.py",))
+    )
     details = SummaryDetails(read_files=operations.read, file_ids=dict(operations.ids))
     assert carried_blocks(details).split("\n")[1:-1] == [
         "/home/someone/project/c.py",
@@ -461,7 +517,12 @@ def test_only_the_newest_files_of_a_long_list_are_shown_with_the_entries_that_to
     # Where the room is short, their directory is told once.
     number = operations.shown(80, len)
     short = carried_blocks(details.model_copy(update={"shown_files": number}))
-    assert short.split("\n")[1:-1] == ["/home/someone/project/", "c.py", f"b.py #{other}", f"src/a.py #{newest}"]
+    assert short.split("\n")[1:-1] == [
+        "/home/someone/project/",
+        "c.py",
+        f"b.py #{other}",
+        f"src/a.py #{newest}",
+    ]
 
 
 def started() -> PathBuilder:
@@ -499,7 +560,9 @@ def test_two_failures_pause_until_the_next_user_message():
     assert hold(build.path, SETTINGS.compaction, record.failed(build.path), "threshold") is None
 
 
-@pytest.mark.parametrize("settings", [CompactionSettings(auto=False), CompactionSettings(threshold=0)])
+@pytest.mark.parametrize(
+    "settings", [CompactionSettings(auto=False), CompactionSettings(threshold=0)]
+)
 @pytest.mark.parametrize("trigger", ["threshold", "overflow", "model_switch"])
 def test_off_means_off(settings, trigger):
     assert hold(started().path, settings, NO_FAILURES, trigger) is HoldReason.OFF

@@ -11,7 +11,15 @@ from tests.support.long_walk import walked
 from tests.support.numbered import MODEL, answer, call, result, user
 from tests.support.thoroughness import thorough
 from tui_agent.agent.context_map import context_map
-from tui_agent.agent.timeline import CHANGING_KINDS, Mark, ModelScale, PathShape, Step, marks_after, steps_of
+from tui_agent.agent.timeline import (
+    CHANGING_KINDS,
+    Mark,
+    ModelScale,
+    PathShape,
+    Step,
+    marks_after,
+    steps_of,
+)
 from tui_agent.context.budget import ModelLimits, estimate_tokens
 from tui_agent.context.cache import BreakCause
 from tui_agent.context.calibration import Calibration
@@ -46,7 +54,14 @@ HEAD = SystemEntry(
     model=MODEL,
 )
 READ = call("a", '{"path": "src/app.py"}')
-PATH = [HEAD, user(2, TEXT), answer(3, TEXT, READ), result(4, "a", TEXT * 50), answer(5, TEXT), user(6, TEXT)]
+PATH = [
+    HEAD,
+    user(2, TEXT),
+    answer(3, TEXT, READ),
+    result(4, "a", TEXT * 50),
+    answer(5, TEXT),
+    user(6, TEXT),
+]
 
 
 def mapped(path, **fields):
@@ -99,7 +114,9 @@ def test_the_blocks_of_any_path_add_up(path, model, vision, factor):
 
 def a_session(tmp_path: Path) -> Session:
     store = Store(tmp_path / "sessions.db")
-    session = Session(store, store.create_session("/project").id, estimate=lambda entry: entry.tokens or 10)
+    session = Session(
+        store, store.create_session("/project").id, estimate=lambda entry: entry.tokens or 10
+    )
     session.append(SystemEntry(blocks=("You are an agent.",), model=MODEL, tokens=1_200))
     return session
 
@@ -107,7 +124,9 @@ def a_session(tmp_path: Path) -> Session:
 def shape_of(session: Session) -> PathShape:
     outline = session.path_outline()
     changes = [row.id for row in outline if row.kind in CHANGING_KINDS]
-    return PathShape(outline.ids, session.reader.requests(), session.reader.load(changes), session.returns())
+    return PathShape(
+        outline.ids, session.reader.requests(), session.reader.load(changes), session.returns()
+    )
 
 
 def steps(session: Session, *, window: int = 16_000) -> list[Step]:
@@ -123,13 +142,17 @@ def asked(session: Session, text: str = "go on") -> Entry:
     return session.append(UserEntry(parts=(TextPart(text=text),), tokens=20))
 
 
-def test_each_answer_is_a_step_as_big_as_reported_with_marks_of_what_came_before_it(tmp_path: Path) -> None:
+def test_each_answer_is_a_step_as_big_as_reported_with_marks_of_what_came_before_it(
+    tmp_path: Path,
+) -> None:
     session = a_session(tmp_path)
     walked(session, model=MODEL)
     found = steps(session)
     answers = [entry for entry in session.path() if isinstance(entry, AssistantEntry)]
     assert [step.answer for step in found] == [entry.id for entry in answers]
-    assert [step.total for step in found] == [entry.usage.prompt for entry in answers if entry.usage]
+    assert [step.total for step in found] == [
+        entry.usage.prompt for entry in answers if entry.usage
+    ]
     assert all(step.exact and step.head == 1_200 and step.window == 16_000 for step in found)
     assert [step.leaf for step in found] == [entry.parent_id for entry in answers]
 
@@ -138,7 +161,9 @@ def test_each_answer_is_a_step_as_big_as_reported_with_marks_of_what_came_before
     for at, marks in marked:
         previous = found[at - 1].answer or 0
         between = [entry for entry in path if previous < entry.id < (found[at].answer or 0)]
-        assert any(isinstance(entry, CompactionEntry) for entry in between) is (Mark.COMPACTION in marks)
+        assert any(isinstance(entry, CompactionEntry) for entry in between) is (
+            Mark.COMPACTION in marks
+        )
         assert any(isinstance(entry, PruneEntry) for entry in between) is (Mark.PRUNE in marks)
     assert [marks[0] for _, marks in marked] == [Mark.PRUNE, Mark.MOVE, Mark.MISS, Mark.COMPACTION]
     cold = next(step for step in found if step.marks == (Mark.MISS,))
@@ -146,7 +171,9 @@ def test_each_answer_is_a_step_as_big_as_reported_with_marks_of_what_came_before
     assert cold.miss.cause is BreakCause.COLD
 
 
-def test_a_move_and_an_edit_are_marked_and_each_step_has_the_window_of_its_own_model(tmp_path: Path) -> None:
+def test_a_move_and_an_edit_are_marked_and_each_step_has_the_window_of_its_own_model(
+    tmp_path: Path,
+) -> None:
     session = a_session(tmp_path)
     asked(session)
     replied(session)
@@ -165,7 +192,11 @@ def test_a_move_and_an_edit_are_marked_and_each_step_has_the_window_of_its_own_m
     session = a_session(tmp_path)
     asked(session)
     replied(session, usage=Usage(input=900, output=5))
-    session.append(AssistantEntry(parts=(TextPart(text="so"),), model="other", usage=Usage(input=800, output=5)))
+    session.append(
+        AssistantEntry(
+            parts=(TextPart(text="so"),), model="other", usage=Usage(input=800, output=5)
+        )
+    )
     windows = {MODEL: 8_000, "other": 200_000}
     found = steps_of(shape_of(session), lambda model: ModelScale(windows[model]), 300)
     assert [step.window for step in found] == [8_000, 200_000]

@@ -11,7 +11,13 @@ from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize, RequestModel, estimate_path
 from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cuts, provisional
-from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, RefusalReason, plan_compaction
+from tui_agent.context.compaction import (
+    CompactionPlan,
+    PlanOptions,
+    Refusal,
+    RefusalReason,
+    plan_compaction,
+)
 from tui_agent.context.compaction_policy import is_due
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import Moment, PruneRules, occasion, plan_prune, under_pressure
@@ -45,7 +51,8 @@ def history(path) -> int:
     request = project(path, TRAITS)
     return (
         sum(
-            len(message.text) + sum(len(call.arguments) + len(call.tool) for call in message.tool_calls)
+            len(message.text)
+            + sum(len(call.arguments) + len(call.tool) for call in message.tool_calls)
             for message in request.messages
             if message.role != "system"
         )
@@ -62,16 +69,27 @@ MEASURES = Measures(size_of=history, text=tokens, entry=entry_tokens)
 
 def size_for(path, budget: int, fixed: int = 1_000) -> ContextSize:
     used = history(path)
-    return ContextSize(fixed, used, fixed + used, fixed + budget + 500, 500, fixed + budget, None, estimated=True)
+    return ContextSize(
+        fixed, used, fixed + used, fixed + budget + 500, 500, fixed + budget, None, estimated=True
+    )
 
 
-def attempt(build, budget, summary="## Goal\nport the theme", keep=None, settings=SETTINGS, trigger="threshold"):
+def attempt(
+    build,
+    budget,
+    summary="## Goal\nport the theme",
+    keep=None,
+    settings=SETTINGS,
+    trigger="threshold",
+):
     path = build.path
     size = size_for(path, budget)
     options = PlanOptions(tool_traits(), keep_recent=keep, count=entry_tokens, trigger=trigger)
     plan = plan_compaction(path, settings, size, options)
     assert isinstance(plan, CompactionPlan), plan
-    return plan, plan_commit(path, plan, summary, MEASURES, size, (("tools", 700), ("AGENTS.md", 200)))
+    return plan, plan_commit(
+        path, plan, summary, MEASURES, size, (("tools", 700), ("AGENTS.md", 200))
+    )
 
 
 def long_session(turns: int = 20, answer: int = 1_000) -> PathBuilder:
@@ -131,7 +149,9 @@ def test_then_kept_outputs_and_long_arguments_are_cut_to_their_ends():
     request = project(provisional(build.path, commit.entries), TRAITS)
     outputs = [message.text for message in request.messages if message.role == "tool"]
     assert len(outputs) == 4
-    assert all(text.startswith("HEAD") and text.endswith("TAIL") and len(text) < 2_300 for text in outputs)
+    assert all(
+        text.startswith("HEAD") and text.endswith("TAIL") and len(text) < 2_300 for text in outputs
+    )
 
     build = long_session(6)
     for number in range(3):
@@ -174,9 +194,13 @@ def test_hundreds_of_short_turns_are_few_rungs():
         return 50_000
 
     size = size_for(build.path, 4_000)
-    plan = plan_compaction(build.path, SETTINGS, size, PlanOptions(tool_traits(), keep_recent=500, count=entry_tokens))
+    plan = plan_compaction(
+        build.path, SETTINGS, size, PlanOptions(tool_traits(), keep_recent=500, count=entry_tokens)
+    )
     assert isinstance(plan, CompactionPlan)
-    refusal = plan_commit(build.path, plan, "## Goal", replace(MEASURES, size_of=always_too_large), size)
+    refusal = plan_commit(
+        build.path, plan, "## Goal", replace(MEASURES, size_of=always_too_large), size
+    )
     assert isinstance(refusal, Refusal)
     assert len(weighed) < 30
 
@@ -235,11 +259,17 @@ def test_compaction_is_no_ratchet():
 
 
 @pytest.mark.parametrize("budget", [800, 3_000, 12_000])
-@given(path=paths(max_size=25), keep=st.integers(0, 2_000), summary=st.sampled_from(["", "## Goal\ngo on"]))
+@given(
+    path=paths(max_size=25),
+    keep=st.integers(0, 2_000),
+    summary=st.sampled_from(["", "## Goal\ngo on"]),
+)
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 def test_the_postcondition_holds_or_the_refusal_is_named(path, keep, summary, budget):
     size = size_for(path, budget)
-    plan = plan_compaction(path, SETTINGS, size, PlanOptions(tool_traits(), keep_recent=keep, count=entry_tokens))
+    plan = plan_compaction(
+        path, SETTINGS, size, PlanOptions(tool_traits(), keep_recent=keep, count=entry_tokens)
+    )
     if isinstance(plan, Refusal):
         if plan.prunes:
             validate(project(provisional(path, [prune.entry() for prune in plan.prunes]), TRAITS))
@@ -265,7 +295,10 @@ def test_the_postcondition_holds_or_the_refusal_is_named(path, keep, summary, bu
     interrupted = [m for m in project(path, TRAITS).messages if m.text == INTERRUPTED_OUTPUT]
     assert len([m for m in request.messages if m.text == INTERRUPTED_OUTPUT]) <= len(interrupted)
     again = plan_compaction(
-        after_path, SETTINGS, size_for(after_path, budget), PlanOptions(tool_traits(), count=entry_tokens)
+        after_path,
+        SETTINGS,
+        size_for(after_path, budget),
+        PlanOptions(tool_traits(), count=entry_tokens),
     )
     assert isinstance(again, Refusal)
 
@@ -295,13 +328,17 @@ class Work:
     def size(self) -> ContextSize:
         used = self.measured(self.path)
         threshold = SETTINGS.compaction.threshold_at(self.window, self.reserve)
-        return ContextSize(HEAD, used, HEAD + used, self.window, self.reserve, threshold, None, estimated=True)
+        return ContextSize(
+            HEAD, used, HEAD + used, self.window, self.reserve, threshold, None, estimated=True
+        )
 
     def measured(self, path) -> int:
         return estimate_path(path, COUNTER, RequestModel("gpt-4o")).history
 
     def add(self, *entries: Entry) -> None:
-        counted = (entry.model_copy(update={"tokens": COUNTER.estimate(entry)}) for entry in entries)
+        counted = (
+            entry.model_copy(update={"tokens": COUNTER.estimate(entry)}) for entry in entries
+        )
         self.path = provisional(self.path, list(counted))
 
     def text(self, tokens: int, words: str | None = None) -> str:
@@ -314,29 +351,52 @@ class Work:
         for _ in range(parallel):
             self.calls += 1
             arguments = f'{{"path": "src/{self.calls}.py"}}'
-            calls.append(ToolCallPart(call_id=f"call_{self.calls}", tool="read", arguments=arguments))
+            calls.append(
+                ToolCallPart(call_id=f"call_{self.calls}", tool="read", arguments=arguments)
+            )
         said = self.text(rng.choice((5, 30, 200))) if rng.random() < 0.7 else ""
         parts = (*((TextPart(text=said),) if said else ()), *calls)
         self.add(AssistantEntry(parts=parts, model="gpt-4o", finish="tool_calls"))
         for call in calls:
             size = rng.choice((5, 50, 400, 1_500, 8_000, 40_000)) if tokens is None else tokens
-            limits = limits_for(self.window, self.size().budget - self.size().history, SETTINGS.truncation)
+            limits = limits_for(
+                self.window, self.size().budget - self.size().history, SETTINGS.truncation
+            )
             output = truncate(self.text(size, words), "ends", limits).text
-            self.add(ToolResultEntry(call_id=call.call_id, tool="read", status=ToolStatus.COMPLETED, output=output))
+            self.add(
+                ToolResultEntry(
+                    call_id=call.call_id, tool="read", status=ToolStatus.COMPLETED, output=output
+                )
+            )
 
     def anything(self) -> None:
         """Do one thing at random."""
         rng, chance = self.random, self.random.random()
         if chance < 0.12:
-            self.add(UserEntry(parts=(TextPart(text=self.text(rng.choice((10, 100, 3_000, 27_000)))),)))
+            self.add(
+                UserEntry(parts=(TextPart(text=self.text(rng.choice((10, 100, 3_000, 27_000)))),))
+            )
         elif chance < 0.17:
-            self.add(ShellEntry(command="cat log", output=self.text(rng.choice((10, 2_000, 27_000))), exit_code=0))
+            self.add(
+                ShellEntry(
+                    command="cat log",
+                    output=self.text(rng.choice((10, 2_000, 27_000))),
+                    exit_code=0,
+                )
+            )
         elif chance < 0.27:
             content = self.text(rng.choice((500, 4_000))).replace("\n", "\\n")
-            call = ToolCallPart(call_id=f"w{len(self.path)}", tool="write", arguments=f'{{"content": "{content}"}}')
+            call = ToolCallPart(
+                call_id=f"w{len(self.path)}", tool="write", arguments=f'{{"content": "{content}"}}'
+            )
             self.add(AssistantEntry(parts=(call,), model="gpt-4o", finish="tool_calls"))
             self.add(
-                ToolResultEntry(call_id=call.call_id, tool="write", status=ToolStatus.COMPLETED, output="Wrote it.")
+                ToolResultEntry(
+                    call_id=call.call_id,
+                    tool="write",
+                    status=ToolStatus.COMPLETED,
+                    output="Wrote it.",
+                )
             )
         elif chance < 0.4:
             self.step(parallel=rng.choice((2, 5, 12)))
@@ -389,7 +449,9 @@ def test_no_work_stops_and_no_request_is_over_the_window(window):
     assert work.over == []
 
 
-@pytest.mark.parametrize(("window", "parallel"), [(16_384, 24), (32_768, 48), (8_192, 24), (4_096, 16)])
+@pytest.mark.parametrize(
+    ("window", "parallel"), [(16_384, 24), (32_768, 48), (8_192, 24), (4_096, 16)]
+)
 @pytest.mark.parametrize("words", ["code", "chinese", "hex"])
 def test_many_outputs_of_the_newest_step_are_cut_until_they_fit(window, parallel, words):
     work = Work(window)

@@ -14,7 +14,14 @@ from tests.support.thoroughness import thorough
 from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import standings
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall, request_bytes
+from tui_agent.context.request import (
+    ContentText,
+    ImageRef,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    request_bytes,
+)
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.resources import prompt
@@ -52,18 +59,27 @@ HEAD = SystemEntry(
 def shapes(path, traits=TRAITS, templates=None):
     """Return the messages after the head as (role, text)."""
     request = project(path, traits, templates)
-    return [(message.role, message.text) for message in request.messages if message.role != "system"]
+    return [
+        (message.role, message.text) for message in request.messages if message.role != "system"
+    ]
 
 
 def test_the_head_is_system_messages_and_what_opens_the_conversation():
     request = project([HEAD, user(2)], TRAITS)
 
-    assert [m.text for m in request.messages[:2]] == ["You are an agent.", "Directory: /home/me\n\nRules"]
+    assert [m.text for m in request.messages[:2]] == [
+        "You are an agent.",
+        "Directory: /home/me\n\nRules",
+    ]
     assert request.tools == HEAD.tools
     assert request.model == MODEL
 
     head = SystemEntry(
-        id=1, blocks=("You are an agent.",), opening="Directory: /home/me", tools=HEAD.tools, model=MODEL
+        id=1,
+        blocks=("You are an agent.",),
+        opening="Directory: /home/me",
+        tools=HEAD.tools,
+        model=MODEL,
     )
     request = project([head, user(2, "go"), answer(3, "hi"), user(4, "on")], TRAITS)
 
@@ -76,7 +92,14 @@ def test_the_head_is_system_messages_and_what_opens_the_conversation():
 
 
 def test_a_compaction_shows_its_summary_with_what_code_carried_then_what_it_keeps():
-    path = [HEAD, user(2, "old"), answer(3, "old answer"), user(4, "kept"), compaction(5, 4), answer(6, "new")]
+    path = [
+        HEAD,
+        user(2, "old"),
+        answer(3, "old answer"),
+        user(4, "kept"),
+        compaction(5, 4),
+        answer(6, "new"),
+    ]
 
     roles = shapes(path)
     assert [role for role, _ in roles] == ["user", "user", "assistant"]
@@ -97,11 +120,23 @@ def test_a_compaction_shows_its_summary_with_what_code_carried_then_what_it_keep
     assert "<read-files>\na.py\nb.py\n</read-files>" in text
     assert "<modified-files>\nc.py\n</modified-files>" in text
     assert "<anchors>\n#7 exit 1: make test\n</anchors>" in text
-    assert "<message>\nNever touch\nthe lock file\n</message>\n<message>\nsecond\n</message>" in text
+    assert (
+        "<message>\nNever touch\nthe lock file\n</message>\n<message>\nsecond\n</message>" in text
+    )
     assert '<pinned>\n<entry id="#1">\nthe plan\n</entry>\n</pinned>' in text
 
-    state = (StateText(tool="todo", text="[ ] tests"), StateText(tool="skill", name="release", text="Bump first."))
-    entry = compaction(2, None, read_files=("old.py", "new.py"), modified_files=("m.py",), shown_files=1, state=state)
+    state = (
+        StateText(tool="todo", text="[ ] tests"),
+        StateText(tool="skill", name="release", text="Bump first."),
+    )
+    entry = compaction(
+        2,
+        None,
+        read_files=("old.py", "new.py"),
+        modified_files=("m.py",),
+        shown_files=1,
+        state=state,
+    )
 
     text = shapes([user(1), entry])[0][1]
     assert "new.py\n</read-files>" in text
@@ -142,7 +177,13 @@ def test_a_pruned_result_keeps_its_gist_and_address_or_its_ends():
 
 
 def test_dropping_a_result_drops_its_call_and_leaves_the_other():
-    path = [user(1), answer(2, "", call("a"), call("b")), result(3, "a"), result(4, "b", "B"), edit(5, 3, "drop")]
+    path = [
+        user(1),
+        answer(2, "", call("a"), call("b")),
+        result(3, "a"),
+        result(4, "b", "B"),
+        edit(5, 3, "drop"),
+    ]
 
     request = project(path, TRAITS)
     assert [c.call_id for c in request.messages[1].tool_calls] == ["b"]
@@ -150,7 +191,9 @@ def test_dropping_a_result_drops_its_call_and_leaves_the_other():
 
 
 def test_what_is_masked_says_so_and_where_and_keeps_its_call():
-    text = shapes([user(1, "the secret plan"), edit(2, 1, "mask")], templates=Templates.load(prompt))[0][1]
+    text = shapes(
+        [user(1, "the secret plan"), edit(2, 1, "mask")], templates=Templates.load(prompt)
+    )[0][1]
 
     assert text.startswith("[Hidden by the user: user message “the secret plan”")
     assert 'recall("#1")' in text
@@ -187,7 +230,9 @@ def test_arguments_that_are_no_json_object_are_repaired(written, sent):
     assert json.loads(message.tool_calls[0].arguments) == sent
 
 
-@pytest.mark.parametrize("written", ['{"path":"a"}', '{ "path" : "ä" }', '{"a": "\\u00e4\\ud83d\\ude00"}'])
+@pytest.mark.parametrize(
+    "written", ['{"path":"a"}', '{ "path" : "ä" }', '{"a": "\\u00e4\\ud83d\\ude00"}']
+)
 def test_valid_arguments_stay_as_the_model_wrote_them(written):
     message = project([user(1), answer(2, "", call("a", written))], TRAITS).messages[1]
 
@@ -195,7 +240,12 @@ def test_valid_arguments_stay_as_the_model_wrote_them(written):
 
 
 def test_a_server_without_tools_is_sent_calls_and_results_as_text():
-    path = [user(1), answer(2, "I look.", call("c1", '{"path": "a.py"}')), result(3, "c1", "print(1)"), user(4, "so?")]
+    path = [
+        user(1),
+        answer(2, "I look.", call("c1", '{"path": "a.py"}')),
+        result(3, "c1", "print(1)"),
+        user(4, "so?"),
+    ]
     request = project(path, replace(TRAITS, tools=False))
     assert [(message.role, message.text) for message in request.messages] == [
         ("user", "hello"),
@@ -216,7 +266,12 @@ def test_call_ids_are_made_unique_portable_and_short_where_they_have_to_be():
     answered = [message.call_id for message in request.messages if message.role == "tool"]
     assert made == answered == ["x", "x_2"]
 
-    path = [user(1), answer(2, "", call("call 1")), result(3, "call 1"), answer(4, "", call("call_1"))]
+    path = [
+        user(1),
+        answer(2, "", call("call 1")),
+        result(3, "call 1"),
+        answer(4, "", call("call_1")),
+    ]
     path += [result(5, "call_1")]
     made = [c.call_id for message in project(path, TRAITS).messages for c in message.tool_calls]
     assert made == ["call 1", "call_1_2"]
@@ -225,11 +280,15 @@ def test_call_ids_are_made_unique_portable_and_short_where_they_have_to_be():
     own, foreign = answer(2, "", call(odd)), answer(2, "", call(odd), model="other")
 
     assert project([user(1), own], TRAITS).messages[1].tool_calls[0].call_id == odd
-    assert project([user(1), foreign], TRAITS).messages[1].tool_calls[0].call_id == "call_1__thought__AbC_"
+    assert (
+        project([user(1), foreign], TRAITS).messages[1].tool_calls[0].call_id
+        == "call_1__thought__AbC_"
+    )
 
 
 @pytest.mark.parametrize(
-    ("tokens", "shown"), [(1, "[#1]"), (6, "[Hidden: #1]"), (400, "[Hidden by the user: user message “ok”")]
+    ("tokens", "shown"),
+    [(1, "[#1]"), (6, "[Hidden: #1]"), (400, "[Hidden by the user: user message “ok”")],
 )
 def test_masking_a_short_message_makes_it_no_longer(tokens, shown):
     said = user(1, "ok").model_copy(update={"tokens": tokens})
@@ -245,7 +304,10 @@ def thinking(number, *blobs, model=MODEL, **fields):
 def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it_unless_it_was_edited():
     entry = thinking(2, '{"b":1,  "a":2}', '{"c": 3}')
 
-    assert project([user(1), entry], TRAITS).messages[1].reasoning == ('{"b":1,  "a":2}', '{"c": 3}')
+    assert project([user(1), entry], TRAITS).messages[1].reasoning == (
+        '{"b":1,  "a":2}',
+        '{"c": 3}',
+    )
     assert project([user(1), entry], ModelTraits("other")).messages[1].reasoning == ()
 
     entry = thinking(2, "{}")
@@ -258,7 +320,8 @@ def test_reasoning_goes_back_byte_for_byte_to_the_model_that_made_it_unless_it_w
 
 
 @pytest.mark.parametrize(
-    "entry", [thinking(2, "{}", None), thinking(2, "{}", interrupted=True), thinking(2, "{}", error="lost")]
+    "entry",
+    [thinking(2, "{}", None), thinking(2, "{}", interrupted=True), thinking(2, "{}", error="lost")],
 )
 def test_incomplete_reasoning_does_not_go_back_at_all(entry):
     assert project([user(1), entry], TRAITS).messages[1].reasoning == ()
@@ -290,7 +353,11 @@ def test_files_and_commands_of_the_user_are_told_as_valid_text():
 
 
 def test_images_of_results_move_behind_them_and_are_told_to_models_without_vision():
-    path = [UserEntry(id=1, parts=(IMAGE,)), answer(2, "", call("a")), result(3, "a", "saved", attachments=(IMAGE,))]
+    path = [
+        UserEntry(id=1, parts=(IMAGE,)),
+        answer(2, "", call("a")),
+        result(3, "a", "saved", attachments=(IMAGE,)),
+    ]
 
     texts = [text for _, text in shapes(path, replace(TRAITS, vision=False))]
     assert texts == ["[image: shot.png, 640x480]", "", "saved\n[image: shot.png, 640x480]"]
@@ -304,7 +371,9 @@ def test_images_of_results_move_behind_them_and_are_told_to_models_without_visio
 
     messages = project(path, TRAITS).messages
     assert [m.role for m in messages] == ["user", "assistant", "tool", "tool", "user"]
-    assert [part for part in messages[4].content if isinstance(part, ImageRef)] == [ImageRef("a" * 64, "image/png")]
+    assert [part for part in messages[4].content if isinstance(part, ImageRef)] == [
+        ImageRef("a" * 64, "image/png")
+    ]
     assert messages[4].origin == (3,)
 
 
@@ -354,7 +423,9 @@ def test_appending_an_entry_only_appends_bytes(grown, of):
     before, after = (request_bytes(project(p, of)).splitlines(True) for p in (path, [*path, entry]))
 
     if entry.id in resolve([*path, entry]).answered():
-        stand_in = next((i for i, line in enumerate(before) if INTERRUPTED_OUTPUT.encode() in line), len(before))
+        stand_in = next(
+            (i for i, line in enumerate(before) if INTERRUPTED_OUTPUT.encode() in line), len(before)
+        )
         assert after[:stand_in] == before[:stand_in]
     elif entry.kind not in CACHE_BREAKING and before != [b"\n"]:
         assert after[: len(before)] == before
@@ -374,7 +445,9 @@ def saying(role, text="hi", **fields):
 
 
 def calling(*call_ids, arguments="{}", tool="read"):
-    return Message("assistant", tool_calls=tuple(RequestToolCall(c, tool, arguments) for c in call_ids))
+    return Message(
+        "assistant", tool_calls=tuple(RequestToolCall(c, tool, arguments) for c in call_ids)
+    )
 
 
 def answering(call_id):
@@ -398,7 +471,11 @@ def answering(call_id):
         (saying("user"), calling("a b"), answering("a b")),
         (saying("user"), calling("a", arguments="[1]"), answering("a")),
         (saying("user"), calling("a", tool="a.b"), answering("a")),
-        (saying("user"), calling("a"), Message("tool", (ContentText("x"), ImageRef("a", "image/png")), call_id="a")),
+        (
+            saying("user"),
+            calling("a"),
+            Message("tool", (ContentText("x"), ImageRef("a", "image/png")), call_id="a"),
+        ),
     ],
 )
 def test_an_unsound_request_is_refused(messages):
@@ -491,7 +568,9 @@ def test_what_a_compaction_carries_of_pins_ends_with_the_pin():
 
 
 @given(paths(), st.data())
-def test_a_path_that_grew_has_the_standings_of_the_whole(path: list[Entry], data: st.DataObject) -> None:
+def test_a_path_that_grew_has_the_standings_of_the_whole(
+    path: list[Entry], data: st.DataObject
+) -> None:
     cut = data.draw(st.integers(0, len(path)))
     grown, whole = standings(path[:cut]).grown(path), standings(path)
     for entry in path:
@@ -501,7 +580,9 @@ def test_a_path_that_grew_has_the_standings_of_the_whole(path: list[Entry], data
 @given(paths())
 def test_what_is_in_context_is_in_the_request_and_nothing_else_is(path: list[Entry]) -> None:
     found = standings(path)
-    carried = {pin.id for entry in path if entry.kind == "compaction" for pin in entry.details.pinned}
+    carried = {
+        pin.id for entry in path if entry.kind == "compaction" for pin in entry.details.pinned
+    }
     request = project(path, ModelTraits("openai/gpt-4o"))
     heads = {entry.id for entry in path if entry.kind == "system"}
     sent = {origin for message in request.messages for origin in message.origin} - heads

@@ -44,7 +44,12 @@ def turns_of_results(*turns: list[int], tool="grep") -> PathBuilder:
     for number, sizes in enumerate(turns):
         build.user(f"turn {number}")
         for index, tokens in enumerate(sizes):
-            build.run(tool, {"pattern": f"{number}.{index}"}, f"out {number}.{index} " + "x" * 3_000, tokens=tokens)
+            build.run(
+                tool,
+                {"pattern": f"{number}.{index}"},
+                f"out {number}.{index} " + "x" * 3_000,
+                tokens=tokens,
+            )
         build.say("done")
     return build
 
@@ -75,10 +80,14 @@ def test_under_pressure_turns_protect_nothing_but_the_last_steps_and_newest_toke
     build = turns_of_results([50], [10_000] * 12)
     assert plan_prune(resolve(build.path), rules()) is None
     plan = plan_prune(resolve(build.path), rules(pressure=True))
-    assert plan.targets == tuple(results(build)[1:9])  # the first is too small, the newest four make 40k
+    assert plan.targets == tuple(
+        results(build)[1:9]
+    )  # the first is too small, the newest four make 40k
 
 
-@pytest.mark.parametrize(("budget", "steps"), [(4_000, 1), (5_000, 2), (9_000, 3), (10_000, 4), (200_000, 4)])
+@pytest.mark.parametrize(
+    ("budget", "steps"), [(4_000, 1), (5_000, 2), (9_000, 3), (10_000, 4), (200_000, 4)]
+)
 def test_a_small_window_protects_fewer_steps_but_always_what_was_not_answered_yet(budget, steps):
     build = turns_of_results([budget // 5] * 6)
     plan = plan_prune(resolve(build.path), rules(budget=budget, pressure=True, minimum=1))
@@ -107,7 +116,12 @@ def test_superseded_results_come_first_repeated_reads_even_within_the_last_turns
     build.user("go")
     build.run("grep", {"pattern": "a"}, "z" * 3_000, tokens=20_000)
     stale = build.run("read", {"path": "src/a.py"}, "old", tokens=20_000)
-    build.run("edit", {"path": "src/a.py", "old": "x", "new": "y"}, "ok", metadata=ToolMetadata(path="src/a.py"))
+    build.run(
+        "edit",
+        {"path": "src/a.py", "old": "x", "new": "y"},
+        "ok",
+        metadata=ToolMetadata(path="src/a.py"),
+    )
     for number in range(3):
         build.user(str(number))
         build.run("bash", {"command": str(number)}, "w", tokens=30_000)
@@ -148,7 +162,12 @@ def test_what_makes_a_result_stale():
     build = PathBuilder()
     build.user("go")
     whole = build.run("read", {"path": "a.py"}, "whole")
-    build.run("read", {"path": "a.py"}, "[Unchanged]", metadata=ToolMetadata(path="a.py", known_from=whole.id))
+    build.run(
+        "read",
+        {"path": "a.py"},
+        "[Unchanged]",
+        metadata=ToolMetadata(path="a.py", known_from=whole.id),
+    )
 
     assert superseded_results(resolve(build.path), tool_traits()) == {}
 
@@ -169,12 +188,17 @@ def test_what_makes_a_result_stale():
 )
 def test_when_pruning_may_happen(when, moment, total, expected):
     assert occasion(PruneSettings(when=when), size(total), moment) is expected
-    unbounded = [occasion(PruneSettings(), size(total, threshold=None), Moment()) for total in (94_000, 96_000)]
+    unbounded = [
+        occasion(PruneSettings(), size(total, threshold=None), Moment())
+        for total in (94_000, 96_000)
+    ]
     assert unbounded == [None, Occasion.PRESSURE]
 
 
 def image(number: int) -> ImagePart:
-    return ImagePart(blob=f"{number:064x}", mime="image/png", width=100, height=100, path=f"{number}.png")
+    return ImagePart(
+        blob=f"{number:064x}", mime="image/png", width=100, height=100, path=f"{number}.png"
+    )
 
 
 def test_too_many_images_lose_their_oldest_half_and_too_heavy_ones_all_but_the_newest():
@@ -214,7 +238,11 @@ def test_a_request_never_holds_more_images_than_the_setting(holders, most, weigh
         plan = plan_image_prune(resolve(build.path), limits, H, lambda _image: weight)
         if plan is not None:
             build.add(plan.entry())
-        sent = [part for message in project(build.path, ModelTraits("m")).messages for part in message.content]
+        sent = [
+            part
+            for message in project(build.path, ModelTraits("m")).messages
+            for part in message.content
+        ]
         assert sum(isinstance(part, ImageRef) for part in sent) <= max(most, pinned)
         assert plan_image_prune(resolve(build.path), limits, H, lambda _image: weight) is None
         if answered:
@@ -224,8 +252,16 @@ def test_a_request_never_holds_more_images_than_the_setting(holders, most, weigh
 def test_the_text_beside_an_image_stays_and_the_image_has_an_address():
     build = PathBuilder()
     build.user("go")
-    old = build.run("browser_look", {}, "Heading: 42 orders are late. " * 20, tokens=900, attachments=(image(1),))
-    told = build.add(UserEntry(parts=(TextPart(text="compare with this " * 60), image(2)), tokens=1_200))
+    old = build.run(
+        "browser_look",
+        {},
+        "Heading: 42 orders are late. " * 20,
+        tokens=900,
+        attachments=(image(1),),
+    )
+    told = build.add(
+        UserEntry(parts=(TextPart(text="compare with this " * 60), image(2)), tokens=1_200)
+    )
     build.run("browser_look", {}, "Heading: none is late", attachments=(image(3),))
     plan = plan_image_prune(resolve(build.path), ImageSettings(max_count=1), H, lambda _image: 800)
     assert plan.targets == (old.id, told.id)
@@ -237,7 +273,9 @@ def test_the_text_beside_an_image_stays_and_the_image_has_an_address():
     weights = ViewWeights(view)
     assert weights.of(old) < 250, "the image weighs nothing any more"
     assert 300 < weights.of(told) < 500, "but its text does"
-    again = plan_prune(view, rules(settings=PruneSettings(protect_tokens=0, protect_turns=0, minimum_tokens=1)))
+    again = plan_prune(
+        view, rules(settings=PruneSettings(protect_tokens=0, protect_turns=0, minimum_tokens=1))
+    )
     assert again is not None, "the text can still be pruned"
     assert not Cutter(view, view.entries, stored_tokens).to(250, outputs), "nothing of it is long"
 
@@ -278,7 +316,10 @@ def read_and_used() -> tuple[PathBuilder, int]:
     """Return a path on which an output names two things that come up again and one that does not."""
     build = PathBuilder()
     build.user("go")
-    output = "def load_config(): ...\ndef never_mentioned_again(): ...\nMAX_RETRIES = 3\n" + "filler\n" * 400
+    output = (
+        "def load_config(): ...\ndef never_mentioned_again(): ...\nMAX_RETRIES = 3\n"
+        + "filler\n" * 400
+    )
     read = build.run("read", {"path": "src/app.py"}, output, title="src/app.py")
     for _ in range(5):
         build.say("load_config needs care")
@@ -297,12 +338,15 @@ def test_notes_share_one_budget_and_name_each_thing_once():
     build = PathBuilder()
     build.user("go")
     ids = [
-        build.run("grep", {"pattern": str(n)}, f"shared_name_here only_name_{n} also_name_{n}").id for n in range(10)
+        build.run("grep", {"pattern": str(n)}, f"shared_name_here only_name_{n} also_name_{n}").id
+        for n in range(10)
     ]
     notes = notes_of(build.path, ids, 30)
     assert len(notes) == 10
     assert sum(words(note) for note in notes) <= 30
-    assert sum("shared_name_here" in note for note in notes) <= 1 + sum("only_name" in note for note in notes)
+    assert sum("shared_name_here" in note for note in notes) <= 1 + sum(
+        "only_name" in note for note in notes
+    )
     assert "shared_name_here" in notes[-1]
     assert notes_of(build.path, ids, 0) == ("",) * 10
 
@@ -310,7 +354,9 @@ def test_notes_share_one_budget_and_name_each_thing_once():
 def test_a_placeholder_tells_gist_and_address_on_one_line_and_the_lines_beneath():
     build, target = read_and_used()
     build.prune(target, notes=("MAX_RETRIES = 3\ndef load_config(): ...",))
-    (text,) = [message.text for message in project(build.path, TRAITS).messages if message.role == "tool"]
+    (text,) = [
+        message.text for message in project(build.path, TRAITS).messages if message.role == "tool"
+    ]
     line, *kept = text.split("\n")
     assert "read src/app.py, 403 lines" in line
     assert kept == ["MAX_RETRIES = 3", "def load_config(): ..."]
@@ -319,7 +365,13 @@ def test_a_placeholder_tells_gist_and_address_on_one_line_and_the_lines_beneath(
 
 def test_a_plan_brings_its_notes_and_counts_them():
     build, target = read_and_used()
-    rules = PruneRules(PruneSettings(protect_turns=0, protect_share=0), 10_000, tool_traits(), minimum=1, text=words)
+    rules = PruneRules(
+        PruneSettings(protect_turns=0, protect_share=0),
+        10_000,
+        tool_traits(),
+        minimum=1,
+        text=words,
+    )
     plan = plan_prune(resolve(build.path), rules)
     assert plan.targets == (target,)
     assert "MAX_RETRIES" in plan.notes[0]
@@ -337,7 +389,9 @@ def test_a_plan_brings_its_notes_and_counts_them():
 def test_applying_a_plan_to_a_view_is_the_same_as_appending_its_entry(path, targets, keep_chars):
     view = resolve(path)
     live = [
-        t for t in dict.fromkeys(targets) if view.state(t) is EntryState.LIVE and any(e.id == t for e in view.entries)
+        t
+        for t in dict.fromkeys(targets)
+        if view.state(t) is EntryState.LIVE and any(e.id == t for e in view.entries)
     ]
     if not live:
         return

@@ -75,18 +75,28 @@ def say(text):
 
 
 def test_a_split_turn_is_two_calls_and_an_update_hands_over_or_keeps_the_previous_summary():
-    _, batches = drive([SummaryTask("compaction_update", ("[User]: hi",), previous="## Goal\nold")], say(GOOD))
+    _, batches = drive(
+        [SummaryTask("compaction_update", ("[User]: hi",), previous="## Goal\nold")], say(GOOD)
+    )
     call = batches[0][0]
     assert call.instruction == "UPDATE"
     assert call.text.index("<previous-summary>\n## Goal\nold") < call.text.index("<conversation>")
 
-    tasks = [SummaryTask("compaction_update", (), previous="## Goal\nold"), SummaryTask("turn_prefix", ("b",))]
+    tasks = [
+        SummaryTask("compaction_update", (), previous="## Goal\nold"),
+        SummaryTask("turn_prefix", ("b",)),
+    ]
     result, batches = drive(tasks, say(GOOD))
     assert [call.instruction for call in batches[0]] == ["PREFIX"]
     assert result == f"## Goal\nold\n\n{GOOD}"
 
-    tasks = [SummaryTask("compaction", ("a",), share=0.7), SummaryTask("turn_prefix", ("b",), share=0.3)]
-    result, batches = drive(tasks, lambda call: SummaryAnswer(f"## Goal\n{call.instruction} says enough"))
+    tasks = [
+        SummaryTask("compaction", ("a",), share=0.7),
+        SummaryTask("turn_prefix", ("b",), share=0.3),
+    ]
+    result, batches = drive(
+        tasks, lambda call: SummaryAnswer(f"## Goal\n{call.instruction} says enough")
+    )
     assert len(batches) == 1
     assert len(batches[0]) == 2
     assert result == "## Goal\nCOMPACT says enough\n\n## Goal\nPREFIX says enough"
@@ -109,7 +119,8 @@ def test_bad_answers_are_retried_and_never_become_a_summary(answer, reason):
     assert reason in result.reason
     assert [call.attempt for batch in batches for call in batch] == list(range(1, ATTEMPTS + 1))
     mended, _ = drive(
-        [SummaryTask("compaction", ("a",))], lambda call: answer if call.attempt == 1 else SummaryAnswer(GOOD)
+        [SummaryTask("compaction", ("a",))],
+        lambda call: answer if call.attempt == 1 else SummaryAnswer(GOOD),
     )
     assert mended == GOOD
 
@@ -148,7 +159,9 @@ def test_only_the_rejected_call_is_made_again_with_more_room_or_the_serialised_c
     assert result == f"{GOOD}: COMPACT\n\n{GOOD}: PREFIX"
 
     task = SummaryTask("compaction", ("[User]: hi",), live=True)
-    result, batches = drive([task], lambda call: SummaryAnswer(GOOD, tool_calls=1 if call.live else 0))
+    result, batches = drive(
+        [task], lambda call: SummaryAnswer(GOOD, tool_calls=1 if call.live else 0)
+    )
     assert result == GOOD
     assert [call.live for batch in batches for call in batch] == [True, False]
     assert "conversation" not in batches[0][0].text
@@ -174,18 +187,24 @@ def test_a_refused_call_is_asked_for_in_halves():
     assert all(f"message {number} " in str(batches) for number in range(18))
 
     never, _ = drive(
-        [SummaryTask("compaction", blocks)], lambda _call: SummaryAnswer(error="Too long.", too_long=True), limits
+        [SummaryTask("compaction", blocks)],
+        lambda _call: SummaryAnswer(error="Too long.", too_long=True),
+        limits,
     )
     assert never == SummaryFailure("The summary was refused: Too long.", too_long=True)
 
 
-@pytest.mark.parametrize("refusal", [SummaryAnswer(finish="content_filter"), SummaryAnswer(error="No.", refused=True)])
+@pytest.mark.parametrize(
+    "refusal", [SummaryAnswer(finish="content_filter"), SummaryAnswer(error="No.", refused=True)]
+)
 @pytest.mark.parametrize("live", [False, True])
 def test_raw_thinking_that_is_refused_is_left_out_and_asked_for_once_more(refusal, live):
     thinking = f"{THINKING}I weigh options"
     task = SummaryTask("compaction", ("[User]: go", thinking, "[Assistant]: done"), live=live)
 
-    result, calls = drive([task], lambda call: refusal if call.live or THINKING in call.text else SummaryAnswer(GOOD))
+    result, calls = drive(
+        [task], lambda call: refusal if call.live or THINKING in call.text else SummaryAnswer(GOOD)
+    )
 
     assert result == GOOD
     assert len(calls) == 2
@@ -208,7 +227,9 @@ def test_what_does_not_fit_is_summarised_in_chunks_and_merged():
 
     def answer(call):
         if call.instruction == "MERGE":
-            return SummaryAnswer("merged: " + " ".join(sorted(set(call.text.split()) & set(seen))) + "\n## Progress")
+            return SummaryAnswer(
+                "merged: " + " ".join(sorted(set(call.text.split()) & set(seen))) + "\n## Progress"
+            )
         seen.append(f"part{len(seen)}-of-the-many-parts")
         return SummaryAnswer(f"## Progress\n{seen[-1]}")
 
@@ -221,7 +242,9 @@ def test_what_does_not_fit_is_summarised_in_chunks_and_merged():
     for number in range(30):
         assert sum(f"message {number} " in call.text for call in first) == 1
     for call in (call for batch in batches for call in batch):
-        assert tokens(call.instruction) + tokens(call.text) + call.max_output_tokens <= limits.window
+        assert (
+            tokens(call.instruction) + tokens(call.text) + call.max_output_tokens <= limits.window
+        )
     assert "<part>\nKNOWN before all this\n</part>" in batches[1][0].text
     assert len(batches[-1]) == 1
     assert result.startswith("merged: ")
@@ -230,7 +253,9 @@ def test_what_does_not_fit_is_summarised_in_chunks_and_merged():
     blocks = tuple("word " * 800 for _ in range(9))
     result, _ = drive(
         [SummaryTask("compaction", blocks)],
-        lambda call: SummaryAnswer(GOOD, finish="length" if call.instruction == "MERGE" else "stop"),
+        lambda call: SummaryAnswer(
+            GOOD, finish="length" if call.instruction == "MERGE" else "stop"
+        ),
         limits,
     )
     assert isinstance(result, SummaryFailure)
@@ -241,7 +266,13 @@ def test_what_does_not_fit_is_summarised_in_chunks_and_merged():
     [
         ("auto", 50_000, 9_000, True, "live"),
         ("auto", 50_000, 9_000, False, "serialised"),
-        ("auto", 50_000, 4_000, True, "serialised"),  # 50k cached tokens cost more than 4k fresh ones
+        (
+            "auto",
+            50_000,
+            4_000,
+            True,
+            "serialised",
+        ),  # 50k cached tokens cost more than 4k fresh ones
         ("auto", 99_000, 50_000, True, "serialised"),  # no room for the answer
         ("live", 50_000, 10, False, "live"),
         ("live", 99_000, 10, True, "serialised"),
@@ -249,7 +280,9 @@ def test_what_does_not_fit_is_summarised_in_chunks_and_merged():
     ],
 )
 def test_the_cheaper_input_that_fits_is_chosen(setting, live, serialised, warm, expected):
-    chosen = choose_input(setting, LIMITS, live_tokens=live, serialised_tokens=serialised, cache_warm=warm)
+    chosen = choose_input(
+        setting, LIMITS, live_tokens=live, serialised_tokens=serialised, cache_warm=warm
+    )
     assert chosen == expected
 
 
@@ -276,9 +309,19 @@ def test_chunks_fit_and_keep_everything_that_fits(blocks, budget):
 
 def test_the_prompts_ask_for_the_structured_format():
     prompts = SummaryPrompts.load(prompt)
-    headings = ["Goal", "Constraints & Preferences", "Progress", "Done", "In Progress", "Blocked", "Key Decisions"]
+    headings = [
+        "Goal",
+        "Constraints & Preferences",
+        "Progress",
+        "Done",
+        "In Progress",
+        "Blocked",
+        "Key Decisions",
+    ]
     for text in (prompts.compaction, prompts.branch_summary):
-        places = [text.index(f"# {heading}") for heading in [*headings, "Next Steps", "Critical Context"]]
+        places = [
+            text.index(f"# {heading}") for heading in [*headings, "Next Steps", "Critical Context"]
+        ]
         assert places == sorted(places)
     for tag in ("<previous-summary>", "<conversation>", "<focus>"):
         assert tag in prompts.compaction_update
@@ -347,7 +390,11 @@ def test_results_are_cut_at_both_ends_and_missing_ones_marked_in_place():
     build.user("stop")
     build.call(("bash", {"command": "c"}))
     texts = serialise(build.path)
-    assert texts[1:4] == ("[Tool result]: done", "[Tool result]: [Tool execution was interrupted]", "[User]: stop")
+    assert texts[1:4] == (
+        "[Tool result]: done",
+        "[Tool result]: [Tool execution was interrupted]",
+        "[User]: stop",
+    )
     assert texts[-1] == "[Tool result]: [Tool execution was interrupted]"
 
 
@@ -359,7 +406,9 @@ def test_tasks_leave_out_what_the_user_took_out_of_view():
     masked = build.user("MASKED TEXT", tokens=50)
     build.edit(masked.id, "mask")
     build.say("kept", tokens=100)
-    text = "\n".join(block for task in compaction_tasks(plan(build), "serialised") for block in task.blocks)
+    text = "\n".join(
+        block for task in compaction_tasks(plan(build), "serialised") for block in task.blocks
+    )
     assert "SECRET" not in text
     assert "interrupted" not in text
     assert "[User]: [Hidden: " in text
@@ -368,7 +417,10 @@ def test_tasks_leave_out_what_the_user_took_out_of_view():
 def plan(build: PathBuilder) -> CompactionPlan:
     size = ContextSize(0, 900, 900, 50_000, 1_000, 40_000, None, estimated=True)
     found = plan_compaction(
-        build.path, ContextSettings(), size, PlanOptions(tool_traits(), keep_recent=100, instructions="the bug")
+        build.path,
+        ContextSettings(),
+        size,
+        PlanOptions(tool_traits(), keep_recent=100, instructions="the bug"),
     )
     assert isinstance(found, CompactionPlan)
     return found
@@ -383,7 +435,10 @@ def test_a_split_turn_has_two_tasks_and_a_previous_summary_is_updated():
     build.say("kept", tokens=100)
     history, prefix = compaction_tasks(plan(build), "serialised")
     assert (history.prompt, history.blocks) == ("compaction", ("[User]: first", "[Assistant]: yes"))
-    assert (prefix.prompt, prefix.blocks) == ("turn_prefix", ("[User]: second", "[Assistant]: working"))
+    assert (prefix.prompt, prefix.blocks) == (
+        "turn_prefix",
+        ("[User]: second", "[Assistant]: working"),
+    )
     assert history.focus == prefix.focus == "the bug"
     assert history.share + prefix.share == 1
     (live,) = compaction_tasks(plan(build), "live")
@@ -450,7 +505,9 @@ def moved(path, target, **fields) -> MovePlan:
 
 def summary(move: MovePlan, path, room: int = 10_000, **fields):
     abandoned = loading(path)(list(move.abandoned.ids))
-    return plan_branch_summary(move, abandoned, SETTINGS, BranchBudget(room, 40_000, tokens), tool_traits(), **fields)
+    return plan_branch_summary(
+        move, abandoned, SETTINGS, BranchBudget(room, 40_000, tokens), tool_traits(), **fields
+    )
 
 
 def ids(entries):
@@ -512,7 +569,9 @@ def test_summaries_on_the_way_come_before_older_messages_and_the_entry_carries_t
 
     build = PathBuilder()
     build.user("go")
-    build.compaction("s", None, details=SummaryDetails(read_files=("old.py",), modified_files=("made.py",)))
+    build.compaction(
+        "s", None, details=SummaryDetails(read_files=("old.py",), modified_files=("made.py",))
+    )
     build.branch_summary("b", from_id=77, details=SummaryDetails(modified_files=("branch.py",)))
     build.run("read", {"path": "new.py"}, "text", metadata=ToolMetadata(read_files=("new.py",)))
     build.checkpoint("generated.py")

@@ -43,7 +43,8 @@ MODEL = "openai/gpt-4o"
 COUNTER = TokenCounter(MODEL)
 SAMPLES = {
     "english": "The quick brown fox jumps over the lazy dog, and then it doesn't. " * 40,
-    "code": "def measure(path: Sequence[Entry]) -> int:\n    return sum(entry.tokens for entry in path)\n" * 40,
+    "code": "def measure(path: Sequence[Entry]) -> int:\n    return sum(entry.tokens for entry in path)\n"
+    * 40,
     "json": '{"path": "src/app.py", "offset": 120, "matches": [1, 22, 333], "ok": true}\n' * 40,
     "cjk": "上下文窗口管理还有三层机制防止上下文溢出。日本語のテキストと 한국어 문장도 있다。" * 40,
 }
@@ -81,12 +82,16 @@ def test_counting_loads_neither_litellm_nor_anything_that_could_reach_a_network(
         "assert TokenCounter('gpt-4o').text('hello world') == 2\n"
         "print([m for m in ('litellm', 'requests', 'httpx', 'urllib3') if m in sys.modules])\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
 
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("text", ["a" * 1_000_000, "\n" * 1_000_000, "字" * 2_000_000], ids=["a", "newlines", "han"])
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, "\n" * 1_000_000, "字" * 2_000_000], ids=["a", "newlines", "han"]
+)
 def test_no_text_takes_long(text):
     """One that is looked at as a whole would take hours."""
     assert count_text(text) > 0
@@ -122,7 +127,9 @@ def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatc
 
 def test_messages_and_tools_count_their_texts_and_what_is_around_them():
     message = Message(
-        "assistant", (ContentText("hello world"),), tool_calls=(RequestToolCall("call_1", "read", '{"path": "a"}'),)
+        "assistant",
+        (ContentText("hello world"),),
+        tool_calls=(RequestToolCall("call_1", "read", '{"path": "a"}'),),
     )
 
     inside = sum(map(COUNTER.text, ("hello world", "read", '{"path": "a"}')))
@@ -139,7 +146,10 @@ def test_messages_and_tools_count_their_texts_and_what_is_around_them():
     tool = ToolSchema(name="read", description="Read a file", parameters={})
     head = SystemEntry(blocks=("You are an agent.",), tools=(tool,), model=MODEL)
 
-    assert COUNTER.estimate(head) == COUNTER.text("You are an agent.") + MESSAGE_TOKENS + COUNTER.schema(tool) + 12
+    assert (
+        COUNTER.estimate(head)
+        == COUNTER.text("You are an agent.") + MESSAGE_TOKENS + COUNTER.schema(tool) + 12
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,13 +179,17 @@ def test_an_entry_counts_its_images_and_a_stored_count_is_corrected():
     corrected = TokenCounter(MODEL, Calibration(learnt={"text": 1.5}))
     assert corrected.entry(user("hello", tokens=1_000)) == 1_500
     assert (
-        TokenCounter(MODEL, Calibration(learnt={"text": 1.5})).estimate(user("hello world", tokens=1_000))
+        TokenCounter(MODEL, Calibration(learnt={"text": 1.5})).estimate(
+            user("hello world", tokens=1_000)
+        )
         == 2 + MESSAGE_TOKENS
     )
 
 
 @pytest.mark.parametrize(("reported", "counted"), [(800, 800), (90_000_000, 4_000)])
-def test_encrypted_reasoning_counts_what_the_provider_reported_and_the_blob_can_hold(reported: int, counted: int):
+def test_encrypted_reasoning_counts_what_the_provider_reported_and_the_blob_can_hold(
+    reported: int, counted: int
+):
     blob = '{"encrypted_content": "' + "A" * 3_975 + '"}'
     part = ReasoningPart(text="", blob=blob, model=MODEL)
     usage = Usage(input=9, output=reported + 100, reasoning=reported)
@@ -187,7 +201,11 @@ def test_encrypted_reasoning_counts_what_the_provider_reported_and_the_blob_can_
 def test_two_threads_load_an_encoding_once(monkeypatch):
     loads = []
     make = tiktoken.Encoding
-    monkeypatch.setattr(tiktoken, "Encoding", lambda *given, **named: (loads.append(given), make(*given, **named))[1])
+    monkeypatch.setattr(
+        tiktoken,
+        "Encoding",
+        lambda *given, **named: (loads.append(given), make(*given, **named))[1],
+    )
     monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(TokenCounter("openai/gpt-5").text, "text") for _ in range(2)]:
@@ -211,7 +229,14 @@ MODELS = {
 FAR_OFF = {("qwen", "greek"), ("qwen", "hindi"), ("qwen3.5", "thai"), ("llama3", "hebrew")}
 """Scripts that one tokenizer of a family was hardly trained on, or far more than its relatives."""
 UNKNOWN = "acme/newest-model"
-HEAD_PLACES = [("english", 0), ("english", 1), ("json", 0), ("english", 0), ("json", 1), ("code", 0)] * 2
+HEAD_PLACES = [
+    ("english", 0),
+    ("english", 1),
+    ("json", 0),
+    ("english", 0),
+    ("json", 1),
+    ("code", 0),
+] * 2
 HEAD = [TEXTS[what][which] for what, which in HEAD_PLACES]
 """What stands in front of every conversation: a prompt and tools."""
 
@@ -301,7 +326,8 @@ def test_a_character_has_a_class(character, kind):
 
 
 @pytest.mark.parametrize(
-    ("counted", "reported"), [(0, 5_000), (5_000, 0), (50, 60), (10_000, 500_000), (10_000, 300), (-5, 1_000)]
+    ("counted", "reported"),
+    [(0, 5_000), (5_000, 0), (50, 60), (10_000, 500_000), (10_000, 300), (-5, 1_000)],
 )
 def test_absurd_reports_teach_nothing(counted, reported):
     known = Calibration(learnt={"text": 1.1})
@@ -311,13 +337,17 @@ def test_absurd_reports_teach_nothing(counted, reported):
 
 @given(st.floats(0, 8), st.integers(0, 10**7), st.integers(0, 10**7), st.integers(0, 10**7))
 def test_a_size_stays_within_its_limits(size, counted, digits, reported):
-    learnt = Calibration("other", {"text": size}).learn(Count.of(counted, [("digits", digits)]), reported)
+    learnt = Calibration("other", {"text": size}).learn(
+        Count.of(counted, [("digits", digits)]), reported
+    )
 
     assert 0 <= learnt.size("text") <= 8
     assert 0 <= learnt.size("digits") <= 8
 
 
-@pytest.mark.parametrize(("model", "per_digit"), [("ollama/qwen3:8b", 1), ("mistral/mistral-medium", 1), ("gpt-4o", 0)])
+@pytest.mark.parametrize(
+    ("model", "per_digit"), [("ollama/qwen3:8b", 1), ("mistral/mistral-medium", 1), ("gpt-4o", 0)]
+)
 def test_digits_count_as_the_tokenizer_packs_them(model, per_digit):
     """A table of numbers was counted at half its tokens where each digit is one."""
     table = "\n".join(f"{number * 7_919:09d},{number * 104_729:09d}" for number in range(100, 200))

@@ -7,13 +7,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.context.settings import TruncationSettings
-from tui_agent.context.truncation import OutputLimits, cut_middle, error_looking, limits_for, most_informative, truncate
+from tui_agent.context.truncation import (
+    OutputLimits,
+    cut_middle,
+    error_looking,
+    limits_for,
+    most_informative,
+    truncate,
+)
 
 ROOMY = OutputLimits(lines=2_000, bytes=50 * 1024, line_chars=2_000, tokens=20_000)
 
 
 def numbered(count: int, bad: tuple[int, ...] = ()) -> str:
-    return "".join(f"step {n}{' ERROR: no such thing' if n in bad else ' done'}\n" for n in range(1, count + 1))
+    return "".join(
+        f"step {n}{' ERROR: no such thing' if n in bad else ' done'}\n" for n in range(1, count + 1)
+    )
 
 
 def test_the_head_ends_with_the_line_to_go_on_from():
@@ -83,15 +92,20 @@ def test_dense_text_gets_less_and_much_free_room_gives_more():
     assert len(truncate("0123abcd" * 4_000, "ends", limits).text) < 1_638 * 1.5
     assert len(truncate("a word or two\n" * 4_000, "ends", limits).text) > 1_638 * 2
 
-    full, roomy = (limits_for(65_536, free, TruncationSettings()).tokens for free in (5_000, 45_000))
+    full, roomy = (
+        limits_for(65_536, free, TruncationSettings()).tokens for free in (5_000, 45_000)
+    )
 
     assert full == 6_554
     assert roomy == 18_000
-    assert limits_for(16_384, 12_000, TruncationSettings()).tokens == 1_638, "one more would push out all else"
+    assert limits_for(16_384, 12_000, TruncationSettings()).tokens == 1_638, (
+        "one more would push out all else"
+    )
 
 
 lines = st.lists(
-    st.one_of(st.text(max_size=30), st.sampled_from(["error: x", "字" * 500, "y" * 3_000, ""])), max_size=300
+    st.one_of(st.text(max_size=30), st.sampled_from(["error: x", "字" * 500, "y" * 3_000, ""])),
+    max_size=300,
 )
 
 
@@ -160,11 +174,41 @@ src/app.js
   14:7  error  'total' is assigned a value but never used  no-unused-vars
 """
 SAMPLES = {
-    "pytest": (PYTEST, ["assert 3 == 4", "test_totals.py:5: AssertionError", "FAILED tests/test_totals.py"]),
-    "gcc": (GCC, ["parse.c:41:19: error: expected", "undefined reference to `frobnicate'", "*** [Makefile:12: app]"]),
-    "rustc": (RUSTC, ["error[E0382]: borrow", "--> src/main.rs:9:20", "could not compile", "panicked at src/lib.rs"]),
-    "go": (GO, ["main.go:8:2: declared", '"fmt" imported', "FAIL: TestTotals", "totals_test.go:9: Total()", "panic: "]),
-    "npm": (NPM, ["npm ERR! code", 'Missing script: "biuld"', "✕ adds totals", "not ok 3", "14:7  error"]),
+    "pytest": (
+        PYTEST,
+        ["assert 3 == 4", "test_totals.py:5: AssertionError", "FAILED tests/test_totals.py"],
+    ),
+    "gcc": (
+        GCC,
+        [
+            "parse.c:41:19: error: expected",
+            "undefined reference to `frobnicate'",
+            "*** [Makefile:12: app]",
+        ],
+    ),
+    "rustc": (
+        RUSTC,
+        [
+            "error[E0382]: borrow",
+            "--> src/main.rs:9:20",
+            "could not compile",
+            "panicked at src/lib.rs",
+        ],
+    ),
+    "go": (
+        GO,
+        [
+            "main.go:8:2: declared",
+            '"fmt" imported',
+            "FAIL: TestTotals",
+            "totals_test.go:9: Total()",
+            "panic: ",
+        ],
+    ),
+    "npm": (
+        NPM,
+        ["npm ERR! code", 'Missing script: "biuld"', "✕ adds totals", "not ok 3", "14:7  error"],
+    ),
 }
 
 
@@ -197,7 +241,9 @@ def test_reassuring_lines_are_no_errors_and_the_same_again_leaves_room_for_other
     ]  # fmt: skip
     assert error_looking(lines) == [3, 4, 6, 7, 11, 12]
 
-    lines = [f"error: lost connection {number}" for number in range(500)] + ["ValueError: the cause"]
+    lines = [f"error: lost connection {number}" for number in range(500)] + [
+        "ValueError: the cause"
+    ]
     lines += [f"error: lost connection {number}" for number in range(500)]
     chosen = most_informative(lines, 20)
     assert 500 in chosen

@@ -50,7 +50,9 @@ class Editor:
         self.asked.set()
         if self.answer is None:
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
-        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=self.answer))
+        return RequestPermissionResponse(
+            outcome=AllowedOutcome(outcome="selected", option_id=self.answer)
+        )
 
     def of(self, kind: str) -> list[Any]:
         return [update for update in self.updates if update.session_update == kind]
@@ -63,9 +65,13 @@ class Editor:
 
 
 @contextlib.asynccontextmanager
-async def connected(place: Place, editor: Editor, *arguments: str, unstable: bool = False) -> AsyncIterator[Any]:
+async def connected(
+    place: Place, editor: Editor, *arguments: str, unstable: bool = False
+) -> AsyncIterator[Any]:
     command = (sys.executable, "-m", "tui_agent", "acp", *arguments)
-    spawned = spawn_agent_process(editor, *command, env=place.env, cwd=place.project, use_unstable_protocol=unstable)
+    spawned = spawn_agent_process(
+        editor, *command, env=place.env, cwd=place.project, use_unstable_protocol=unstable
+    )
     async with asyncio.timeout(PATIENCE), spawned as (agent, process):
         yield agent
         process.stdin.close()
@@ -83,7 +89,10 @@ async def running(_warm_place: Place) -> AsyncIterator[Running]:
     """An editor and the agent of the shared user, which is as warm as its model host."""
     editor = Editor()
     command = (sys.executable, "-m", "tui_agent", "acp")
-    async with spawn_agent_process(editor, *command, env=_warm_place.env, cwd=_warm_place.root) as (agent, process):
+    async with spawn_agent_process(editor, *command, env=_warm_place.env, cwd=_warm_place.root) as (
+        agent,
+        process,
+    ):
         await agent.initialize(protocol_version=PROTOCOL_VERSION)
         yield editor, agent
         process.stdin.close()
@@ -104,12 +113,16 @@ async def session_of(
 
 
 @contextlib.asynccontextmanager
-async def loaded_of(running: Running, place: Place, session: str) -> AsyncIterator[tuple[Editor, Any, Any]]:
+async def loaded_of(
+    running: Running, place: Place, session: str
+) -> AsyncIterator[tuple[Editor, Any, Any]]:
     """A session of another program, loaded by the agent that runs."""
     editor, agent = running
     editor.__dict__.update(Editor().__dict__)
     async with asyncio.timeout(PATIENCE):
-        loaded = await agent.load_session(cwd=str(place.project), session_id=session, mcp_servers=[])
+        loaded = await agent.load_session(
+            cwd=str(place.project), session_id=session, mcp_servers=[]
+        )
         yield editor, agent, loaded
         await agent.close_session(session_id=session)
 
@@ -144,8 +157,12 @@ async def test_a_turn_streams_and_the_session_can_be_loaded_again(
         assert done.stop_reason == "end_turn"
         assert editor.text() == "You said: hello there"
         assert editor.of("usage_update")[-1].size == 100_000
-        assert "compact" in [row.name for row in editor.of("available_commands_update")[0].available_commands]
-        assert session.session_id in [row.session_id for row in (await agent.list_sessions()).sessions]
+        assert "compact" in [
+            row.name for row in editor.of("available_commands_update")[0].available_commands
+        ]
+        assert session.session_id in [
+            row.session_id for row in (await agent.list_sessions()).sessions
+        ]
     async with loaded_of(running, place, session.session_id) as (again, agent, _loaded):
         assert again.text("user_message_chunk") == "hello there"
         assert again.text() == "You said: hello there"
@@ -165,16 +182,27 @@ async def test_calls_are_shown_asked_about_and_come_with_their_diff(
         await agent.prompt(session_id=session, prompt=say("change it"))
     assert (place.project / "a.txt").read_text() == "one\nthree\n"
     [(asked, options)] = editor.questions
-    assert [option.kind for option in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
+    assert [option.kind for option in options] == [
+        "allow_once",
+        "allow_always",
+        "allow_always",
+        "reject_once",
+    ]
     assert asked.kind == "edit"
     assert asked.content[0].type == "diff"
     starts = editor.of("tool_call")
-    assert [(start.kind, start.status) for start in starts] == [("read", "pending"), ("edit", "pending")]
+    assert [(start.kind, start.status) for start in starts] == [
+        ("read", "pending"),
+        ("edit", "pending"),
+    ]
     ends = [update for update in editor.of("tool_call_update") if update.status == "completed"]
     assert [end.tool_call_id for end in ends] == [start.tool_call_id for start in starts]
     assert asked.tool_call_id == starts[1].tool_call_id
     assert ends[1].locations[0].path == str(place.project / "a.txt")
-    assert (ends[1].content[0].old_text, ends[1].content[0].new_text) == ("one\ntwo\n", "one\nthree\n")
+    assert (ends[1].content[0].old_text, ends[1].content[0].new_text) == (
+        "one\ntwo\n",
+        "one\nthree\n",
+    )
     assert editor.text() == "Done."
 
 
@@ -183,7 +211,9 @@ async def test_calls_are_shown_asked_about_and_come_with_their_diff(
 async def test_a_refused_call_is_not_run(
     running: Running, place: Place, warm_server: ModelServer, answer: str | None
 ) -> None:
-    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "touch made; rm x"}),)), Turn(text="I could not."))
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "touch made; rm x"}),)), Turn(text="I could not.")
+    )
     async with session_of(running, place, answer=answer) as (editor, agent, session):
         await agent.prompt(session_id=session, prompt=say("make it"))
     assert editor.questions
@@ -195,22 +225,30 @@ async def test_a_refused_call_is_not_run(
 async def test_cancel_stops_and_the_prompt_is_answered(
     running: Running, place: Place, warm_server: ModelServer
 ) -> None:
-    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "echo go; sleep 300"}),)), Turn(text="again"))
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "echo go; sleep 300"}),)), Turn(text="again")
+    )
     async with session_of(running, place) as (editor, agent, session):
         running = asyncio.ensure_future(agent.prompt(session_id=session, prompt=say("wait")))
         async with asyncio.timeout(60):
-            while not [update for update in editor.of("tool_call_update") if update.status == "in_progress"]:
+            while not [
+                update for update in editor.of("tool_call_update") if update.status == "in_progress"
+            ]:
                 await asyncio.sleep(0.01)
         await agent.cancel(session_id=session)
         assert (await running).stop_reason == "cancelled"
-        assert (await agent.prompt(session_id=session, prompt=say("go on"))).stop_reason == "end_turn"
+        assert (
+            await agent.prompt(session_id=session, prompt=say("go on"))
+        ).stop_reason == "end_turn"
 
 
 @shared_loop
 async def test_images_and_resources_travel_with_a_prompt(
     running: Running, place: Place, warm_server: ModelServer
 ) -> None:
-    resource = TextResourceContents(uri=(place.project / "b.py").as_uri(), text="def unsaved(): ...")
+    resource = TextResourceContents(
+        uri=(place.project / "b.py").as_uri(), text="def unsaved(): ..."
+    )
     blocks = [
         helpers.text_block("look at "),
         helpers.resource_block(resource),
@@ -249,7 +287,9 @@ async def test_modes_and_models_are_chosen(running: Running, place: Place) -> No
 async def test_a_session_begun_in_plan_mode_is_loaded_in_it_without_the_flag(
     running: Running, place: Place, warm_server: ModelServer
 ) -> None:
-    warm_server.play(Turn(tool_calls=(Call("write", {"path": "made", "content": "x"}),)), Turn(text="a plan"))
+    warm_server.play(
+        Turn(tool_calls=(Call("write", {"path": "made", "content": "x"}),)), Turn(text="a plan")
+    )
     editor = Editor()
     async with connected(place, editor, "--mode", "plan") as agent:
         session = await begin(agent, place)
@@ -265,7 +305,9 @@ async def test_a_session_begun_in_plan_mode_is_loaded_in_it_without_the_flag(
 
 
 @shared_loop
-async def test_servers_of_the_editor_are_used(running: Running, place: Place, warm_server: ModelServer) -> None:
+async def test_servers_of_the_editor_are_used(
+    running: Running, place: Place, warm_server: ModelServer
+) -> None:
     server = McpServerStdio(
         name="notes", command=sys.executable, args=["-m", "tests.support.mcp_server", str(place.root)],
         env=[EnvVariable(name="PYTHONPATH", value=str(Path(__file__).resolve().parents[2]))],
@@ -281,7 +323,9 @@ async def test_servers_of_the_editor_are_used(running: Running, place: Place, wa
 
 
 @shared_loop
-async def test_commands_of_the_desk_work_in_an_editor(running: Running, place: Place, warm_server: ModelServer) -> None:
+async def test_commands_of_the_desk_work_in_an_editor(
+    running: Running, place: Place, warm_server: ModelServer
+) -> None:
     async with session_of(running, place) as (editor, agent, session):
 
         async def typed(text: str) -> str:
@@ -352,7 +396,9 @@ async def test_an_open_session_follows_changed_settings_with_the_next_prompt(
         session = await begin(agent, place)
         await agent.prompt(session_id=session.session_id, prompt=say("one"))
         assert editor.of("usage_update")[-1].size == 100_000
-        assert place.run("config", "set", f'models."{MODEL}".context_window', "20000").returncode == 0
+        assert (
+            place.run("config", "set", f'models."{MODEL}".context_window', "20000").returncode == 0
+        )
         await agent.prompt(session_id=session.session_id, prompt=say("two"))
         assert editor.of("usage_update")[-1].size == 20_000
         broken = place.root / "config" / "config.toml"

@@ -27,7 +27,9 @@ EDITOR = Path(__file__).parents[1] / "support/editor.mjs"
 
 
 @pytest.mark.neighbours
-def test_the_typescript_sdk_goes_through_every_method(place: Place, warm_server: ModelServer) -> None:
+def test_the_typescript_sdk_goes_through_every_method(
+    place: Place, warm_server: ModelServer
+) -> None:
     node, sdk = neighbours.program("node"), neighbours.package("@agentclientprotocol/sdk")
     (place.project / "a.txt").write_text("one\ntwo\n")
     warm_server.play(
@@ -44,7 +46,12 @@ def test_the_typescript_sdk_goes_through_every_method(place: Place, warm_server:
     assert ran.returncode == 0, ran.stderr
     told = json.loads(ran.stdout)
     assert [method["id"] for method in told["hello"]["authMethods"]] == ["keys", "terminal"]
-    assert set(told["hello"]["agentCapabilities"]["sessionCapabilities"]) >= {"list", "delete", "resume", "close"}
+    assert set(told["hello"]["agentCapabilities"]["sessionCapabilities"]) >= {
+        "list",
+        "delete",
+        "resume",
+        "close",
+    }
     assert told["modes"] == ["build", "auto-edit", "plan", "yolo"]
     assert told["stops"] == ["end_turn"] * 3, told
     assert (place.project / "a.txt").read_text() == "one\nchanged\n"
@@ -59,10 +66,20 @@ def test_the_typescript_sdk_goes_through_every_method(place: Place, warm_server:
     assert told["authenticated"] is None
     assert told["unknown"]["code"] == -32602
     kinds = {update["sessionUpdate"] for update in told["updates"]}
-    assert kinds >= {"tool_call", "tool_call_update", "agent_message_chunk", "config_option_update", "usage_update"}
-    compactions = [update for update in told["updates"] if update["sessionUpdate"] == "compaction_update"]
+    assert kinds >= {
+        "tool_call",
+        "tool_call_update",
+        "agent_message_chunk",
+        "config_option_update",
+        "usage_update",
+    }
+    compactions = [
+        update for update in told["updates"] if update["sessionUpdate"] == "compaction_update"
+    ]
     assert [update["status"] for update in compactions][:1] == ["in_progress"]
-    assert {update["compactionId"] for update in compactions[:2]} == {compactions[0]["compactionId"]}
+    assert {update["compactionId"] for update in compactions[:2]} == {
+        compactions[0]["compactionId"]
+    }
 
 
 class Zed(Editor):
@@ -73,7 +90,9 @@ class Zed(Editor):
     async def read_text_file(self, session_id: str, path: str, **_more) -> ReadTextFileResponse:
         return ReadTextFileResponse(content=self.text_of)
 
-    async def write_text_file(self, session_id: str, path: str, content: str, **_more) -> WriteTextFileResponse:
+    async def write_text_file(
+        self, session_id: str, path: str, content: str, **_more
+    ) -> WriteTextFileResponse:
         Path(path).write_text(content)
         return WriteTextFileResponse()
 
@@ -88,7 +107,9 @@ ABLE = ClientCapabilities(
 )
 
 
-async def test_the_python_sdk_reads_unsaved_text_and_resumes(place: Place, warm_server: ModelServer) -> None:
+async def test_the_python_sdk_reads_unsaved_text_and_resumes(
+    place: Place, warm_server: ModelServer
+) -> None:
     (place.project / "a.txt").write_text("one\ntwo\n")
     warm_server.play(Turn(tool_calls=(Call("read", {"path": "a.txt"}),)), *[Turn(text="Read.")] * 4)
     editor = Zed()
@@ -102,10 +123,16 @@ async def test_the_python_sdk_reads_unsaved_text_and_resumes(place: Place, warm_
         with pytest.raises(RequestError, match="not open here"):
             await agent.close_session(session_id=session.session_id)
         before = len(editor.updates)
-        resumed = await agent.resume_session(cwd=str(place.project), session_id=session.session_id, mcp_servers=[])
+        resumed = await agent.resume_session(
+            cwd=str(place.project), session_id=session.session_id, mcp_servers=[]
+        )
         assert resumed.modes.current_mode_id == "build"
-        assert not [one for one in editor.updates[before:] if one.session_update == "user_message_chunk"]
-        forked = await agent.fork_session(cwd=str(place.project), session_id=session.session_id, mcp_servers=[])
+        assert not [
+            one for one in editor.updates[before:] if one.session_update == "user_message_chunk"
+        ]
+        forked = await agent.fork_session(
+            cwd=str(place.project), session_id=session.session_id, mcp_servers=[]
+        )
         assert forked.session_id != session.session_id
         done = await agent.prompt(session_id=forked.session_id, prompt=say("/compact"))
         assert done.stop_reason == "end_turn"

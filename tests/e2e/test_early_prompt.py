@@ -69,7 +69,9 @@ def held(place: Place, shell: Terminal) -> Held:
     """The program, shown early."""
     script, gate = place.root / "held.py", place.root / "go"
     script.write_text(HELD, encoding="utf-8")
-    shell.type(f"stty -g; PYTHONPATH={Path(__file__).parents[2]} {sys.executable} {script} {gate}\r")
+    shell.type(
+        f"stty -g; PYTHONPATH={Path(__file__).parents[2]} {sys.executable} {script} {gate}\r"
+    )
     shell.wait_until(lambda: ALTERNATE_SCREEN.encode() in shell.raw, "the early prompt")
     shell.wait_for("▌")
     return Held(shell, gate)

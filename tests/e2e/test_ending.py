@@ -46,8 +46,12 @@ def editor(tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_it_like_the_user_does(place: Place, warm_server: ModelServer, number: signal.Signals) -> None:
-    warm_server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)), Turn(text="Here again."))
+def test_a_signal_ends_it_like_the_user_does(
+    place: Place, warm_server: ModelServer, number: signal.Signals
+) -> None:
+    warm_server.play(
+        Turn(text="One two three four.", fault=Fault("stall", after=3)), Turn(text="Here again.")
+    )
     terminal = place.start()
     ask(terminal, "count")
     terminal.wait_for("One two")
@@ -65,8 +69,20 @@ def test_a_signal_ends_it_like_the_user_does(place: Place, warm_server: ModelSer
 def test_a_terminal_that_goes_away_ends_even_a_program_that_is_deaf_to_it(
     place: Place, warm_server: ModelServer
 ) -> None:
-    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "sleep 4711"}),)), Turn(text="Here again."))
-    deaf = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-m", "tui_agent", "--mode", "yolo"]
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "sleep 4711"}),)), Turn(text="Here again.")
+    )
+    deaf = [
+        "sh",
+        "-c",
+        'trap "" HUP; exec "$@"',
+        "sh",
+        sys.executable,
+        "-m",
+        "tui_agent",
+        "--mode",
+        "yolo",
+    ]
     terminal = place.open(deaf)
     terminal.wait_for(PROMPT_HINT)
     ask(terminal, "sleep")
@@ -89,7 +105,9 @@ def test_keys_meant_for_the_editor_do_not_end_the_program(place: Place, editor: 
     terminal.wait_for("EDITOR IS UP")
     terminal.press("ctrl+c")
     log = editor.with_name("editor.log")
-    terminal.wait_until(lambda: log.exists() and "interrupted" in log.read_text(), "the editor to hear of it")
+    terminal.wait_until(
+        lambda: log.exists() and "interrupted" in log.read_text(), "the editor to hear of it"
+    )
     terminal.press("enter")
     terminal.wait_for("a draft and more")
     assert terminal.modes[1049]
@@ -114,7 +132,15 @@ def test_bytes_that_are_no_text_are_shown_as_such(place: Place) -> None:
 
 
 def test_it_draws_on_the_terminal_where_errors_go_elsewhere(place: Place, tmp_path: Path) -> None:
-    command = ["sh", "-c", 'exec "$@" 2>"$0"', str(tmp_path / "errors"), sys.executable, "-m", "tui_agent"]
+    command = [
+        "sh",
+        "-c",
+        'exec "$@" 2>"$0"',
+        str(tmp_path / "errors"),
+        sys.executable,
+        "-m",
+        "tui_agent",
+    ]
     terminal = place.open(command)
     terminal.wait_for(PROMPT_HINT)
     terminal.press("ctrl+q")
@@ -122,7 +148,9 @@ def test_it_draws_on_the_terminal_where_errors_go_elsewhere(place: Place, tmp_pa
     assert not (tmp_path / "errors").read_bytes()
 
 
-def test_what_a_killed_program_had_given_its_editor_goes_with_the_next_one(own_place: Place, editor: Path) -> None:
+def test_what_a_killed_program_had_given_its_editor_goes_with_the_next_one(
+    own_place: Place, editor: Path
+) -> None:
     own_place.variables["VISUAL"] = str(editor)
 
     def given() -> set[Path]:

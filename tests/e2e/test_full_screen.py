@@ -152,7 +152,9 @@ def test_what_was_not_sent_survives_a_crash(own_place: Place, server: ModelServe
     again.press("enter")
     again.type("later")
     again.press("alt+enter")
-    again.wait_until(lambda: "and the moon?" in unsent(own_place) and "later" in unsent(own_place), "what waits")
+    again.wait_until(
+        lambda: "and the moon?" in unsent(own_place) and "later" in unsent(own_place), "what waits"
+    )
     again.kill()
     last = own_place.start("-c")
     last.wait_for("2 messages that were waiting")
@@ -215,7 +217,10 @@ def test_escape_sequences_of_a_model_or_a_tool_do_not_reach_the_terminal(
 
 def allow_tests_until(terminal: Terminal, text: str) -> None:
     """Wait for a text; where there is no sandbox, running the tests is asked about once on the way."""
-    terminal.wait_until(lambda: text in terminal.text or "Run this command?" in terminal.text, f"{text} or a question")
+    terminal.wait_until(
+        lambda: text in terminal.text or "Run this command?" in terminal.text,
+        f"{text} or a question",
+    )
     if text not in terminal.text:
         terminal.wait_for("y  yes, once")
         terminal.press("y")
@@ -247,15 +252,23 @@ def draft(place: Place) -> str:
 def unsent(place: Place) -> str:
     """What the store holds of the prompt and of the messages that wait, once there is a store."""
     for database in (place.root / "data").glob("*.db"):
-        with contextlib.suppress(sqlite3.Error), sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-            return "".join(text + waiting for text, waiting in connection.execute("SELECT text, waiting FROM unsent"))
+        with (
+            contextlib.suppress(sqlite3.Error),
+            sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection,
+        ):
+            return "".join(
+                text + waiting
+                for text, waiting in connection.execute("SELECT text, waiting FROM unsent")
+            )
     return ""
 
 
 def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: ModelServer) -> None:
     own_place.configure(server.openai_url)
     own_place.variables["TERM_PROGRAM"] = "WezTerm"
-    server.play(Turn(tool_calls=(Call("write", {"path": "made.txt", "content": "x"}),)), Turn(text="Done."))
+    server.play(
+        Turn(tool_calls=(Call("write", {"path": "made.txt", "content": "x"}),)), Turn(text="Done.")
+    )
     terminal = own_place.start()
     ask(terminal, "make it")
     # After the last key: whoever types looks.
@@ -268,7 +281,9 @@ def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: Mode
     terminal.wait_for("y  yes, once")
     terminal.press("y")
     terminal.wait_for("Done.")
-    terminal.wait_until(lambda: not terminal.title.startswith(("?", "◐")), "the title of an idle program")
+    terminal.wait_until(
+        lambda: not terminal.title.startswith(("?", "◐")), "the title of an idle program"
+    )
     quit_program(terminal)
 
 
@@ -276,7 +291,11 @@ def at_caret(terminal: Terminal, text: str, *, columns: int) -> None:
     """Wait until the cursor stands ``columns`` cells after the prompt's bar, on the row that holds ``text``."""
 
     def there() -> bool:
-        rows = [(row, line.index("▌")) for row, line in enumerate(terminal.lines) if "▌" in line and text in line]
+        rows = [
+            (row, line.index("▌"))
+            for row, line in enumerate(terminal.lines)
+            if "▌" in line and text in line
+        ]
         return bool(rows) and terminal.cursor == (rows[-1][1] + 2 + columns, rows[-1][0])
 
     terminal.wait_until(there, f"the cursor {columns} cells into “{text}”")
@@ -310,9 +329,21 @@ def test_keys_that_come_in_one_burst_act_in_the_order_they_were_typed(place: Pla
 MINUTES = float(os.environ.get("TUI_AGENT_RANDOM_MINUTES", "5"))
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="takes minutes: make nightly, or python -m scripts.random_use")
+@pytest.mark.skipif(
+    not NIGHTLY, reason="takes minutes: make nightly, or python -m scripts.random_use"
+)
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_nothing_breaks(seed: int) -> None:
-    command = [sys.executable, "-m", "scripts.random_use", "--seed", str(seed), "--minutes", str(MINUTES)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MINUTES * 60 + 300, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "scripts.random_use",
+        "--seed",
+        str(seed),
+        "--minutes",
+        str(MINUTES),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=MINUTES * 60 + 300, check=False
+    )
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-4_000:]

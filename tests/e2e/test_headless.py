@@ -26,8 +26,12 @@ def test_standard_input_is_added_to_the_prompt(place: Place, warm_server: ModelS
     assert warm_server.calls[-1].prompt == "Review this\n\nline of code"
 
 
-def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, warm_server: ModelServer) -> None:
-    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "echo from-the-tool"}),)), Turn(text="Done."))
+def test_json_is_one_event_per_line_and_tells_the_whole_run(
+    place: Place, warm_server: ModelServer
+) -> None:
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "echo from-the-tool"}),)), Turn(text="Done.")
+    )
     done = place.run("-p", "run it", "--json", "--allow", "bash")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert done.returncode == 0
@@ -36,12 +40,18 @@ def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, warm_s
     entries = [event["entry"] for event in events if event["type"] == "entry_appended"]
     kinds = [entry["kind"] for entry in entries if entry["kind"] != "system"]
     assert kinds == ["user", "assistant", "tool_result", "assistant"]
-    assert "from-the-tool" in next(entry["output"] for entry in entries if entry["kind"] == "tool_result")
+    assert "from-the-tool" in next(
+        entry["output"] for entry in entries if entry["kind"] == "tool_result"
+    )
     assert "".join(event["text"] for event in events if event["type"] == "answer_delta") == "Done."
 
 
-def test_what_is_not_allowed_is_refused_and_the_exit_code_says_so(place: Place, warm_server: ModelServer) -> None:
-    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "touch made"}),)), Turn(text="I could not."))
+def test_what_is_not_allowed_is_refused_and_the_exit_code_says_so(
+    place: Place, warm_server: ModelServer
+) -> None:
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "touch made"}),)), Turn(text="I could not.")
+    )
     done = place.run("-p", "make it")
     assert done.returncode == 3
     assert "--allow" in done.stderr
@@ -58,7 +68,9 @@ def test_a_wrong_key_is_one_sentence(place: Place, warm_server: ModelServer) -> 
     assert "sk-of-the-test" not in done.stderr
 
 
-def test_a_first_message_that_failed_leaves_a_session_to_go_on_with(place: Place, warm_server: ModelServer) -> None:
+def test_a_first_message_that_failed_leaves_a_session_to_go_on_with(
+    place: Place, warm_server: ModelServer
+) -> None:
     warm_server.play(status(401, "Incorrect API key provided"), Turn(text="Here you are."))
     assert place.run("-p", "write the poem").returncode == 1
     done = place.run("-c", "-p", "try again")
@@ -102,7 +114,9 @@ def entries(stdout: str) -> list[dict[str, object]]:
     return [event["entry"] for event in events if event["type"] == "entry_appended"]
 
 
-def test_a_killed_run_goes_on_by_its_id_and_without_it(place: Place, warm_server: ModelServer) -> None:
+def test_a_killed_run_goes_on_by_its_id_and_without_it(
+    place: Place, warm_server: ModelServer
+) -> None:
     warm_server.play(
         Turn(tool_calls=(Call("ls", {"path": "."}),)),
         Turn(text="One two three.", fault=Fault("stall", after=2)),
@@ -119,7 +133,9 @@ def test_a_killed_run_goes_on_by_its_id_and_without_it(place: Place, warm_server
     assert "count" in json.dumps(warm_server.calls[-1].json["messages"])
 
 
-def test_a_run_whose_budget_is_used_up_goes_on_with_a_new_one(place: Place, warm_server: ModelServer) -> None:
+def test_a_run_whose_budget_is_used_up_goes_on_with_a_new_one(
+    place: Place, warm_server: ModelServer
+) -> None:
     look = Turn(tool_calls=(Call("ls", {"path": "."}),), usage={"input": 39_000, "output": 10})
     warm_server.play(look, Turn(text="Done."))
     stopped = place.run("-p", "look", "--max-tokens", "40000", "--json")
@@ -148,9 +164,13 @@ def bring_settings(place: Place) -> None:
     (folder / "config.toml").write_text('[permissions]\nedit = "allow"\n')
 
 
-def test_a_projects_rules_hold_only_when_it_is_trusted(place: Place, warm_server: ModelServer) -> None:
+def test_a_projects_rules_hold_only_when_it_is_trusted(
+    place: Place, warm_server: ModelServer
+) -> None:
     bring_settings(place)
-    warm_server.play(Turn(tool_calls=(WRITE,)), Turn(text="No."), Turn(tool_calls=(WRITE,)), Turn(text="Done."))
+    warm_server.play(
+        Turn(tool_calls=(WRITE,)), Turn(text="No."), Turn(tool_calls=(WRITE,)), Turn(text="Done.")
+    )
     assert place.run("-p", "write").returncode == 3
     assert not (place.project / "made.txt").exists()
     assert place.run("-p", "write", "--trust").returncode == 0
@@ -169,7 +189,9 @@ def test_an_answer_in_the_full_screen_is_remembered_for_what_it_was_given_for(
     screen.wait_gone("Do you trust")
     screen.press("ctrl+q")
     screen.wait_exit()
-    warm_server.play(Turn(tool_calls=(WRITE,)), Turn(text="Done."), Turn(tool_calls=(WRITE,)), Turn(text="No."))
+    warm_server.play(
+        Turn(tool_calls=(WRITE,)), Turn(text="Done."), Turn(tool_calls=(WRITE,)), Turn(text="No.")
+    )
     assert place.run("-p", "write").returncode == 0
     (place.project / "made.txt").unlink()
     (place.project / ".tui-agent" / "config.toml").write_text('[permissions]\n"*" = "allow"\n')
@@ -177,7 +199,9 @@ def test_an_answer_in_the_full_screen_is_remembered_for_what_it_was_given_for(
     assert not (place.project / "made.txt").exists()
 
 
-def test_plan_mode_changes_nothing_whatever_is_allowed(place: Place, warm_server: ModelServer) -> None:
+def test_plan_mode_changes_nothing_whatever_is_allowed(
+    place: Place, warm_server: ModelServer
+) -> None:
     warm_server.play(Turn(tool_calls=(WRITE,)), Turn(text="A plan."))
     done = place.run("-p", "write", "--mode", "plan", "--allow", "edit", "--allow", "bash")
     assert done.returncode == 3
@@ -189,15 +213,22 @@ def test_what_only_reads_runs_without_a_rule_and_a_denial_ends_with_its_own_code
     place: Place, warm_server: ModelServer
 ) -> None:
     (place.project / "seen.txt").write_text("to be seen\n")
-    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "cat seen.txt | wc -l"}),)), Turn(text="One line."))
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "cat seen.txt | wc -l"}),)),
+        Turn(text="One line."),
+    )
     assert place.run("-p", "count").returncode == 0
-    warm_server.play(Turn(tool_calls=(Call("bash", {"command": "cat seen.txt"}),)), Turn(text="I may not."))
+    warm_server.play(
+        Turn(tool_calls=(Call("bash", {"command": "cat seen.txt"}),)), Turn(text="I may not.")
+    )
     done = place.run("-p", "count", "--deny", "bash:cat *")
     assert done.returncode == 3
     assert "deny bash: cat *" in str(warm_server.calls[-1].json["messages"])
 
 
-def test_a_session_that_another_program_has_can_be_taken_over(own_place: Place, server: ModelServer) -> None:
+def test_a_session_that_another_program_has_can_be_taken_over(
+    own_place: Place, server: ModelServer
+) -> None:
     own_place.configure(server.openai_url)
     assert own_place.run("-p", "the first message").returncode == 0
     with Store(own_place.root / "data" / DATABASE) as store:

@@ -33,7 +33,9 @@ def sent(server: ModelServer) -> dict[str, Any]:
     return body
 
 
-def test_the_first_request_with_everything_built_in_is_small(place: Place, warm_server: ModelServer) -> None:
+def test_the_first_request_with_everything_built_in_is_small(
+    place: Place, warm_server: ModelServer
+) -> None:
     skill(place.project / ".agents/skills")
     warm_server.play(Turn(text="Hello."))
     assert place.run("-p", "hi").returncode == 0
@@ -45,11 +47,16 @@ def test_the_first_request_with_everything_built_in_is_small(place: Place, warm_
     assert counter.text(text) <= FIRST_REQUEST_TOKENS
 
 
-def test_prompt_instructions_commands_skills_and_files_reach_the_model(place: Place, warm_server: ModelServer) -> None:
+def test_prompt_instructions_commands_skills_and_files_reach_the_model(
+    place: Place, warm_server: ModelServer
+) -> None:
     write(place.project / "AGENTS.md", "Use tabs in this project.")
     write(place.root / "config/AGENTS.md", "The user prefers short answers.")
     write(place.root / "config/prompts/system.md", "You are a parrot.")
-    write(place.root / "config/commands/explain.md", "Explain @notes.txt to !`echo a child`. $ARGUMENTS")
+    write(
+        place.root / "config/commands/explain.md",
+        "Explain @notes.txt to !`echo a child`. $ARGUMENTS",
+    )
     write(place.project / "notes.txt", "relativity")
     skill(place.root / ".claude/skills", "slides", "Use it for slides.")
     warm_server.play(Turn(text="Well."))
@@ -63,20 +70,31 @@ def test_prompt_instructions_commands_skills_and_files_reach_the_model(place: Pl
     assert "You are tui-agent" not in messages
 
 
-def test_an_agent_of_the_users_is_named_on_the_command_line(place: Place, warm_server: ModelServer) -> None:
+def test_an_agent_of_the_users_is_named_on_the_command_line(
+    place: Place, warm_server: ModelServer
+) -> None:
     shutil.copytree(EXAMPLES / "agents", place.root / "config/agents")
     warm_server.play(Turn(text="No mistakes."))
     assert place.run("-p", "hi", "--agent", "reviewer").returncode == 0
     body = sent(warm_server)
     assert '"You review changes to code.' in json.dumps(body["messages"][0]["content"])
-    assert {tool["function"]["name"] for tool in body["tools"]} == {"read", "grep", "glob", "ls", "bash", "recall"}
+    assert {tool["function"]["name"] for tool in body["tools"]} == {
+        "read",
+        "grep",
+        "glob",
+        "ls",
+        "bash",
+        "recall",
+    }
     wrong = place.run("-p", "hi", "--mode", "poet")
     assert wrong.returncode == 2
     assert "There is no mode or primary agent “poet”. There are: build" in wrong.stderr
     assert "reviewer" in wrong.stderr
 
 
-def test_a_missing_file_is_said_and_the_message_sent(place: Place, warm_server: ModelServer) -> None:
+def test_a_missing_file_is_said_and_the_message_sent(
+    place: Place, warm_server: ModelServer
+) -> None:
     warm_server.play(Turn(text="Which?"))
     done = place.run("-p", "look at @src/gone.py")
     assert done.returncode == 0
@@ -107,7 +125,9 @@ def test_each_process_goes_on_with_the_bytes_of_the_one_before(
     write(place.project / "sub" / "AGENTS.md", "Be very careful here.")
     write(place.project / "sub" / "file.txt", "text\n")
     warm_server.play(
-        Turn(text="I look.", reasoning="Where?", tool_calls=(Call("read", {"path": "sub/file.txt"}),)),
+        Turn(
+            text="I look.", reasoning="Where?", tool_calls=(Call("read", {"path": "sub/file.txt"}),)
+        ),
         Turn(text="First."),
         Turn(text="Second, it goes on and on.", fault=Fault("stall", after=6)),
         Turn(tool_calls=(Call("bash", {"command": "echo it runs; sleep 9"}),)),

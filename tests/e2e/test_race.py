@@ -18,7 +18,9 @@ from tui_agent.session.store import Store
 def work(request: Recorded) -> Turn:
     if any(message["role"] == "tool" for message in request.json["messages"]):
         return Turn(text="Done.")
-    return Turn(text="I begin.", tool_calls=(Call("bash", {"command": "echo made > made.txt; cat f1.txt"}),))
+    return Turn(
+        text="I begin.", tool_calls=(Call("bash", {"command": "echo made > made.txt; cat f1.txt"}),)
+    )
 
 
 def test_runners_send_the_same_bytes_up_to_the_fork_and_the_first_green_is_taken(
@@ -28,7 +30,9 @@ def test_runners_send_the_same_bytes_up_to_the_fork_and_the_first_green_is_taken
     assert place.run("-p", "hello").returncode == 0
     warm_server.play_function(work)
     before = state_of(place.project)
-    done = place.run("-c", "-p", "make it", "--race", "3", "--check", "test -f made.txt", "--pick", "first-green")
+    done = place.run(
+        "-c", "-p", "make it", "--race", "3", "--check", "test -f made.txt", "--pick", "first-green"
+    )
     assert done.returncode == 0, done.stderr
     assert "← taken" in done.stdout
 
@@ -53,7 +57,9 @@ def test_runners_send_the_same_bytes_up_to_the_fork_and_the_first_green_is_taken
     assert place.run("doctor", "--clean", "--json").stdout.count('"race"') == 0
 
 
-def test_a_race_that_takes_nobody_is_kept_with_its_branches(place: Place, warm_server: ModelServer) -> None:
+def test_a_race_that_takes_nobody_is_kept_with_its_branches(
+    place: Place, warm_server: ModelServer
+) -> None:
     make_project(place.project)
     warm_server.play_function(work)
     done = place.run("-p", "make it", "--race", "2", "--check", "false", "--pick", "first-green")

@@ -39,7 +39,9 @@ def shell(own_place: Place, tmp_path: Path, server: ModelServer) -> dict[str, st
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tui_agent "$@"\n')
     program.chmod(0o755)
-    (own_place.root / "config/config.toml").write_text('model = "anthropic/claude-sonnet-4-5"\n[retry]\nattempts = 1\n')
+    (own_place.root / "config/config.toml").write_text(
+        'model = "anthropic/claude-sonnet-4-5"\n[retry]\nattempts = 1\n'
+    )
     return {
         **own_place.env,
         "PATH": f"{program.parent}:{os.environ['PATH']}",
@@ -50,7 +52,11 @@ def shell(own_place: Place, tmp_path: Path, server: ModelServer) -> dict[str, st
 
 
 def files(place: Path) -> dict[str, bytes]:
-    found = (path for path in place.rglob("*") if path.is_file() and ".git" not in path.relative_to(place).parts)
+    found = (
+        path
+        for path in place.rglob("*")
+        if path.is_file() and ".git" not in path.relative_to(place).parts
+    )
     return {str(path.relative_to(place)): path.read_bytes() for path in found}
 
 
@@ -63,12 +69,15 @@ def test_the_workflow_goes_from_a_message_to_a_merged_branch(
     steps = yaml.safe_load(workflow)["jobs"]["work"]["steps"]
     (work,) = [step for step in steps if "tui-agent -p" in step.get("run", "")]
     assert "${{" not in work["run"], "what somebody types must not be put into a script"
-    scripted = [WRITE, EDIT, DONE] if state == "done" else [WRITE, Turn(fault=Fault("status", status=401))]
+    scripted = (
+        [WRITE, EDIT, DONE] if state == "done" else [WRITE, Turn(fault=Fault("status", status=401))]
+    )
     server.play(*scripted)
     given = {"secrets.ANTHROPIC_API_KEY": "sk-ant-x", "inputs.task": 'Make "it" $(touch evil)'}
     given["runner.temp"] = str(tmp_path / "temp")
     env = {
-        name: re.sub(r"\$\{\{ (.*?) \}\}", lambda match: given[match[1]], value) for name, value in work["env"].items()
+        name: re.sub(r"\$\{\{ (.*?) \}\}", lambda match: given[match[1]], value)
+        for name, value in work["env"].items()
     }
     workspace = tmp_path / "workspace"
     git(tmp_path, "clone", "-q", str(origin), str(workspace))
@@ -90,7 +99,9 @@ def test_the_workflow_goes_from_a_message_to_a_merged_branch(
         ["merge", "-q", "--no-ff", "-m", "take it", "agent/77"],
     ):
         git(fresh, *words)
-    assert files(fresh) == {name: data for name, data in files(workspace).items() if name in {"made.txt", "kept.txt"}}
+    assert files(fresh) == {
+        name: data for name, data in files(workspace).items() if name in {"made.txt", "kept.txt"}
+    }
 
     server.play(DONE)
     again = subprocess.run(

@@ -41,19 +41,27 @@ def back(shell: Terminal) -> None:
     assert all(shell.modes[mode] for mode in FULL_SCREEN)
 
 
-@pytest.mark.parametrize("command", [PROGRAM, f"sh -c '{PROGRAM}; true'"], ids=["itself", "below another"])
-def test_it_stops_and_comes_back_twice_to_a_terminal_of_another_size_too(shell: Terminal, command: str) -> None:
+@pytest.mark.parametrize(
+    "command", [PROGRAM, f"sh -c '{PROGRAM}; true'"], ids=["itself", "below another"]
+)
+def test_it_stops_and_comes_back_twice_to_a_terminal_of_another_size_too(
+    shell: Terminal, command: str
+) -> None:
     start(shell, command)
     for size in ((100, 30), (60, 20)):
         shell.press("ctrl+z")
         suspended(shell)
         shell.resize(*size)
         back(shell)
-        shell.wait_until(lambda: shell.lines[-1].endswith("commands"), "the last line at the bottom")
+        shell.wait_until(
+            lambda: shell.lines[-1].endswith("commands"), "the last line at the bottom"
+        )
     shell.type(" goes on")
     shell.wait_for("half a thought goes on")
     shell.press("ctrl+u", "ctrl+q")
-    shell.wait_until(lambda: shell.lines[-1].startswith("shell>") or "shell>" in shell.text, "the shell")
+    shell.wait_until(
+        lambda: shell.lines[-1].startswith("shell>") or "shell>" in shell.text, "the shell"
+    )
     assert "Traceback" not in shell.text
 
 

@@ -114,4 +114,6 @@ def test_lines_that_are_alike_again_and_again_are_compared_in_time() -> None:
 def test_a_comparison_that_is_given_up_keeps_what_it_found() -> None:
     old, new = ["a"] * 9, ["a"] * 9
     assert BoundedMatcher(old, new, autojunk=False).get_opcodes() == [("equal", 0, 9, 0, 9)]
-    assert BoundedMatcher(old, new, autojunk=False, steps=5).get_opcodes() == [("replace", 0, 9, 0, 9)]
+    assert BoundedMatcher(old, new, autojunk=False, steps=5).get_opcodes() == [
+        ("replace", 0, 9, 0, 9)
+    ]

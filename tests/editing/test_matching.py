@@ -48,7 +48,9 @@ CODE = "def a():\n    x = 1\n    return x\n\n\ndef b():\n    y = 2\n    return y
         ("line numbers", "one\ntwo\n", "     2→two", "2", "one\n2\n"),
     ],
 )  # fmt: skip
-def test_what_is_looked_past_stays_as_the_file_has_it(loosely: str, text: str, old: str, new: str, result: str) -> None:
+def test_what_is_looked_past_stays_as_the_file_has_it(
+    loosely: str, text: str, old: str, new: str, result: str
+) -> None:
     done = replace(text, Replacement(old, new))
     assert (done.text, done.loosely) == (result, loosely)
 
@@ -86,7 +88,9 @@ UNEVEN = "    if x:\n          go()\n      stop()\n"
         (CODE, "@@@@@@@@", "pass", "nor anything like it"),
     ],
 )  # fmt: skip
-def test_what_is_not_there_or_not_only_there_is_told(text: str, old: str, new: str, told: str) -> None:
+def test_what_is_not_there_or_not_only_there_is_told(
+    text: str, old: str, new: str, told: str
+) -> None:
     with pytest.raises(NoMatchError, match=told):
         replace(text, Replacement(old, new))
 
@@ -102,7 +106,9 @@ ENDINGS = st.sampled_from(["\n", "\r\n"])
 
 @st.composite
 def files(draw: st.DrawFn) -> str:
-    return "".join(line + draw(ENDINGS) for line in draw(LINES)) + draw(st.text(alphabet="ab", max_size=3))
+    return "".join(line + draw(ENDINGS) for line in draw(LINES)) + draw(
+        st.text(alphabet="ab", max_size=3)
+    )
 
 
 @given(text=files(), data=st.data())
@@ -121,7 +127,11 @@ def test_a_loose_edit_changes_only_lines_of_its_place(text: str, data: st.DataOb
     lines = text.split("\n")
     first = data.draw(st.integers(0, len(lines) - 1))
     last = data.draw(st.integers(first, len(lines) - 1))
-    old = "\n".join(line.rstrip() for line in lines[first : last + 1]).replace("“", '"').replace("–", "-")
+    old = (
+        "\n".join(line.rstrip() for line in lines[first : last + 1])
+        .replace("“", '"')
+        .replace("–", "-")
+    )
     try:
         done = replace(text, Replacement(old, "NEW"))
     except NoMatchError:
@@ -148,7 +158,11 @@ def test_lines_that_old_and_new_share_keep_their_bytes(text: str, data: st.DataO
     assume(done.loosely not in {"", "line numbers"})
     result = done.text.split("\n")
     assert len(result) == len(lines)
-    changed = [index for index, (a, b) in enumerate(zip(lines, result, strict=True)) if a.rstrip() != b.rstrip()]
+    changed = [
+        index
+        for index, (a, b) in enumerate(zip(lines, result, strict=True))
+        if a.rstrip() != b.rstrip()
+    ]
     assert changed in ([at], [])
 
 
@@ -162,7 +176,9 @@ def test_lines_that_old_and_new_share_keep_their_bytes(text: str, data: st.DataO
     ],
     ids=["one line", "loosely", "indented", "white space"],
 )
-def test_the_time_it_takes_grows_with_the_text_alone(text: str, wanted: Replacement, count: int) -> None:
+def test_the_time_it_takes_grows_with_the_text_alone(
+    text: str, wanted: Replacement, count: int
+) -> None:
     """Each of them took minutes, or for ever."""
     assert replace(text, wanted).count == count
 

@@ -55,7 +55,9 @@ async def look_at_a_command(place: Path) -> None:
             self.told += str(getattr(getattr(update, "content", ""), "text", ""))
 
     editor = Listening()
-    session = EditorSession(editor, make_agent(place / "editor", ScriptedClient([]), answer=None).services())  # type: ignore[arg-type]
+    session = EditorSession(
+        editor, make_agent(place / "editor", ScriptedClient([]), answer=None).services()
+    )  # type: ignore[arg-type]
     await session.open(OpenRequest())
     assert await session.prompt(Prompt("/greet Ada", ())) == "end_turn"
     assert await session.prompt(Prompt("/greet nobody", ())) == "end_turn"
@@ -77,7 +79,9 @@ async def look_at_an_entry(place: Path) -> None:
 
     stage = make_stage(place)
     async with stage.run() as pilot:
-        stage.agent.append(UserEntry(parts=(TextPart(text="begin"),)), BookmarkEntry(note="worth keeping"))
+        stage.agent.append(
+            UserEntry(parts=(TextPart(text="begin"),)), BookmarkEntry(note="worth keeping")
+        )
         await until(lambda: "Bookmark: worth keeping" in screen_text(stage), pilot)
         await pilot.press("ctrl+t")
         await until(lambda: isinstance(stage.app.screen, TreeScreen), pilot)

@@ -31,5 +31,7 @@ class LookupTool(Tool[LookupInput]):
     async def run(self, arguments: LookupInput, context: ToolContext) -> ToolResult:
         """Look it up."""
         if (meaning := MEANINGS.get(arguments.word)) is None:
-            raise ToolError(f"There is no word {arguments.word!r}; there are {', '.join(MEANINGS)}.")
+            raise ToolError(
+                f"There is no word {arguments.word!r}; there are {', '.join(MEANINGS)}."
+            )
         return await finish(Output(meaning), context)

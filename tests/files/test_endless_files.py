@@ -31,7 +31,9 @@ def few_bytes() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", ["endless", "pipe"])
-@pytest.mark.parametrize("name", [".gitignore", "below/.ignore", "below/.gitignore", "below/.rgignore"])
+@pytest.mark.parametrize(
+    "name", [".gitignore", "below/.ignore", "below/.gitignore", "below/.rgignore"]
+)
 async def test_an_ignore_file_that_never_ends_holds_up_nothing(
     space: Workspace, name: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,4 +14,9 @@ def test_a_line_that_is_no_pattern_is_passed_over(tmp_path: Path, line: str) -> 
         (tmp_path / name).touch()
     (tmp_path / "in/.gitignore").write_text("!one\n")
     (tmp_path / ".gitignore").write_text(f"one\n{line}\ntwo\n")
-    assert [path.name for path in walk_files(tmp_path)] == [".gitignore", "three", ".gitignore", "one"]
+    assert [path.name for path in walk_files(tmp_path)] == [
+        ".gitignore",
+        "three",
+        ".gitignore",
+        "one",
+    ]

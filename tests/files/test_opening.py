@@ -28,7 +28,9 @@ def outside(space: Workspace) -> Path:
     return outside
 
 
-def test_a_link_in_the_place_of_a_directory_or_file_is_not_followed(space: Workspace, outside: Path) -> None:
+def test_a_link_in_the_place_of_a_directory_or_file_is_not_followed(
+    space: Workspace, outside: Path
+) -> None:
     (space.root / "d").symlink_to(outside)
     (space.root / "f.txt").symlink_to(outside / "a.txt")
     for path in (space.root / "d" / "a.txt", space.root / "f.txt"):
@@ -57,15 +59,25 @@ def test_nothing_waits_for_a_pipe(space: Workspace) -> None:
         (LsTool(), Permission.READ, {"path": "d"}),
         (GrepTool(), Permission.READ, {"path": "d", "pattern": "t"}),
         (WriteTool(), Permission.EDIT, {"path": "d/new.txt", "content": "x"}),
-        (EditTool(), Permission.EDIT, {"path": "d/a.txt", "edits": [{"old": "theirs", "new": "mine"}]}),
+        (
+            EditTool(),
+            Permission.EDIT,
+            {"path": "d/a.txt", "edits": [{"old": "theirs", "new": "mine"}]},
+        ),
         (BashTool(), Permission.READ, {"command": "cat d/a.txt"}),
     ],
 )
 async def test_a_call_stops_that_leads_elsewhere_than_when_it_was_allowed(
-    space: Workspace, outside: Path, tool: object, permission: Permission, arguments: dict[str, object]
+    space: Workspace,
+    outside: Path,
+    tool: object,
+    permission: Permission,
+    arguments: dict[str, object],
 ) -> None:
     space.file("d/a.txt", "theirs\n")
-    space.allowed = frozenset({(permission, "d"), (permission, "d/a.txt"), (permission, "d/new.txt")})
+    space.allowed = frozenset(
+        {(permission, "d"), (permission, "d/a.txt"), (permission, "d/new.txt")}
+    )
     assert (await space.call(tool, **arguments)).output  # type: ignore[arg-type]
     (space.root / "d").rename(space.root / "old")
     (space.root / "d").symlink_to(outside)

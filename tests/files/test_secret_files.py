@@ -28,7 +28,11 @@ TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
         (False, "README.md", "curl -u alice:hunter2 x"),
         (False, "config.yml", "db:\n  password: ${DB_PASSWORD}\n"),
         (False, ".git/config", '[remote "origin"]\n\turl = https://github.com/me/x\n'),
-        (False, "package-lock.json", '{"integrity": "sha512-z1GiCdq2JWMgUqQwGJ0dBfQbVVYRkvTcLoJNtnGSNV4qXjDkaf3KJ=="}'),
+        (
+            False,
+            "package-lock.json",
+            '{"integrity": "sha512-z1GiCdq2JWMgUqQwGJ0dBfQbVVYRkvTcLoJNtnGSNV4qXjDkaf3KJ=="}',
+        ),
     ],
 )
 def test_files_that_hold_secrets(tmp_path: Path, name: str, text: str, *, holds: bool) -> None:
@@ -57,9 +61,18 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     assert not file_holds_secret(tmp_path / "none")
 
 
-def test_secrets_of_installed_programs_are_found_and_their_libraries_are_not_gone_through(tmp_path: Path) -> None:
+def test_secrets_of_installed_programs_are_found_and_their_libraries_are_not_gone_through(
+    tmp_path: Path,
+) -> None:
     secret = f"token = {TOKEN}\n"
-    wanted = ["bin/.env", "bin/deploy", "v/node/etc/npmrc", "conf/db.properties", "ssl/private/server.key", ".netrc"]
+    wanted = [
+        "bin/.env",
+        "bin/deploy",
+        "v/node/etc/npmrc",
+        "conf/db.properties",
+        "ssl/private/server.key",
+        ".netrc",
+    ]
     for name in (*wanted, "lib/x/.env", "bin/plain", "share/doc/notes.json"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)

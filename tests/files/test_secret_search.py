@@ -29,17 +29,35 @@ ENDS = (
     ".log",    ".key", ".xyz", ".cfg~", ".1", ".d", ".map", ".b64",
 )  # fmt: skip
 NAMES = st.builds(
-    "{}{}".format, st.sampled_from(["x", "notes", ".env", ".npmrc", "id_rsa", "wallet", "a.b"]), st.sampled_from(ENDS)
+    "{}{}".format,
+    st.sampled_from(["x", "notes", ".env", ".npmrc", "id_rsa", "wallet", "a.b"]),
+    st.sampled_from(ENDS),
 )
 SECRET_TEXTS = [
     template.format(secret if isinstance(secret, str) else "\n".join(secret))
     for template, secret in (SHAPES | MORE).values()
 ]
 TEXTS = st.one_of(
-    st.sampled_from([*SECRET_TEXTS, f"{BEGIN.format('')}\n{PEM_BODY}\n{END.format('')}", f"0x{made(64, HEX)}\n", ""]),
+    st.sampled_from(
+        [
+            *SECRET_TEXTS,
+            f"{BEGIN.format('')}\n{PEM_BODY}\n{END.format('')}",
+            f"0x{made(64, HEX)}\n",
+            "",
+        ]
+    ),
     st.text(max_size=60),
     st.sampled_from(
-        ["a: 1\n", "password: ${X}\n", "bearer", "machine", "key:", "-" * 30, f"{made(64)}\n", "word " * 9]
+        [
+            "a: 1\n",
+            "password: ${X}\n",
+            "bearer",
+            "machine",
+            "key:",
+            "-" * 30,
+            f"{made(64)}\n",
+            "word " * 9,
+        ]
     ),
 )
 CONTENTS = st.lists(TEXTS, max_size=3).map("\n".join)
@@ -48,14 +66,20 @@ CONTENTS = st.lists(TEXTS, max_size=3).map("\n".join)
 def is_shown_whole(path: Path) -> bool:
     """Whether ``read`` would neither ask nor leave anything out."""
     lines = path.read_text(encoding="utf-8").split("\n")
-    return not is_secret_file(path) and all(shown_line(path, n, line) == line for n, line in enumerate(lines, 1))
+    return not is_secret_file(path) and all(
+        shown_line(path, n, line) == line for n, line in enumerate(lines, 1)
+    )
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from(PLACES), NAMES), CONTENTS, max_size=12))
-def test_a_file_is_hidden_exactly_if_a_tool_would_not_show_all_of_it(files: dict[tuple[str, str], str]) -> None:
+def test_a_file_is_hidden_exactly_if_a_tool_would_not_show_all_of_it(
+    files: dict[tuple[str, str], str],
+) -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name).resolve()
-        (root / ".gitignore").write_text("dist/\nnode_modules/\n.venv/\ntarget/\n", encoding="utf-8")
+        (root / ".gitignore").write_text(
+            "dist/\nnode_modules/\n.venv/\ntarget/\n", encoding="utf-8"
+        )
         paths = []
         for (place, file), content in files.items():
             path = root / place / file

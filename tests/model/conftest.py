@@ -32,7 +32,9 @@ def host_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def session_client(session_server: ModelServer, refused: str, host_log: Path) -> AsyncIterator[ProviderClient]:
+async def session_client(
+    session_server: ModelServer, refused: str, host_log: Path
+) -> AsyncIterator[ProviderClient]:
     client = host_client(session_server, log_path=host_log, refused=refused)
     yield client
     await client.aclose()

@@ -29,7 +29,9 @@ class Chunk:
         self.usage = data.get("usage")
 
 
-async def acompletion(*, model: str, api_base: str, api_key: str, messages: list[Any], **_: Any) -> Any:
+async def acompletion(
+    *, model: str, api_base: str, api_key: str, messages: list[Any], **_: Any
+) -> Any:
     """Ask and return the chunks, as litellm does."""
 
     async def chunks() -> AsyncIterator[Chunk]:
@@ -39,7 +41,9 @@ async def acompletion(*, model: str, api_base: str, api_key: str, messages: list
         headers = {"authorization": f"Bearer {api_key}"}
         async with (
             httpx.AsyncClient(timeout=60) as client,
-            client.stream("POST", f"{api_base}/chat/completions", json=body, headers=headers) as answer,
+            client.stream(
+                "POST", f"{api_base}/chat/completions", json=body, headers=headers
+            ) as answer,
         ):
             async for line in answer.aiter_lines():
                 data = line.removeprefix("data: ")

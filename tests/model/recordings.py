@@ -28,8 +28,14 @@ class Recording:
 def recordings() -> tuple[Recording, ...]:
     """Return every recording, none where there are none."""
     found = []
-    for row in map(json.loads, _FILE.read_text(encoding="utf-8").splitlines() if _FILE.is_file() else ()):
+    for row in map(
+        json.loads, _FILE.read_text(encoding="utf-8").splitlines() if _FILE.is_file() else ()
+    ):
         route = {"provider": None, "model": None, "wire": None, **(row.get("route") or {})}
-        body, headers, says = base64.b64decode(row["body"]), row.get("headers") or {}, row.get("says") or {}
+        body, headers, says = (
+            base64.b64decode(row["body"]),
+            row.get("headers") or {},
+            row.get("says") or {},
+        )
         found.append(Recording(row["id"], row["status"], body, headers, says, **route))
     return tuple(found)

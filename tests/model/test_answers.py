@@ -14,7 +14,9 @@ from tui_agent.session.effort import Effort
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_text_usage_and_price_arrive(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
+async def test_text_usage_and_price_arrive(
+    client: ProviderClient, server: ModelServer, provider: Provider
+) -> None:
     server.play(Turn("Hello, wörld 👋.", usage={"input": 1000, "output": 200, "cache_read": 500}))
 
     answer = await collect(client, ask(provider.model))
@@ -34,26 +36,51 @@ async def test_the_openai_request_holds_what_was_asked_and_nothing_else(
 ) -> None:
     server.play(Turn("ok"))
 
-    await collect(client, ask("openai/gpt-4o", tools=True, max_output_tokens=77, tool_choice="none"))
+    await collect(
+        client, ask("openai/gpt-4o", tools=True, max_output_tokens=77, tool_choice="none")
+    )
 
     request = server.requests[0]
     assert request.headers["authorization"] == f"Bearer {OPENAI_KEY}"
-    fields = {"model", "messages", "tools", "tool_choice", "stream", "stream_options", "max_completion_tokens"}
+    fields = {
+        "model",
+        "messages",
+        "tools",
+        "tool_choice",
+        "stream",
+        "stream_options",
+        "max_completion_tokens",
+    }
     assert set(request.json) == fields
     told = {"model": "gpt-4o", "max_completion_tokens": 77, "tool_choice": "none"}
-    assert request.json.items() >= {**told, "messages": [{"role": "user", "content": "hello"}]}.items()
+    assert (
+        request.json.items() >= {**told, "messages": [{"role": "user", "content": "hello"}]}.items()
+    )
 
 
-async def test_tool_calls_stream_and_end_whole(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
+async def test_tool_calls_stream_and_end_whole(
+    client: ProviderClient, server: ModelServer, provider: Provider
+) -> None:
     arguments = json.dumps({"path": "src/größe.py", "lines": [1, 2, 3]}, ensure_ascii=False)
-    server.play(Turn("Let me look.", tool_calls=[Call("read", arguments, pieces=5), Call("ls", pieces=1)], delay=0.001))
+    server.play(
+        Turn(
+            "Let me look.",
+            tool_calls=[Call("read", arguments, pieces=5), Call("ls", pieces=1)],
+            delay=0.001,
+        )
+    )
 
     answer = await collect(client, ask(provider.model, tools=True))
 
-    assert [(call.tool, call.arguments) for call in answer.calls] == [("read", arguments), ("ls", "{}")]
+    assert [(call.tool, call.arguments) for call in answer.calls] == [
+        ("read", arguments),
+        ("ls", "{}"),
+    ]
     assert answer.written[0][2] == arguments
     # Gemini's calls come whole.
-    deltas = [event for event in answer.events if isinstance(event, ToolCallDelta) and event.index == 0]
+    deltas = [
+        event for event in answer.events if isinstance(event, ToolCallDelta) and event.index == 0
+    ]
     assert len(deltas) > 1 or provider is Provider.GEMINI
     assert {call[0] for call in answer.written.values()} == {call.call_id for call in answer.calls}
     assert answer.finished.reason == "tool_calls"
@@ -107,13 +134,24 @@ async def test_geminis_request_holds_what_was_asked_and_the_key_in_its_header(
     server.play(Turn("ok"))
 
     await collect(
-        client, ask("gemini/gemini-2.5-pro", tools=True, max_output_tokens=77, tool_choice="none", effort=Effort.LOW)
+        client,
+        ask(
+            "gemini/gemini-2.5-pro",
+            tools=True,
+            max_output_tokens=77,
+            tool_choice="none",
+            effort=Effort.LOW,
+        ),
     )
 
     request = server.requests[0]
     assert request.path == "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
     assert request.headers["x-goog-api-key"] == OPENAI_KEY
-    tool = {"name": READ.name, "description": READ.description, "parametersJsonSchema": READ.parameters}
+    tool = {
+        "name": READ.name,
+        "description": READ.description,
+        "parametersJsonSchema": READ.parameters,
+    }
     thinking = {"includeThoughts": True, "thinkingBudget": 1_024}
     assert request.json == {
         "tools": [{"functionDeclarations": [tool]}],

@@ -59,13 +59,17 @@ def test_an_unknown_model_gets_an_assumed_window(catalog: Catalog) -> None:
     assert info.cost(Usage(input=5)) is None
     assert not catalog.knows("foo/bar")
     assert not catalog.knows("embed-x")
-    assert not catalog.knows("openai/claude-x"), "without a gateway a provider serves its own models only"
+    assert not catalog.knows("openai/claude-x"), (
+        "without a gateway a provider serves its own models only"
+    )
 
 
 def test_prices_count_what_is_cached_and_the_size_of_the_prompt(catalog: Catalog) -> None:
     info = catalog.info("anthropic/claude-x")
 
-    small = info.cost(Usage(input=1_000_000 // 10, output=1_000, cache_read=10_000, cache_write=1_000))
+    small = info.cost(
+        Usage(input=1_000_000 // 10, output=1_000, cache_read=10_000, cache_write=1_000)
+    )
     large = info.cost(Usage(input=300_000, output=1_000))
 
     assert small == pytest.approx(0.3 + 0.015 + 0.003 + 0.00375)
@@ -80,7 +84,10 @@ URL = "https://llm.example.com"
     [
         ("anthropic/claude-x", {"providers": {"anthropic": ProviderSettings(base_url=URL)}}),
         ("anthropic/claude-x", {"environ": {"ANTHROPIC_BASE_URL": URL}}),
-        ("openai/us.anthropic.claude-x-20260101-v1:0", {"providers": {"openai": ProviderSettings(base_url=URL)}}),
+        (
+            "openai/us.anthropic.claude-x-20260101-v1:0",
+            {"providers": {"openai": ProviderSettings(base_url=URL)}},
+        ),
         ("openrouter/anthropic/claude-x:beta", {}),
     ],
 )
@@ -96,7 +103,9 @@ def test_a_known_model_keeps_what_is_known_of_it_behind_a_gateway(
     assert catalog.knows(model)
 
 
-@pytest.mark.parametrize("url", ["http://localhost:8080/v1", "http://192.168.1.5:8000/v1", "http://gpu-box:8000/v1"])
+@pytest.mark.parametrize(
+    "url", ["http://localhost:8080/v1", "http://192.168.1.5:8000/v1", "http://gpu-box:8000/v1"]
+)
 def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, url: str) -> None:
     write_prices(path, {**ROWS, "dashscope/qwen9-32b": {
         "mode": "chat", "litellm_provider": "dashscope", "max_input_tokens": 1_000_000, "max_output_tokens": 64_000,
@@ -116,7 +125,9 @@ def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, u
 def test_what_a_server_said_counts_before_the_file_and_after_the_settings(path: Path) -> None:
     settings = ModelSettings(base_url="http://localhost:8080/v1")
     served = ServedModels()
-    told = ServedModel(name="gpt-x", window=65_536, vision=True, input_price=1e-6, output_price=2e-6)
+    told = ServedModel(
+        name="gpt-x", window=65_536, vision=True, input_price=1e-6, output_price=2e-6
+    )
     served.keep(f"{settings.base_url}/", {"gpt-x": told})
     own = settings.model_copy(update={"context_window": 16_384})
 
@@ -129,25 +140,43 @@ def test_what_a_server_said_counts_before_the_file_and_after_the_settings(path: 
 
 
 def test_a_private_servers_only_model_can_what_it_says_under_every_name(path: Path) -> None:
-    here, there = ModelSettings(base_url="http://localhost:8080/v1"), ModelSettings(base_url=URL, wire="messages")
+    here, there = (
+        ModelSettings(base_url="http://localhost:8080/v1"),
+        ModelSettings(base_url=URL, wire="messages"),
+    )
     served = ServedModels()
     for settings in (here, there):
-        served.keep(settings.base_url or "", {"x": ServedModel(name="x", tools=False, reasoning=False)})
-    catalog = Catalog({"anthropic/claude-x": here, "openai/claude-x": there}, served=served, path=path)
+        served.keep(
+            settings.base_url or "", {"x": ServedModel(name="x", tools=False, reasoning=False)}
+        )
+    catalog = Catalog(
+        {"anthropic/claude-x": here, "openai/claude-x": there}, served=served, path=path
+    )
 
     own, elsewhere = catalog.info("anthropic/claude-x"), catalog.info("openai/claude-x")
     assert (own.without_tools, own.efforts) == (True, ())
-    assert (elsewhere.without_tools, bool(elsewhere.efforts), elsewhere.cache_marks) == (False, True, True)
+    assert (elsewhere.without_tools, bool(elsewhere.efforts), elsewhere.cache_marks) == (
+        False,
+        True,
+        True,
+    )
 
 
 def test_what_is_served_for_nothing_costs_nothing(catalog: Catalog) -> None:
     assert catalog.info("openrouter/anthropic/claude-x:beta").cache_marks
-    assert catalog.info("openrouter/anthropic/claude-x:free").cost(Usage(input=1_000, output=1_000)) == 0.0
+    assert (
+        catalog.info("openrouter/anthropic/claude-x:free").cost(Usage(input=1_000, output=1_000))
+        == 0.0
+    )
 
 
-def test_a_subscription_does_not_say_how_large_a_model_is_elsewhere_and_the_window_is_no_limit(path: Path) -> None:
+def test_a_subscription_does_not_say_how_large_a_model_is_elsewhere_and_the_window_is_no_limit(
+    path: Path,
+) -> None:
     copilot = {"mode": "chat", "litellm_provider": "github_copilot", "max_input_tokens": 64_000}
-    write_prices(path, {"github_copilot/claude-x": {**copilot, "max_output_tokens": 64_000}, **ROWS})
+    write_prices(
+        path, {"github_copilot/claude-x": {**copilot, "max_output_tokens": 64_000}, **ROWS}
+    )
     catalog = Catalog(path=path)
 
     assert catalog.info("github_copilot/claude-x").context_window == 64_000
@@ -216,6 +245,8 @@ def test_the_list_that_is_shipped_is_read_without_importing_litellm() -> None:
         "assert info.context_window >= 200_000 and info.prices, info\n"
         "print(sorted({'litellm', 'openai', 'httpx', 'tiktoken'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False
+    )
 
     assert done.stdout.strip() == "[]", done.stderr

@@ -31,7 +31,11 @@ def take_request(connection: socket.socket) -> None:
     while b"\r\n\r\n" not in data:
         data += connection.recv(1 << 16)
     head, _, body = data.partition(b"\r\n\r\n")
-    length = next(int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    length = next(
+        int(line[15:])
+        for line in head.lower().split(b"\r\n")
+        if line.startswith(b"content-length:")
+    )
     while len(body) < length:
         body += connection.recv(1 << 16)
 
@@ -138,7 +142,9 @@ async def test_a_connection_is_used_again_and_a_dropped_one_is_not(server: Model
     assert numbers[3] != numbers[2]
 
 
-async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(server: ModelServer) -> None:
+async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
+    server: ModelServer,
+) -> None:
     with answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n", DOCUMENT) as url:
         environ = {"HTTP_PROXY": url.removesuffix("/v1")}
         server.play(Turn("near"))
@@ -157,7 +163,9 @@ async def test_a_key_that_cannot_be_sent_says_so_and_is_not_shown(key: str) -> N
     assert "geheim" not in error.message
 
 
-async def test_the_end_of_a_line_behind_a_key_does_not_count_and_a_date_is_sent_in_words(server: ModelServer) -> None:
+async def test_the_end_of_a_line_behind_a_key_does_not_count_and_a_date_is_sent_in_words(
+    server: ModelServer,
+) -> None:
     settings = ModelSettings(base_url=server.openai_url, options={"since": date(2026, 1, 31)})
     server.play(Turn("fine"))
     answer = await answer_of(own(settings, {"OPENAI_API_KEY": f" {OPENAI_KEY}\n"}))
@@ -167,7 +175,9 @@ async def test_the_end_of_a_line_behind_a_key_does_not_count_and_a_date_is_sent_
     assert server.requests[-1].json["since"] == "2026-01-31"
 
 
-@pytest.mark.parametrize("url", ["http://localhost:80800/v1", "http://[::1/v1", "localhost:8080/v1"])
+@pytest.mark.parametrize(
+    "url", ["http://localhost:80800/v1", "http://[::1/v1", "localhost:8080/v1"]
+)
 async def test_an_address_that_is_none_is_told_with_where_it_stands(url: str) -> None:
     error = (await answer_of(client_at(url))).failure
 
@@ -176,7 +186,9 @@ async def test_an_address_that_is_none_is_told_with_where_it_stands(url: str) ->
     assert 'models."openai/own"' in error.message
 
 
-@pytest.mark.parametrize("proxy", ["socks://127.0.0.1:9", "socks5://127.0.0.1:9", "gopher://[::1", "http://a b:x"])
+@pytest.mark.parametrize(
+    "proxy", ["socks://127.0.0.1:9", "socks5://127.0.0.1:9", "gopher://[::1", "http://a b:x"]
+)
 async def test_a_proxy_that_cannot_be_used_is_left_out(server: ModelServer, proxy: str) -> None:
     server.play(Turn("near"))
     environ = {"ALL_PROXY": proxy, "NO_PROXY": "fe80::/10, [::1]:x"}
@@ -207,7 +219,9 @@ async def test_a_field_a_server_does_not_know_is_left_out_from_then_on(server: M
 
     assert (first.text, second.text, other.text) == ("fine", "fine", "fine")
     assert sent == 3, "after the second refusal it goes without any"
-    assert len(server.requests) == sent + 1 + 2, "the next request knows; another model learns by itself"
+    assert len(server.requests) == sent + 1 + 2, (
+        "the next request knows; another model learns by itself"
+    )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +242,9 @@ async def test_a_prompt_that_fits_without_the_limit_of_the_answer_is_sent_withou
     assert [request.json.get("max_tokens") for request in server.requests] == [520, None, 520]
 
 
-async def test_a_gateway_without_responses_is_spoken_to_in_chat_completions(server: ModelServer) -> None:
+async def test_a_gateway_without_responses_is_spoken_to_in_chat_completions(
+    server: ModelServer,
+) -> None:
     def script(request: Recorded) -> Turn:
         return status(404, "Not Found") if request.path.endswith("/responses") else Turn("fine")
 
@@ -263,10 +279,14 @@ async def test_reasoning_a_server_does_not_know_is_not_sent_to_it_again(
     server.play_function(script)
 
     def thought(number: int) -> Message:
-        return Message("assistant", (ContentText("x"),), reasoning=(f'{{"reasoning_content": "hm {number}"}}',))
+        return Message(
+            "assistant", (ContentText("x"),), reasoning=(f'{{"reasoning_content": "hm {number}"}}',)
+        )
 
     for count in (1, 2, 3):
-        answer = await collect(client, ask("openai/own", messages=[thought(number) for number in range(count)]))
+        answer = await collect(
+            client, ask("openai/own", messages=[thought(number) for number in range(count)])
+        )
         assert answer.text == "fine"
     await client.aclose()
 
@@ -301,7 +321,9 @@ def pinging(body: bytes) -> Iterator[str]:
                 connection, _address = listener.accept()
                 with connection:
                     take_request(connection)
-                    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + body)
+                    connection.sendall(
+                        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n" + body
+                    )
                     connection.settimeout(0.05)
                     for _ in range(1_000):
                         connection.sendall(PING)
@@ -328,7 +350,9 @@ async def test_an_answer_is_over_soon_after_its_finish_whatever_keeps_the_connec
 async def test_comments_are_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     with pinging(FIRST) as address:
         client = client_at(address)
-        monkeypatch.setattr(client, "settings", client.settings.model_copy(update={"stall_timeout": 0.3}))
+        monkeypatch.setattr(
+            client, "settings", client.settings.model_copy(update={"stall_timeout": 0.3})
+        )
         answer = await collect(client, ask("openai/own"))
         await client.aclose()
     assert answer.failure.kind is ErrorKind.NETWORK

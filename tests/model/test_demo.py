@@ -87,7 +87,9 @@ async def test_at_the_step_limit_it_wraps_up_without_calls(talk: Conversation) -
     last = ModelRequest("demo", (message("user", "fix the bug"),), TOOLS, tool_choice="none")
     events = [event async for event in talk.client.stream(last)]
     assert not any(isinstance(event, ToolCallReady) for event in events)
-    assert "no more steps" in "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert "no more steps" in "".join(
+        event.text for event in events if isinstance(event, TextDelta)
+    )
 
 
 async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conversation) -> None:
@@ -101,7 +103,9 @@ async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conv
     assert "subtotal" in (await talk.answer())[0]
 
 
-async def test_usage_grows_and_what_was_sent_before_comes_from_the_cache(talk: Conversation) -> None:
+async def test_usage_grows_and_what_was_sent_before_comes_from_the_cache(
+    talk: Conversation,
+) -> None:
     usages = []
     for _ in range(3):
         await talk.step("hello " * 50)
@@ -121,7 +125,12 @@ async def test_a_request_over_the_window_is_an_overflow() -> None:
 
 def test_every_call_of_the_script_is_one_that_the_real_tools_take() -> None:
     inputs = {tool.name: tool.Input for tool in builtin_tools()}
-    calls = [call for scenario in load_script().scenarios for step in scenario.steps for call in step.calls]
+    calls = [
+        call
+        for scenario in load_script().scenarios
+        for step in scenario.steps
+        for call in step.calls
+    ]
     assert calls
     for call in calls:
         inputs[call.tool].model_validate(call.arguments)

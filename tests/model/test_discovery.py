@@ -11,7 +11,15 @@ from tests.support.model_server import ModelServer, refused_url
 from tests.support.price_file import write_prices
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.discovery import KnownPort, Server, SilentServerError, ask, discover, refresh, servers
+from tui_agent.model.discovery import (
+    KnownPort,
+    Server,
+    SilentServerError,
+    ask,
+    discover,
+    refresh,
+    servers,
+)
 from tui_agent.model.keys import Keys
 from tui_agent.model.providers import provider_of
 from tui_agent.model.served import ServedModel, ServedModels
@@ -21,9 +29,13 @@ PATIENT = 20.0
 OPENAI = provider_of("openai")
 
 
-async def asked(answers: dict[str, Any], provider: str = "openai", path: str = "/v1") -> dict[str, ServedModel]:
+async def asked(
+    answers: dict[str, Any], provider: str = "openai", path: str = "/v1"
+) -> dict[str, ServedModel]:
     with ListServer(answers) as server:
-        return await ask(Server(provider_of(provider), AddressSetting(f"{server.url}{path}")), seconds=PATIENT)
+        return await ask(
+            Server(provider_of(provider), AddressSetting(f"{server.url}{path}")), seconds=PATIENT
+        )
 
 
 @pytest.mark.parametrize(
@@ -48,11 +60,23 @@ async def test_openrouters_list_tells_windows_prices_and_abilities() -> None:
         "context_length": 202_752,
         "architecture": {"input_modalities": ["text", "image"], "output_modalities": ["text"]},
         "top_provider": {"context_length": 202_752, "max_completion_tokens": 131_072},
-        "pricing": {"prompt": "0.000001", "completion": "0.0000032", "input_cache_read": "0.0000002"},
+        "pricing": {
+            "prompt": "0.000001",
+            "completion": "0.0000032",
+            "input_cache_read": "0.0000002",
+        },
         "supported_parameters": ["tools", "reasoning", "max_tokens"],
     }
-    drawer = {"id": "black/flux", "architecture": {"output_modalities": ["image"]}, "supported_parameters": []}
-    auto = {"id": "openrouter/auto", "pricing": {"prompt": "-1", "completion": "-1"}, "supported_parameters": []}
+    drawer = {
+        "id": "black/flux",
+        "architecture": {"output_modalities": ["image"]},
+        "supported_parameters": [],
+    }
+    auto = {
+        "id": "openrouter/auto",
+        "pricing": {"prompt": "-1", "completion": "-1"},
+        "supported_parameters": [],
+    }
 
     models = await asked({"/v1/models": {"data": [row, drawer, auto]}})
 
@@ -73,7 +97,10 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
     ("answers", "said"),
     [
         (
-            {"/v1/models": listed({"id": "m"}), "/props": {"default_generation_settings": {"n_ctx": 16_384}}},
+            {
+                "/v1/models": listed({"id": "m"}),
+                "/props": {"default_generation_settings": {"n_ctx": 16_384}},
+            },
             {"window": 16_384, "tools": None},
         ),
         (
@@ -91,14 +118,23 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
             {
                 "/v1/models": listed({"id": "m"}, {"id": "nomic"}),
                 "/api/v0/models": listed(
-                    {"id": "m", "type": "vlm", "loaded_context_length": 8_192, "max_context_length": 131_072},
+                    {
+                        "id": "m",
+                        "type": "vlm",
+                        "loaded_context_length": 8_192,
+                        "max_context_length": 131_072,
+                    },
                     {"id": "nomic", "type": "embeddings", "max_context_length": 2_048},
                 ),
             },
             {"window": 8_192, "vision": True},
         ),
     ],
-    ids=["llama.cpp", "llama.cpp: what its template takes, and the size of a slot", "LM Studio: what is loaded"],
+    ids=[
+        "llama.cpp",
+        "llama.cpp: what its template takes, and the size of a slot",
+        "LM Studio: what is loaded",
+    ],
 )
 async def test_what_servers_say_elsewhere(answers: dict[str, Any], said: dict[str, Any]) -> None:
     models = await asked(answers)
@@ -114,21 +150,36 @@ async def test_ollama_is_asked_for_each_of_its_models(provider: str, path: str) 
     answers = {
         "/v1/models": {"data": [{"id": name} for name in names]},
         "/api/tags": {"models": [{"name": name} for name in names]},
-        "/api/show#qwen3:8b": {"model_info": qwen, "capabilities": ["completion", "tools", "thinking"]},
-        "/api/show#small": {"parameters": "temperature 1\nnum_ctx 4096", "capabilities": ["completion", "vision"]},
-        "/api/show#nomic": {"model_info": {"bert.context_length": 2_048}, "capabilities": ["embedding"]},
+        "/api/show#qwen3:8b": {
+            "model_info": qwen,
+            "capabilities": ["completion", "tools", "thinking"],
+        },
+        "/api/show#small": {
+            "parameters": "temperature 1\nnum_ctx 4096",
+            "capabilities": ["completion", "vision"],
+        },
+        "/api/show#nomic": {
+            "model_info": {"bert.context_length": 2_048},
+            "capabilities": ["embedding"],
+        },
     }
 
     large, small, nomic = map((await asked(answers, provider, path)).get, names)
 
-    assert large == ServedModel(name="qwen3:8b", window=32_768, tools=True, reasoning=True, vision=False)
-    assert small == ServedModel(name="small", window=4_096, tools=False, reasoning=False, vision=True)
+    assert large == ServedModel(
+        name="qwen3:8b", window=32_768, tools=True, reasoning=True, vision=False
+    )
+    assert small == ServedModel(
+        name="small", window=4_096, tools=False, reasoning=False, vision=True
+    )
     assert nomic is not None
     assert not nomic.chats
 
 
 async def test_an_address_without_a_version_is_asked_with_one() -> None:
-    models = await asked({"/v1/models": {"data": [{"id": "claude-x", "type": "model"}]}}, "anthropic", "")
+    models = await asked(
+        {"/v1/models": {"data": [{"id": "claude-x", "type": "model"}]}}, "anthropic", ""
+    )
 
     assert models["claude-x"].chats
 
@@ -143,7 +194,9 @@ async def test_an_address_without_a_version_is_asked_with_one() -> None:
         ({}, "has no list of models"),
     ],
 )
-async def test_a_server_that_says_nothing_of_use_is_told_in_a_word(answers: dict[str, Any], words: str) -> None:
+async def test_a_server_that_says_nothing_of_use_is_told_in_a_word(
+    answers: dict[str, Any], words: str
+) -> None:
     with pytest.raises(SilentServerError, match=words):
         await asked(answers)
 
@@ -152,13 +205,17 @@ def who(environ: dict[str, str], **settings: Any) -> dict[str, dict[str, str]]:
     """Return the servers that are asked, with what they are told."""
     models, providers = settings.get("models", {}), settings.get("providers", {})
     keys = Keys(environ, models=models, providers=providers)
-    found = servers(Addresses(environ, models, providers), keys, [*models, *settings.get("in_use", ())])
+    found = servers(
+        Addresses(environ, models, providers), keys, [*models, *settings.get("in_use", ())]
+    )
     return {server.place.url: dict(server.headers) for server in found}
 
 
 def test_gateways_and_local_servers_are_asked_when_there_is_a_key_or_a_model_in_use() -> None:
     assert who({}) == {}
-    assert who({"OPENROUTER_API_KEY": "sk-or"}) == {"https://openrouter.ai/api/v1": {"authorization": "Bearer sk-or"}}
+    assert who({"OPENROUTER_API_KEY": "sk-or"}) == {
+        "https://openrouter.ai/api/v1": {"authorization": "Bearer sk-or"}
+    }
     assert who({}, in_use=["ollama/qwen3"]) == {"http://127.0.0.1:11434": {}}
 
 
@@ -167,7 +224,9 @@ def test_addresses_of_the_environment_and_the_settings_are_asked_with_their_keys
         "OPENAI_BASE_URL": "https://llm.example.com/v1", "OPENAI_API_KEY": "sk-1",
         "ANTHROPIC_API_KEY": "sk-ant", "TEAM_KEY": "sk-team",
     }  # fmt: skip
-    providers = {"anthropic": ProviderSettings(base_url="https://claude.example.com", api_key_env="TEAM_KEY")}
+    providers = {
+        "anthropic": ProviderSettings(base_url="https://claude.example.com", api_key_env="TEAM_KEY")
+    }
 
     found = who(environ, providers=providers)
 
@@ -193,7 +252,9 @@ async def test_a_key_is_sent_to_its_server_and_follows_nobody_elsewhere() -> Non
         place = Server(OPENAI, AddressSetting(f"{server.url}/v1"), {"authorization": "Bearer sk-1"})
         with pytest.raises(SilentServerError):
             await ask(place, seconds=PATIENT)
-        assert [(path, headers["authorization"]) for path, headers in server.asked] == [("/v1/models", "Bearer sk-1")]
+        assert [(path, headers["authorization"]) for path, headers in server.asked] == [
+            ("/v1/models", "Bearer sk-1")
+        ]
 
 
 @pytest.mark.parametrize("host", ["localhost:1", "[::1]:8080", "10.0.0.5:4000", "gpu-box:8000"])
@@ -208,9 +269,13 @@ async def test_answers_are_kept_with_their_age_and_without_secrets(tmp_path: Pat
     path = tmp_path / "servers.json"
     served = ServedModels(path, now=lambda: clock[0])
     with ListServer({"/v1/models": {"data": [{"id": "m", "max_model_len": 9_000}]}}) as server:
-        place = AddressSetting(f"http://user:hidden@127.0.0.1:{server.port}/v1?token=hidden", "providers.openai")
+        place = AddressSetting(
+            f"http://user:hidden@127.0.0.1:{server.port}/v1?token=hidden", "providers.openai"
+        )
         served.keep(place.url, {})
-        asked = Server(OPENAI, AddressSetting(f"{server.url}/v1"), {"authorization": "Bearer hidden"})
+        asked = Server(
+            OPENAI, AddressSetting(f"{server.url}/v1"), {"authorization": "Bearer hidden"}
+        )
         outcomes = await refresh([asked], served, seconds=PATIENT)
     clock[0] += 3 * 86_400 + 5
 
@@ -257,15 +322,24 @@ async def test_servers_and_their_windows_are_found() -> None:
     urls = {(server.name, model): server.base_url for server in found for model in server.models}
     ollama, vllm = urls["Ollama", "ollama/qwen3:8b"], urls["vLLM", "openai/qwen3:8b"]
     assert ollama == f"http://127.0.0.1:{server.port}"
-    windows = [said.models["qwen3:8b"].window for url in (ollama, vllm) if (said := catalog.served.answer(url))]
+    windows = [
+        said.models["qwen3:8b"].window
+        for url in (ollama, vllm)
+        if (said := catalog.served.answer(url))
+    ]
     assert windows == [32_768, 40_960]
     assert not [server for server in found if server.name == "llama.cpp"]
 
 
 async def test_what_only_embeds_is_not_found(tmp_path: Path) -> None:
-    path = write_prices(tmp_path / "prices.json", {"nomic-embed": {"mode": "embedding", "litellm_provider": "ollama"}})
+    path = write_prices(
+        tmp_path / "prices.json",
+        {"nomic-embed": {"mode": "embedding", "litellm_provider": "ollama"}},
+    )
     with ModelServer(models={"nomic-embed": 2_048, "qwen3:8b": 40_960}) as server:
-        found = await discover([KnownPort("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT)
+        found = await discover(
+            [KnownPort("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT
+        )
 
     assert [server.models for server in found] == [("openai/qwen3:8b",)]
 
@@ -281,6 +355,12 @@ async def test_a_server_of_the_settings_is_asked_at_its_address_and_named_as_the
         nobody.bind(("127.0.0.1", 0))
         here = ModelSettings(base_url=f"http://127.0.0.1:{server.port}/v1", context_window=9_000)
         gone = ModelSettings(base_url=f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
-        own = {"openai/qwen3:8b": here, "openai/gone": gone, "openai/known": ModelSettings(context_window=5_000)}
+        own = {
+            "openai/qwen3:8b": here,
+            "openai/gone": gone,
+            "openai/known": ModelSettings(context_window=5_000),
+        }
         found = await discover([KnownPort("vLLM", server.port)], own=own, seconds=PATIENT)
-    assert [(server.models, server.base_url) for server in found] == [(("openai/qwen3:8b",), here.base_url)]
+    assert [(server.models, server.base_url) for server in found] == [
+        (("openai/qwen3:8b",), here.base_url)
+    ]

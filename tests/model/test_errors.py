@@ -62,7 +62,9 @@ TARGET = Target("anthropic/claude", "Anthropic", "api.example", "set ANTHROPIC_A
         ("Input validation error: `inputs` must have less than 4096 tokens. Given: 5001", 4096, 5001),
     ],
 )  # fmt: skip
-def test_overflow_texts_give_window_and_size(text: str, window: int | None, sent: int | None) -> None:
+def test_overflow_texts_give_window_and_size(
+    text: str, window: int | None, sent: int | None
+) -> None:
     found = find_overflow(text, 400)
 
     assert found is not None
@@ -87,7 +89,8 @@ def test_an_empty_body_is_an_overflow_only_where_the_provider_says_it_so() -> No
 
 BEDROCK_THROTTLE = "Too many tokens, please wait before trying again."
 AZURE_THROTTLE = (
-    "Requests have exceeded token rate limit of your current S0 pricing tier. Please retry after 6 seconds."
+    "Requests have exceeded token rate limit of your current S0 pricing tier. Please "
+    "retry after 6 seconds."
 )
 OPENAI_THROTTLE = (
     '{"error": {"message": "Rate limit reached for gpt-5 in organization org-x on tokens per min (TPM): Limit 30000, '
@@ -123,10 +126,16 @@ def test_a_server_that_loads_its_model_says_so(text: str) -> None:
         (OPENAI_THROTTLE, 429, 3.2),
         (IN_STREAM_THROTTLE, None, 3.2),
         ('{"__type": "ThrottlingException", "message": "Too many input tokens."}', 400, None),
-        ("This request would exceed your organization's rate limit of 40,000 input tokens per minute.", 429, None),
+        (
+            "This request would exceed your organization's rate limit of 40,000 input tokens per minute.",
+            429,
+            None,
+        ),
     ],
 )
-def test_a_throttle_is_waited_for_and_no_full_window(text: str, status: int | None, wait: float | None) -> None:
+def test_a_throttle_is_waited_for_and_no_full_window(
+    text: str, status: int | None, wait: float | None
+) -> None:
     error = classify(Failure(text, status), TARGET, now=NOW)
 
     assert error.kind in {ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED}
@@ -147,7 +156,9 @@ def test_a_throttle_is_waited_for_and_no_full_window(text: str, status: int | No
         ('{"error": {"code": "context_length_exceeded", "message": "Too long.", "type": "server_error"}}', None, None),
     ],
 )  # fmt: skip
-def test_a_full_window_is_told_by_code_or_words(text: str, status: int | None, window: int | None) -> None:
+def test_a_full_window_is_told_by_code_or_words(
+    text: str, status: int | None, window: int | None
+) -> None:
     error = classify(Failure(text, status), TARGET, now=NOW)
 
     assert (error.kind, error.window) == (ErrorKind.CONTEXT_OVERFLOW, window)
@@ -187,16 +198,22 @@ def error_of(message: str, status: int | None = None, **codes: object) -> Failur
         (error_of("Flagged", code="invalid_prompt"), ErrorKind.CONTENT_FILTER),
     ],
 )  # fmt: skip
-def test_words_status_and_a_providers_own_name_for_an_error_tell_its_kind(failure: Failure, kind: ErrorKind) -> None:
+def test_words_status_and_a_providers_own_name_for_an_error_tell_its_kind(
+    failure: Failure, kind: ErrorKind
+) -> None:
     assert classify(failure, TARGET, now=NOW).kind is kind
 
 
 def test_a_call_that_groq_cannot_read_is_asked_for_again() -> None:
-    failure = error_of("Tool call validation failed: x", type="invalid_request_error", code="tool_use_failed")
+    failure = error_of(
+        "Tool call validation failed: x", type="invalid_request_error", code="tool_use_failed"
+    )
     error = classify(failure, TARGET, now=NOW)
 
     assert retry_delay(RetrySettings(), 1, error, lambda: 0.5) is not None
-    assert error.message.startswith("Anthropic could not read what anthropic/claude wrote: Tool call validation failed")
+    assert error.message.startswith(
+        "Anthropic could not read what anthropic/claude wrote: Tool call validation failed"
+    )
 
 
 def test_a_failure_is_what_the_provider_said_and_not_what_litellm_made_of_it() -> None:
@@ -227,7 +244,10 @@ def test_broken_connections_say_what_to_check(cause: str, words: str) -> None:
 def test_messages_are_one_plain_sentence_with_the_providers_words() -> None:
     text = 'litellm.BadRequestError: AnthropicException - b\'{"error": {"message": "No.\\\\nNot so."}}\''
 
-    assert classify(Failure(text, 400), TARGET, now=NOW).message == "Anthropic refused the request: No. Not so."
+    assert (
+        classify(Failure(text, 400), TARGET, now=NOW).message
+        == "Anthropic refused the request: No. Not so."
+    )
 
 
 @pytest.mark.parametrize(
@@ -235,8 +255,14 @@ def test_messages_are_one_plain_sentence_with_the_providers_words() -> None:
     [
         ("litellm.RateLimitError: RateLimitError: OpenAIException - boo", "boo"),
         ('{"error": {"message": "boo", "code": "bad"}}', "boo (bad)"),
-        ('[{"error": {"code": 400, "message": "boo", "status": "INVALID_ARGUMENT"}}]', "boo (INVALID_ARGUMENT)"),
-        ('{"error": {"message": "Provider failed", "metadata": {"raw": "boo"}}}', "Provider failed boo"),
+        (
+            '[{"error": {"code": 400, "message": "boo", "status": "INVALID_ARGUMENT"}}]',
+            "boo (INVALID_ARGUMENT)",
+        ),
+        (
+            '{"error": {"message": "Provider failed", "metadata": {"raw": "boo"}}}',
+            "Provider failed boo",
+        ),
         ('{"error": "boo"}', "boo"),
         ('{"success": false, "errors": [{"code": 7003, "message": "boo"}]}', "boo"),
         ("{not json", "{not json"),
@@ -296,7 +322,9 @@ REFUSALS = [recording for recording in recordings() if recording.wire is None]
 @pytest.mark.parametrize("recording", REFUSALS, ids=lambda recording: recording.id)
 def test_a_recorded_refusal_is_judged_right(recording: Recording) -> None:
     text = recording.body.decode()
-    expected = next((kind for words, kind in MEANT.items() if words in text), ErrorKind.INVALID_REQUEST)
+    expected = next(
+        (kind for words, kind in MEANT.items() if words in text), ErrorKind.INVALID_REQUEST
+    )
 
     error = classify(Failure(text, recording.status, recording.headers), TARGET, now=0.0)
 
@@ -321,7 +349,9 @@ def test_only_what_may_pass_by_itself_is_tried_again(kind: ErrorKind) -> None:
 def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
     settings = RetrySettings(attempts=50)
 
-    longest = [retry_delay(settings, attempt, error(), lambda: 1.0) for attempt in (1, 2, 3, 6, 7, 49)]
+    longest = [
+        retry_delay(settings, attempt, error(), lambda: 1.0) for attempt in (1, 2, 3, 6, 7, 49)
+    ]
 
     assert longest == [1, 2, 4, 32, 60, 60]
     assert retry_delay(settings, 3, error(), lambda: 0.0) == 0
@@ -329,6 +359,9 @@ def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
 
 def test_a_named_wait_is_kept_to_and_one_that_is_too_long_ends_the_retrying() -> None:
     waits = [(30, 0.0), (30, 1.0), (600, 0.0), (601, 0.0)]
-    delays = [retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, wait), lambda: jitter) for wait, jitter in waits]  # noqa: B023
+    delays = [
+        retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, wait), lambda: jitter)  # noqa: B023 - called at once
+        for wait, jitter in waits
+    ]
 
     assert delays == [30, 31, 600, None]

@@ -50,14 +50,27 @@ async def test_statuses(
 @pytest.mark.parametrize("code", [429, 529])
 @pytest.mark.parametrize(
     ("headers", "wait"),
-    [({"retry-after": "7"}, 7), ({"retry-after-ms": "1500"}, 1.5), ({"retry-after": "DATE"}, 3_600)],
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "DATE"}, 3_600),
+    ],
 )
 async def test_a_named_wait_arrives(
-    client: ProviderClient, server: ModelServer, provider: Provider, code: int, headers: dict[str, str], wait: float
+    client: ProviderClient,
+    server: ModelServer,
+    provider: Provider,
+    code: int,
+    headers: dict[str, str],
+    wait: float,
 ) -> None:
     moment = formatdate(time.time() + 3_600, usegmt=True)
     server.play(
-        status(code, "slow down", headers={key: value.replace("DATE", moment) for key, value in headers.items()})
+        status(
+            code,
+            "slow down",
+            headers={key: value.replace("DATE", moment) for key, value in headers.items()},
+        )
     )
 
     error = (await collect(client, ask(provider.model))).failure
@@ -74,7 +87,10 @@ async def test_a_named_wait_arrives(
         (Fault("cut", after=0), ErrorKind.NETWORK),
         (Fault("cut", after=6), ErrorKind.NETWORK),
         (Fault("malformed", after=6), ErrorKind.NETWORK),
-        (Fault("stream_error", after=6, message="Overloaded", code="overloaded_error"), ErrorKind.OVERLOADED),
+        (
+            Fault("stream_error", after=6, message="Overloaded", code="overloaded_error"),
+            ErrorKind.OVERLOADED,
+        ),
     ],
     ids=lambda value: f"{value.kind} {value.after}" if isinstance(value, Fault) else "",
 )
@@ -120,7 +136,9 @@ async def test_an_empty_answer_ends_and_a_refusal_is_told(
 async def test_keys_reach_neither_messages_nor_the_log(
     client: ProviderClient, server: ModelServer, host_log: Path
 ) -> None:
-    server.play(status(401, f"Incorrect API key provided: {OPENAI_KEY}. Authorization: Bearer {OPENAI_KEY}"))
+    server.play(
+        status(401, f"Incorrect API key provided: {OPENAI_KEY}. Authorization: Bearer {OPENAI_KEY}")
+    )
 
     error = (await collect(client, ask(HOSTED_MODEL))).failure
 
@@ -131,7 +149,9 @@ async def test_keys_reach_neither_messages_nor_the_log(
     assert OPENAI_KEY not in text
 
 
-async def test_a_refused_connection_says_to_check_the_server(client: ProviderClient, provider: Provider) -> None:
+async def test_a_refused_connection_says_to_check_the_server(
+    client: ProviderClient, provider: Provider
+) -> None:
     error = (await collect(client, ask(provider.refused_model))).failure
 
     assert error.kind is ErrorKind.NETWORK

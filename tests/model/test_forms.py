@@ -34,7 +34,11 @@ from tui_agent.session.entries import ToolSchema
 PICTURE = "a" * 64
 MODEL = "openai/own"
 TOOLS = tuple(
-    ToolSchema(name=name, description=name, parameters={"type": "object", "properties": {"q": {"type": "array"}}})
+    ToolSchema(
+        name=name,
+        description=name,
+        parameters={"type": "object", "properties": {"q": {"type": "array"}}},
+    )
     for name in ("read", "srv_search", "srv_price")
 )
 
@@ -49,7 +53,11 @@ WHOLE = ModelRequest(
         says("system", "You work.", cache=True),
         says("user", "Directory: /home/me", cache=True),
         Message("user", (ContentText("look"), ImageRef(PICTURE, "image/png"))),
-        Message("assistant", tool_calls=(RequestToolCall("x" * 50, "read", "{}"),), reasoning=('{"reasoning": "hm"}',)),
+        Message(
+            "assistant",
+            tool_calls=(RequestToolCall("x" * 50, "read", "{}"),),
+            reasoning=('{"reasoning": "hm"}',),
+        ),
         says("tool", "done", call_id="x" * 50),
         says("user", "And now?"),
     ),
@@ -60,16 +68,28 @@ WHOLE = ModelRequest(
 """A request that has every part that can be refused."""
 
 
-def client_at(server: ModelServer, learnt: LearntFacts | None = None, **fields: Any) -> ProviderClient:
+def client_at(
+    server: ModelServer, learnt: LearntFacts | None = None, **fields: Any
+) -> ProviderClient:
     models = {MODEL: ModelSettings(base_url=server.openai_url, **fields)}
-    return ProviderClient(Router(Catalog(models), {"OPENAI_API_KEY": OPENAI_KEY}, models=models), learnt)
+    return ProviderClient(
+        Router(Catalog(models), {"OPENAI_API_KEY": OPENAI_KEY}, models=models), learnt
+    )
 
 
 # -- any sequence of refusals --------------------------------------------------------------------------------
 
 ANSWERS = st.one_of(
     st.sampled_from(WORDS).map(lambda row: (row[1], row[2])),
-    st.sampled_from([(529, '{"error": {"type": "overloaded_error"}}'), (500, ""), (400, "no"), (401, "no"), None]),
+    st.sampled_from(
+        [
+            (529, '{"error": {"type": "overloaded_error"}}'),
+            (500, ""),
+            (400, "no"),
+            (401, "no"),
+            None,
+        ]
+    ),
 )
 
 
@@ -85,7 +105,9 @@ def test_no_sequence_of_refusals_sends_a_request_often_or_twice_the_same(
     provider: ModelServer, answers: list[tuple[int | None, str] | None], wire: str
 ) -> None:
     turns = [
-        Turn("fine") if row is None else Turn(fault=Fault("status", status=row[0] or 400, body=row[1].encode()))
+        Turn("fine")
+        if row is None
+        else Turn(fault=Fault("status", status=row[0] or 400, body=row[1].encode()))
         for row in answers
     ]
     provider.play(*turns, Turn("fine"))
@@ -103,7 +125,9 @@ def test_no_sequence_of_refusals_sends_a_request_often_or_twice_the_same(
     assert len(set(bodies)) == len(bodies)
     refused = len(bodies) - (answer.error is None)
     told = [event for event in answer.events if isinstance(event, PartLeftOut)]
-    assert len(told) == (1 if refused and answer.error is None else 0), "a change of the request is said once"
+    assert len(told) == (1 if refused and answer.error is None else 0), (
+        "a change of the request is said once"
+    )
 
 
 # -- each part -----------------------------------------------------------------------------------------------
@@ -116,10 +140,14 @@ def insisting(part: Part, text: str) -> Any:
         body = request.json
         roles = [message["role"] for message in body["messages"]]
         after = [role for role in roles if role != "system"]
-        calls = [call["id"] for message in body["messages"] for call in message.get("tool_calls", ())]
+        calls = [
+            call["id"] for message in body["messages"] for call in message.get("tool_calls", ())
+        ]
         tools = [tool["function"]["name"] for tool in body.get("tools", ())]
         has = {
-            Part.ROLES: any(a == b == "user" or (a, b) == ("tool", "user") for a, b in pairwise(after)),
+            Part.ROLES: any(
+                a == b == "user" or (a, b) == ("tool", "user") for a, b in pairwise(after)
+            ),
             Part.SYSTEM: "system" in roles,
             Part.PICTURE: "image_url" in str(body["messages"]),
             Part.PICTURES: "image_url" in str(body["messages"]),
@@ -141,7 +169,10 @@ INSISTING = [
     (Part.PICTURE, "Could not process image"),
     (Part.PICTURES, "This model does not support image input"),
     (Part.TOOL, "Invalid schema for function 'srv_price': array schema missing items"),
-    (Part.CALL_IDS, "Invalid 'tool_calls[0].id': string too long. Expected a string with maximum length 40"),
+    (
+        Part.CALL_IDS,
+        "Invalid 'tool_calls[0].id': string too long. Expected a string with maximum length 40",
+    ),
     (Part.REASONING, "Unknown field: messages.3.reasoning"),
     (Part.ROOM, "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]"),
     (Part.FIELD, "Unknown parameter: 'stream_options'."),
@@ -177,7 +208,12 @@ async def test_a_refused_part_goes_the_work_goes_on_and_what_is_the_servers_is_r
 async def test_a_picture_whose_place_is_named_goes_alone(provider: ModelServer) -> None:
     other = "b" * 64
     place = "messages[2].content[3].image_url"
-    content = (ContentText("two"), ImageRef(other, "image/png"), ContentText("and"), ImageRef(PICTURE, "image/png"))
+    content = (
+        ContentText("two"),
+        ImageRef(other, "image/png"),
+        ContentText("and"),
+        ImageRef(PICTURE, "image/png"),
+    )
     request = replace(
         WHOLE,
         messages=(*WHOLE.messages[:2], Message("user", content)),
@@ -210,11 +246,15 @@ async def test_a_picture_goes_out_as_its_server_takes_it_and_one_that_cannot_be_
     assert told.messages == ("A picture can't be sent: it is a web page.",)
     assert told.blobs == frozenset({page})
     _text, sent, note = provider.calls[0].json["messages"][0]["content"]
-    assert sent["image_url"]["url"].startswith("data:image/png;base64,iVBOR"), "llama.cpp reads no WebP"
+    assert sent["image_url"]["url"].startswith("data:image/png;base64,iVBOR"), (
+        "llama.cpp reads no WebP"
+    )
     assert note["type"] == "text"
 
 
-async def test_a_refusal_that_holds_for_every_form_is_told_and_nothing_is_remembered(provider: ModelServer) -> None:
+async def test_a_refusal_that_holds_for_every_form_is_told_and_nothing_is_remembered(
+    provider: ModelServer,
+) -> None:
     facts = LearntFacts()
     provider.play(*[status(400, "Conversation roles must alternate")] * 9)
     client = client_at(provider, facts, vision=True)
@@ -226,7 +266,9 @@ async def test_a_refusal_that_holds_for_every_form_is_told_and_nothing_is_rememb
     assert facts.models.forms == {}
 
 
-async def test_a_server_of_ones_own_gets_the_opening_and_the_first_message_as_one_turn(provider: ModelServer) -> None:
+async def test_a_server_of_ones_own_gets_the_opening_and_the_first_message_as_one_turn(
+    provider: ModelServer,
+) -> None:
     models = {"lm_studio/devstral": ModelSettings(base_url=provider.openai_url)}
     client = ProviderClient(Router(Catalog(models), {}, models=models))
     provider.play(Turn("fine"))
@@ -239,7 +281,9 @@ async def test_a_server_of_ones_own_gets_the_opening_and_the_first_message_as_on
 async def test_litellm_is_told_of_a_refusal_too(server: ModelServer) -> None:
     client = host_client(server)
     server.play(status(500, "Conversation roles must alternate user/assistant"), Turn("fine"))
-    answer = await collect(client, ask("openai/gpt-4o-2024-11-20", messages=WHOLE.messages[1:3][:1] * 2))
+    answer = await collect(
+        client, ask("openai/gpt-4o-2024-11-20", messages=WHOLE.messages[1:3][:1] * 2)
+    )
     await client.aclose()
 
     assert (answer.error, answer.text) == (None, "fine")
@@ -260,10 +304,14 @@ FORMS = st.builds(
 
 @given(paths(), FORMS, st.sampled_from(MODELS))
 @thorough
-def test_any_path_in_any_form_is_a_request_that_is_accepted(path: Any, form: ServerForm, model: str) -> None:
+def test_any_path_in_any_form_is_a_request_that_is_accepted(
+    path: Any, form: ServerForm, model: str
+) -> None:
     request = shaped(project(path, ModelTraits(model)), Shape(form))
 
-    validate(request, vision=form.pictures, alternating=form.roles == "alternating", foreign_ids=True)
+    validate(
+        request, vision=form.pictures, alternating=form.roles == "alternating", foreign_ids=True
+    )
     ids = [call.call_id for message in request.messages for call in message.tool_calls]
     if form.call_id_chars == 9:
         assert all(len(call_id) == 9 and call_id.isalnum() for call_id in ids)
@@ -274,12 +322,21 @@ def test_any_path_in_any_form_is_a_request_that_is_accepted(path: Any, form: Ser
 
 
 def test_the_same_short_ids_come_again_and_those_that_fit_stay() -> None:
-    calls = tuple(RequestToolCall(call_id, "read", "{}") for call_id in ("call_1_very_long", "abcDEF123"))
+    calls = tuple(
+        RequestToolCall(call_id, "read", "{}") for call_id in ("call_1_very_long", "abcDEF123")
+    )
     results = tuple(says("tool", "x", call_id=call.call_id) for call in calls)
-    request = ModelRequest(MODEL, (says("user", "hi"), Message("assistant", tool_calls=calls), *results))
-    longer = replace(request, messages=(*request.messages, says("assistant", "done"), says("user", "on")))
+    request = ModelRequest(
+        MODEL, (says("user", "hi"), Message("assistant", tool_calls=calls), *results)
+    )
+    longer = replace(
+        request, messages=(*request.messages, says("assistant", "done"), says("user", "on"))
+    )
 
-    sent, later = shaped(request, Shape(), call_id_chars=9), shaped(longer, Shape(), call_id_chars=9)
+    sent, later = (
+        shaped(request, Shape(), call_id_chars=9),
+        shaped(longer, Shape(), call_id_chars=9),
+    )
     ids = [call.call_id for call in sent.messages[1].tool_calls]
     assert ids[1] == "abcDEF123"
     assert all(len(call_id) == 9 and call_id.isalnum() for call_id in ids)

@@ -85,7 +85,9 @@ async def _gone(pid: int) -> None:
         await asyncio.to_thread(psutil.Process(pid).wait, 60)
 
 
-async def _until_error(client: ProviderClient, signal_number: int) -> tuple[int, list[object], ModelError]:
+async def _until_error(
+    client: ProviderClient, signal_number: int
+) -> tuple[int, list[object], ModelError]:
     """Send the host a signal in the middle of an answer; return its pid, what came, and how it failed."""
     taken: list[object] = []
     pid = 0
@@ -99,7 +101,9 @@ async def _until_error(client: ProviderClient, signal_number: int) -> tuple[int,
     raise AssertionError("the answer did not fail")
 
 
-async def test_killed_in_an_answer_and_killed_idle(own_client: ProviderClient, server: ModelServer) -> None:
+async def test_killed_in_an_answer_and_killed_idle(
+    own_client: ProviderClient, server: ModelServer
+) -> None:
     """The request fails as one that can be tried again; another process takes over without being asked."""
     server.play(Turn("word " * 500, delay=0.01), Turn("again"), Turn("and again"))
 
@@ -117,7 +121,9 @@ async def test_killed_in_an_answer_and_killed_idle(own_client: ProviderClient, s
     assert own_client.hosted.pid not in {None, second}
 
 
-async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, server: ModelServer) -> None:
+async def test_hung_in_an_answer_and_hung_idle(
+    own_client: ProviderClient, server: ModelServer
+) -> None:
     """A host that gives no sign of life is ended; a request it had not taken up yet goes to the next one."""
     server.play(Turn("word " * 500, delay=0.01), Turn("again"))
 
@@ -137,7 +143,9 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, serve
     await _gone(second)
 
 
-async def test_closing_ends_the_host_and_what_it_was_asked(own_client: ProviderClient, server: ModelServer) -> None:
+async def test_closing_ends_the_host_and_what_it_was_asked(
+    own_client: ProviderClient, server: ModelServer
+) -> None:
     server.play(Turn("word " * 500, delay=0.01))
     stream = aiter(own_client.stream(ask(MODEL)))
     await anext(stream)
@@ -153,7 +161,9 @@ async def test_closing_ends_the_host_and_what_it_was_asked(own_client: ProviderC
             pass
 
 
-async def test_a_host_that_cannot_start_says_why(own_client: ProviderClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_that_cannot_start_says_why(
+    own_client: ProviderClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     command = (sys.executable, "-c", "import sys; sys.exit('no module of that name')")
     monkeypatch.setattr(link, "COMMAND", command)
 
@@ -183,7 +193,9 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("moment", ["importing", "ready"])
 async def test_the_host_ends_when_its_parent_is_killed(moment: str) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, moment], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, moment], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     assert parent.stdout is not None
     with parent.stdout:
         pid = int(parent.stdout.readline())
@@ -197,7 +209,12 @@ async def test_the_host_ends_when_its_parent_is_killed(moment: str) -> None:
 
 
 def test_the_environment_keeps_locale_proxies_and_certificates() -> None:
-    passed = {"PATH": "/bin", "LC_ALL": "C.UTF-8", "HTTPS_PROXY": "http://proxy:3128", "SSL_CERT_FILE": "/ca.pem"}
+    passed = {
+        "PATH": "/bin",
+        "LC_ALL": "C.UTF-8",
+        "HTTPS_PROXY": "http://proxy:3128",
+        "SSL_CERT_FILE": "/ca.pem",
+    }
     held_back = {"OPENAI_API_KEY": "sk-x", "AWS_SECRET_ACCESS_KEY": "x", "LITELLM_LOG": "DEBUG"}
     kept = host_environment({**passed, **held_back, "NO_PROXY": "corp"})
 
@@ -210,7 +227,9 @@ async def test_stray_output_of_libraries_does_not_reach_the_lines() -> None:
     script = "import tui_agent.model.hosted.host as host\nhost.load = lambda: print('stray', flush=True)\nhost.main()\n"
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     environment = {**host_environment(os.environ), "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen([sys.executable, "-P", "-c", script], env=environment, **pipes) as process:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", script], env=environment, **pipes
+    ) as process:
         first = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), 60)
 
     assert json.loads(first) == [lines.HOST, [lines.READY]]
@@ -240,7 +259,9 @@ assert litellm.num_retries == 0 and litellm.REPEATED_STREAMING_CHUNK_LIMIT > 1_0
 """
 
 
-def test_litellm_comes_quietly_without_a_tokenizer_and_not_from_the_working_directory(tmp_path: Path) -> None:
+def test_litellm_comes_quietly_without_a_tokenizer_and_not_from_the_working_directory(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "litellm.py").write_text("raise SystemExit('imported from the working directory')")
     (tmp_path / ".env").write_text("OPENAI_BASE_URL=from-dotenv")
     done = subprocess.run(

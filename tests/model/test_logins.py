@@ -82,14 +82,18 @@ def test_where_there_is_a_keyring_the_file_has_no_key(tmp_path: Path, login: Log
     assert keyring.kept == {}
 
 
-def test_a_keyring_that_takes_nothing_leaves_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_keyring_that_takes_nothing_leaves_the_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     kept = logins(tmp_path, FakeKeyring(broken=True))
     assert kept.keep("openai", KEY) == str(kept.path)
     assert found(kept) == KEY
     assert KEY not in caplog.text
 
 
-def test_a_keyring_that_gives_nothing_is_no_key_and_one_that_removes_nothing_is_told(tmp_path: Path) -> None:
+def test_a_keyring_that_gives_nothing_is_no_key_and_one_that_removes_nothing_is_told(
+    tmp_path: Path,
+) -> None:
     keyring = FakeKeyring()
     logins(tmp_path, keyring).keep("openai", KEY)
     keyring.broken = True
@@ -135,7 +139,9 @@ def test_settings_count_before_the_environment_and_that_before_a_login(tmp_path:
 def test_a_request_is_sent_with_it_and_a_missing_one_names_the_way(tmp_path: Path) -> None:
     kept = logins(tmp_path)
     router = Router(Catalog(), {}, logins=kept)
-    with pytest.raises(ModelError, match=r"use /login \(or tui-agent login anthropic\), or set ANTHROPIC_API_KEY"):
+    with pytest.raises(
+        ModelError, match=r"use /login \(or tui-agent login anthropic\), or set ANTHROPIC_API_KEY"
+    ):
         router.route("anthropic/claude-sonnet-5")
     kept.keep("anthropic", KEY)
     assert router.route("anthropic/claude-sonnet-5").secret_headers() == {"x-api-key": KEY}
@@ -158,13 +164,19 @@ async def tried(
 
 @pytest.mark.parametrize("provider", WANTED)
 async def test_a_good_key_is_accepted_the_way_its_provider_takes_it(provider: str) -> None:
-    trial = await tried(provider, {"/v1/models": {"data": []}}, key=f"  {KEY}\n", wanted=WANTED[provider])
+    trial = await tried(
+        provider, {"/v1/models": {"data": []}}, key=f"  {KEY}\n", wanted=WANTED[provider]
+    )
     assert trial.verdict == "accepted"
 
 
-async def test_a_wrong_key_is_refused_in_words_that_do_not_repeat_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_key_is_refused_in_words_that_do_not_repeat_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.DEBUG):
-        trial = await tried("openai", {"/v1/models": {}}, key="sk-wrong-abcdefghijklmnop", wanted=WANTED["openai"])
+        trial = await tried(
+            "openai", {"/v1/models": {}}, key="sk-wrong-abcdefghijklmnop", wanted=WANTED["openai"]
+        )
     assert trial.verdict == "refused"
     assert "OpenAI refuses the key" in trial.sentence
     assert "abcdefghij" not in trial.sentence + caplog.text
@@ -184,7 +196,8 @@ async def test_a_provider_with_a_public_list_is_asked_for_something_else() -> No
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [(404, "no list of models"), (500, "OpenAI failed (500)."), (302, "points elsewhere")]
+    ("answer", "words"),
+    [(404, "no list of models"), (500, "OpenAI failed (500)."), (302, "points elsewhere")],
 )
 async def test_what_says_nothing_of_the_key_is_not_held_against_it(answer: int, words: str) -> None:
     trial = await tried("openai", {"/v1/models": answer})

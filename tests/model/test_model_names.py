@@ -71,7 +71,9 @@ def catalog(tmp_path: Path) -> Catalog:
         ("claud-sonnet-5", NameStanding.IMPOSSIBLE, ("anthropic/claude-sonnet-5",)),
     ],
 )
-def test_names(catalog: Catalog, model: str, standing: NameStanding, similar: tuple[str, ...]) -> None:
+def test_names(
+    catalog: Catalog, model: str, standing: NameStanding, similar: tuple[str, ...]
+) -> None:
     verdict = catalog.judge(model)
     assert (verdict.standing, verdict.similar) == (standing, similar)
     assert bool(verdict.sentence) == (standing is not NameStanding.KNOWN)

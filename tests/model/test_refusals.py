@@ -11,7 +11,14 @@ from tui_agent.model.refusals import Part, Refusal, Sent, find_refusal
 
 TARGET = Target("openai/m", "Here")
 SENT = Sent(
-    optional=("stream_options", "reasoning.summary", "thinking", "max_tokens", "prompt_cache_key", "tool_choice"),
+    optional=(
+        "stream_options",
+        "reasoning.summary",
+        "thinking",
+        "max_tokens",
+        "prompt_cache_key",
+        "tool_choice",
+    ),
     tools=("read", "srv_search", "srv_price"),
     blobs=frozenset({"a" * 64}),
     answer_tokens=32_000,
@@ -125,16 +132,24 @@ WORDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("part", "status", "text"), WORDS, ids=[f"{part} {at}" for at, (part, *_) in enumerate(WORDS)])
-def test_the_words_name_the_part_whatever_the_status_is(part: Part, status: int | None, text: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "status", "text"), WORDS, ids=[f"{part} {at}" for at, (part, *_) in enumerate(WORDS)]
+)
+def test_the_words_name_the_part_whatever_the_status_is(
+    part: Part, status: int | None, text: str
+) -> None:
     found = refused(text, status)
 
     assert found is not None
     assert found.part is part
 
 
-@pytest.mark.parametrize(("part", "status", "text"), WORDS, ids=[f"{part} {at}" for at, (part, *_) in enumerate(WORDS)])
-def test_a_refusal_under_status_200_names_the_same_part(part: Part, status: int | None, text: str) -> None:
+@pytest.mark.parametrize(
+    ("part", "status", "text"), WORDS, ids=[f"{part} {at}" for at, (part, *_) in enumerate(WORDS)]
+)
+def test_a_refusal_under_status_200_names_the_same_part(
+    part: Part, status: int | None, text: str
+) -> None:
     del status
     if part is not Part.REASONING:
         found = refused(text, None)
@@ -162,7 +177,9 @@ def test_what_is_no_refusal_of_a_part_changes_nothing(text: str, status: int) ->
     assert refused(text, status) is None
 
 
-def test_a_fault_of_the_server_that_sounds_like_a_part_is_tried_again_where_the_request_has_none() -> None:
+def test_a_fault_of_the_server_that_sounds_like_a_part_is_tried_again_where_the_request_has_none() -> (
+    None
+):
     text = said("Internal error: schema cache is invalid", type="server_error")
 
     assert classify(Failure(text, 500), TARGET, now=0).kind is ErrorKind.OVERLOADED
@@ -172,11 +189,13 @@ def test_a_fault_of_the_server_that_sounds_like_a_part_is_tried_again_where_the_
 
 
 def test_the_refused_tool_is_named_by_name_or_by_place() -> None:
-    assert refused(said("Invalid schema for function 'srv_price': array schema missing items")) == Refusal(
-        Part.TOOL, ("srv_price",)
-    )
+    assert refused(
+        said("Invalid schema for function 'srv_price': array schema missing items")
+    ) == Refusal(Part.TOOL, ("srv_price",))
     assert refused(said("tools.1.custom.input_schema: bad")) == Refusal(Part.TOOL, ("srv_search",))
-    google = refused(said("* GenerateContentRequest.tools[0].function_declarations[2].parameters: missing"))
+    google = refused(
+        said("* GenerateContentRequest.tools[0].function_declarations[2].parameters: missing")
+    )
     assert google == Refusal(Part.TOOL, ("srv_price",))
     assert refused(said("failed to parse grammar")) == Refusal(Part.TOOL, SENT.tools)
 

@@ -46,12 +46,19 @@ def test_a_key_in_the_configuration_stays_out_of_sight() -> None:
 
     assert key is not None
     assert key.source == "api_key under [providers.groq]"
-    assert "very-secret" not in f"{settings!r} {key!r} {router({}, providers={'groq': settings}).route('groq/x')!r}"
+    assert (
+        "very-secret"
+        not in f"{settings!r} {key!r} {router({}, providers={'groq': settings}).route('groq/x')!r}"
+    )
 
 
 def test_what_is_available_names_its_source() -> None:
     environ = {"ANTHROPIC_API_KEY": "x", "GOOGLE_API_KEY": "y", "AWS_REGION": "eu-central-1"}
-    sources = {"anthropic": "ANTHROPIC_API_KEY", "gemini": "GOOGLE_API_KEY", "bedrock": "AWS_REGION_NAME"}
+    sources = {
+        "anthropic": "ANTHROPIC_API_KEY",
+        "gemini": "GOOGLE_API_KEY",
+        "bedrock": "AWS_REGION_NAME",
+    }
 
     assert Keys(environ).available() == sources
 
@@ -64,14 +71,38 @@ def test_what_is_available_names_its_source() -> None:
         ("claude-sonnet-4-5", "messages", "claude-sonnet-4-5", "https://api.anthropic.com/v1"),
         ("ollama/qwen3", "ollama", "qwen3", "http://127.0.0.1:11434"),
         ("together/meta-llama/x", "chat", "meta-llama/x", "https://api.together.xyz/v1"),
-        ("fireworks/kimi-k2", "chat", "accounts/fireworks/models/kimi-k2", "https://api.fireworks.ai/inference/v1"),
-        ("huggingface/groq/moonshotai/Kimi-K2", "chat", "moonshotai/Kimi-K2:groq", "https://router.huggingface.co/v1"),
-        ("huggingface/moonshotai/Kimi-K2", "chat", "moonshotai/Kimi-K2", "https://router.huggingface.co/v1"),
-        ("openrouter/anthropic/claude-x", "chat", "anthropic/claude-x", "https://openrouter.ai/api/v1"),
+        (
+            "fireworks/kimi-k2",
+            "chat",
+            "accounts/fireworks/models/kimi-k2",
+            "https://api.fireworks.ai/inference/v1",
+        ),
+        (
+            "huggingface/groq/moonshotai/Kimi-K2",
+            "chat",
+            "moonshotai/Kimi-K2:groq",
+            "https://router.huggingface.co/v1",
+        ),
+        (
+            "huggingface/moonshotai/Kimi-K2",
+            "chat",
+            "moonshotai/Kimi-K2",
+            "https://router.huggingface.co/v1",
+        ),
+        (
+            "openrouter/anthropic/claude-x",
+            "chat",
+            "anthropic/claude-x",
+            "https://openrouter.ai/api/v1",
+        ),
     ],
 )
-def test_names_and_addresses_of_what_is_spoken_to_directly(model: str, wire: str, name: str, url: str) -> None:
-    route = router({key: "x" for provider in PROVIDERS.values() for key in provider.keys}).route(model)
+def test_names_and_addresses_of_what_is_spoken_to_directly(
+    model: str, wire: str, name: str, url: str
+) -> None:
+    route = router({key: "x" for provider in PROVIDERS.values() for key in provider.keys}).route(
+        model
+    )
 
     assert (route.wire, route.name, route.base_url) == (wire, name, url)
 
@@ -123,7 +154,12 @@ def test_an_address_of_the_environment_gets_what_was_meant_for_it(
 
 
 def test_options_named_as_litellm_names_them_mean_what_they_did() -> None:
-    options = {"temperature": 0.2, "extra_headers": {"x-team": "blue"}, "extra_body": {"top_k": 5}, "timeout": 5}
+    options = {
+        "temperature": 0.2,
+        "extra_headers": {"x-team": "blue"},
+        "extra_body": {"top_k": 5},
+        "timeout": 5,
+    }
     models = {"groq/x": ModelSettings(options=options, headers={"x-a": "b"})}
 
     route = router({"GROQ_API_KEY": "x"}, models=models).route("groq/x")
@@ -134,10 +170,15 @@ def test_options_named_as_litellm_names_them_mean_what_they_did() -> None:
 
 def test_a_model_can_be_spoken_to_otherwise() -> None:
     models = {"openai/mine": ModelSettings(base_url="http://localhost:1/v1", wire="litellm")}
-    providers = {"zai": ProviderSettings(base_url="https://api.z.ai/api/anthropic", wire="messages")}
+    providers = {
+        "zai": ProviderSettings(base_url="https://api.z.ai/api/anthropic", wire="messages")
+    }
     found = router({"ZAI_API_KEY": "x"}, models=models, providers=providers)
 
-    assert found.route("openai/mine").parameters == {"model": "openai/mine", "api_base": "http://localhost:1/v1"}
+    assert found.route("openai/mine").parameters == {
+        "model": "openai/mine",
+        "api_base": "http://localhost:1/v1",
+    }
     assert found.route("zai/glm-5").wire == "messages"
     assert found.route("zai/glm-5").base_url == "https://api.z.ai/api/anthropic/v1"
 
@@ -149,7 +190,9 @@ def test_a_model_that_is_added_goes_to_its_own_server_and_others_stay() -> None:
     assert found.route("openai/b").base_url == "http://localhost:2/v1"
 
 
-def test_cloud_parameters_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cloud_parameters_come_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     environ = {"GOOGLE_CLOUD_PROJECT": "p", "GOOGLE_APPLICATION_CREDENTIALS": "key.json"}
 
@@ -190,13 +233,17 @@ def test_an_image_is_sent_inline_and_a_lost_one_is_said_to_be_lost() -> None:
     images = (ImageRef("there", "image/png"), ImageRef("gone", "image/png"))
     request = ModelRequest("openai/gpt-4o", (Message("user", images),), blobs={"there": b"png"})
 
-    assert messages_of(request, router({"OPENAI_API_KEY": "x"}).route(request.model))[0]["content"] == [
+    assert messages_of(request, router({"OPENAI_API_KEY": "x"}).route(request.model))[0][
+        "content"
+    ] == [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
         {"type": "text", "text": "[image: no longer available]"},
     ]
 
 
-@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"])
+@pytest.mark.parametrize(
+    "model", ["anthropic/claude-sonnet-4-5", "openrouter/anthropic/claude-sonnet-4.5"]
+)
 def test_a_mark_that_moves_on_leaves_a_message_as_it_was(model: str) -> None:
     call = RequestToolCall("c1", "read", "{}")
     messages = (
@@ -220,9 +267,13 @@ def test_a_mark_that_moves_on_leaves_a_message_as_it_was(model: str) -> None:
     assert unmarked(with_marks) == messages_of(ModelRequest(model, messages), route)
 
 
-@pytest.mark.parametrize(("model", "back"), [("deepseek/deepseek-reasoner", "hm"), ("mistral/magistral-medium", None)])
+@pytest.mark.parametrize(
+    ("model", "back"), [("deepseek/deepseek-reasoner", "hm"), ("mistral/magistral-medium", None)]
+)
 def test_plain_reasoning_goes_back_to_those_who_want_it(model: str, back: str | None) -> None:
-    message = Message("assistant", (ContentText("x"),), reasoning=(json.dumps({"reasoning_content": "hm"}),))
+    message = Message(
+        "assistant", (ContentText("x"),), reasoning=(json.dumps({"reasoning_content": "hm"}),)
+    )
     route = router({"DEEPSEEK_API_KEY": "x", "MISTRAL_API_KEY": "x"}).route(model)
 
     assert messages_of(ModelRequest(model, (message,)), route)[0].get("reasoning_content") == back
@@ -230,4 +281,7 @@ def test_plain_reasoning_goes_back_to_those_who_want_it(model: str, back: str | 
 
 def test_known_secrets_are_taken_out_and_plain_words_stay() -> None:
     assert redact("the hunter22 key", ["hunter22"]) == "the [redacted] key"
-    assert redact("the basics of tokens: skip api keys, 12 tokens") == "the basics of tokens: skip api keys, 12 tokens"
+    assert (
+        redact("the basics of tokens: skip api keys, 12 tokens")
+        == "the basics of tokens: skip api keys, 12 tokens"
+    )

@@ -114,7 +114,10 @@ def test_parameters_have_the_types_of_the_schema_and_their_lines():
     [
         ('<tool_call>\n{"name": "read", "arguments": {"path": calc.py}}\n</tool_call>', "JSON"),
         ('{"name": "read", "arguments": {"path": calc.py}}', "JSON"),
-        ('<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>', "no tool read_file"),
+        (
+            '<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>',
+            "no tool read_file",
+        ),
         ('{"name": "read", "arguments": {"lines": 3}}', "path"),
         ("[TOOL_CALLS]read{path: 1}", "JSON"),
         ('<|python_tag|>{"code": "print(1)"}', "name"),
@@ -122,9 +125,18 @@ def test_parameters_have_the_types_of_the_schema_and_their_lines():
         ("```tool_code\nimport os\nprint(os.listdir())\n```", "something else"),
         ("```tool_code\nread(1, 2, 3, 4)\n```", "by name"),
         ("<function=write>\n<parameter=path>\na.py\n</function>", "closed"),
-        ("<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>", "JSON"),
-        ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "JSON"),
-        ("<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_calls_section_end|>", "JSON"),
+        (
+            "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>",
+            "JSON",
+        ),
+        (
+            "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+            "JSON",
+        ),
+        (
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_calls_section_end|>",
+            "JSON",
+        ),
     ],
 )
 def test_a_call_that_cannot_be_read_says_why(text, problem):

@@ -78,7 +78,10 @@ async def test_it_slows_down_when_told_and_after_no_answer(server: LoginServer) 
         slept.append(round(seconds, 2))
 
     async with device(server, sleep=sleep) as attempt:
-        server.script["/token"] = [(400, {"error": "slow_down"}), (200, {"error": "slow_down", "interval": 9})]
+        server.script["/token"] = [
+            (400, {"error": "slow_down"}),
+            (200, {"error": "slow_down", "interval": 9}),
+        ]
         server.entered.set()
         await attempt.login()
     assert slept == [0.05, 5.02, 9]
@@ -89,11 +92,17 @@ async def test_it_slows_down_when_told_and_after_no_answer(server: LoginServer) 
     [
         (400, "access_denied", "did not let you in"),
         (200, "expired_token", "Nobody entered the code"),
-        (200, "incorrect_client_credentials", "refused the sign-in \\(incorrect_client_credentials\\)"),
+        (
+            200,
+            "incorrect_client_credentials",
+            "refused the sign-in \\(incorrect_client_credentials\\)",
+        ),
         (503, "", "refused the sign-in \\(status 503\\)"),
     ],
 )
-async def test_what_ends_it_is_a_sentence(server: LoginServer, status: int, error: str, words: str) -> None:
+async def test_what_ends_it_is_a_sentence(
+    server: LoginServer, status: int, error: str, words: str
+) -> None:
     async with device(server) as attempt:
         server.script["/token"] = [(status, {"error": error} if error else {})]
         with pytest.raises(SignInError, match=words) as caught:
@@ -102,7 +111,12 @@ async def test_what_ends_it_is_a_sentence(server: LoginServer, status: int, erro
 
 
 async def test_a_code_that_nobody_enters_ends_by_itself(server: LoginServer) -> None:
-    answer = {"verification_uri": f"{server.url}/enter", "user_code": "A-B", "device_code": "d", "expires_in": 0.2}
+    answer = {
+        "verification_uri": f"{server.url}/enter",
+        "user_code": "A-B",
+        "device_code": "d",
+        "expires_in": 0.2,
+    }
     server.script["/device"] = [(200, {**answer, "interval": 0.01})]
     async with device(server) as attempt:
         with pytest.raises(SignInError, match="as long as it was good"):
@@ -110,7 +124,12 @@ async def test_a_code_that_nobody_enters_ends_by_itself(server: LoginServer) -> 
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"user_code": "A"}, {"user_code": "A", "device_code": "d", "verification_uri": "file:///etc"}]
+    "answer",
+    [
+        {},
+        {"user_code": "A"},
+        {"user_code": "A", "device_code": "d", "verification_uri": "file:///etc"},
+    ],
 )
 async def test_a_server_without_a_code_is_told(server: LoginServer, answer: dict[str, str]) -> None:
     server.script["/device"] = [(200, answer)]
@@ -138,7 +157,13 @@ async def test_a_browser_brings_tokens_and_nobody_else_can(server: LoginServer) 
 @pytest.mark.parametrize(
     ("lasts", "later", "posts"),
     [(3600, 0, 0), (3600, 3550, 1), (3600, -9e8, 0), (None, 3550, 1), (0.5, 0, 1)],
-    ids=["fresh", "before its end", "the clock went back", "told by the token itself", "lasts no time"],
+    ids=[
+        "fresh",
+        "before its end",
+        "the clock went back",
+        "told by the token itself",
+        "lasts no time",
+    ],
 )
 async def test_a_token_is_renewed_before_its_end(
     server: LoginServer, tmp_path: Path, lasts: float | None, later: float, posts: int
@@ -146,7 +171,9 @@ async def test_a_token_is_renewed_before_its_end(
     server.expires_in, logins = lasts, kept(tmp_path)
     login = await signed_in(server, logins)
     before = len(server.posts)
-    assert await renew(logins, at(server), now=lambda: login.expires - (lasts or 3600) + later) is bool(posts)
+    assert await renew(
+        logins, at(server), now=lambda: login.expires - (lasts or 3600) + later
+    ) is bool(posts)
     assert len(server.posts) - before == posts
     found = logins.find("github_copilot")
     assert found is not None
@@ -165,7 +192,10 @@ async def test_two_programs_renew_one_after_the_other(server: LoginServer, tmp_p
     old = (await signed_in(server, logins)).key
     server.hold.clear()
     started = multiprocessing.get_context("spawn")
-    programs = [started.Process(target=_renew_in_a_program, args=(server.url, logins.path, old)) for _ in range(2)]
+    programs = [
+        started.Process(target=_renew_in_a_program, args=(server.url, logins.path, old))
+        for _ in range(2)
+    ]
     for program in programs:
         program.start()
     while server.posts[-1][1]["grant_type"] != "refresh_token":
@@ -193,14 +223,24 @@ async def test_a_refused_token_is_renewed_and_the_same_request_sent_once_more(
     first = await signed_in(server, kept(tmp_path))
     server.issued += 1  # The provider took it back before its time.
     server.script["/token"] = [
-        (200, {"access_token": server.access, "refresh_token": f"renews-{server.access}", "expires_in": 3600})
+        (
+            200,
+            {
+                "access_token": server.access,
+                "refresh_token": f"renews-{server.access}",
+                "expires_in": 3600,
+            },
+        )
     ]
     with caplog.at_level(logging.DEBUG):
         answers = await asyncio.gather(*(collect(client, ask(MODEL)) for _ in range(3)))
     assert [answer.text for answer in answers] == ["Signed in."] * 3
     assert set(server.admitted) == {first.key, server.access}
     assert server.admitted.count(server.access) == 3
-    assert len([given for _path, given in server.posts if given.get("grant_type") == "refresh_token"]) == 1
+    assert (
+        len([given for _path, given in server.posts if given.get("grant_type") == "refresh_token"])
+        == 1
+    )
     assert not any(secret in caplog.text for secret in (first.key, first.refresh, server.access))
     await client.aclose()
 
@@ -221,12 +261,21 @@ async def test_a_token_that_is_refused_twice_is_an_error(
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        ((400, {"error": "invalid_grant"}), ErrorKind.AUTH, "sign in again with /login or tui-agent login github_cop"),
+        (
+            (400, {"error": "invalid_grant"}),
+            ErrorKind.AUTH,
+            "sign in again with /login or tui-agent login github_cop",
+        ),
         ((503, {}), ErrorKind.OVERLOADED, "status 503"),
     ],
 )
 async def test_a_sign_in_that_ended_says_what_to_do_and_an_outage_can_be_tried_again(
-    server: LoginServer, client: ProviderClient, tmp_path: Path, answer: Any, kind: ErrorKind, words: str
+    server: LoginServer,
+    client: ProviderClient,
+    tmp_path: Path,
+    answer: Any,
+    kind: ErrorKind,
+    words: str,
 ) -> None:
     await signed_in(server, kept(tmp_path), expires=1.0)
     server.script["/token"] = [answer]
@@ -256,7 +305,11 @@ async def test_giving_a_request_up_does_not_lose_what_renews(
 
 @pytest.mark.parametrize(
     ("name", "status", "words"),
-    [("chatgpt", 200, ""), ("chatgpt", 500, "status 500"), ("github_copilot", 200, "github.com/settings/applications")],
+    [
+        ("chatgpt", 200, ""),
+        ("chatgpt", 500, "status 500"),
+        ("github_copilot", 200, "github.com/settings/applications"),
+    ],
 )
 async def test_signing_out_gives_tokens_back_where_one_can(
     server: LoginServer, name: str, status: int, words: str
@@ -299,7 +352,9 @@ async def test_a_pasted_address_or_code_does_as_well(server: LoginServer, *, who
         assert not signing.is_key(CODE)
 
 
-@pytest.mark.parametrize("text", ["", "two words", "https://openrouter.ai/auth?callback_url=x", "http://["])
+@pytest.mark.parametrize(
+    "text", ["", "two words", "https://openrouter.ai/auth?callback_url=x", "http://["]
+)
 async def test_what_has_no_code_is_not_taken_for_one(server: LoginServer, text: str) -> None:
     async with attempt(server) as signing:
         with pytest.raises(SignInError, match="has no code"):
@@ -317,12 +372,16 @@ async def test_only_the_page_that_was_asked_may_answer(server: LoginServer) -> N
 
 
 @pytest.mark.parametrize("refuses", [True, False])
-async def test_a_user_who_refuses_or_closes_the_browser(server: LoginServer, *, refuses: bool) -> None:
+async def test_a_user_who_refuses_or_closes_the_browser(
+    server: LoginServer, *, refuses: bool
+) -> None:
     async with attempt(server, seconds=20 if refuses else 0) as signing:
         if refuses:
             back = httpx.URL(signing.url).params["callback_url"].replace("localhost", "127.0.0.1")
             await browse(f"{back}?error=access_denied&error_description=You+said+no")
-        with pytest.raises(SignInError, match="did not let you in: You said no" if refuses else "Nobody signed in"):
+        with pytest.raises(
+            SignInError, match="did not let you in: You said no" if refuses else "Nobody signed in"
+        ):
             await signing.login()
     assert server.posts == []
 
@@ -332,7 +391,11 @@ async def test_a_user_who_refuses_or_closes_the_browser(server: LoginServer, *, 
     [
         (200, {}, "without a key"),
         (500, {}, "status 500"),
-        (403, {"error": {"message": f"Invalid code {CODE}"}}, "OpenRouter refused the sign-in \\(Invalid code"),
+        (
+            403,
+            {"error": {"message": f"Invalid code {CODE}"}},
+            "OpenRouter refused the sign-in \\(Invalid code",
+        ),
     ],
 )
 async def test_a_code_that_brings_no_key_is_told_without_it(

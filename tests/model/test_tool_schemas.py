@@ -79,7 +79,10 @@ def test_any_value_becomes_a_schema_that_the_format_takes(value: Any, wire: Any)
 def test_arguments_map_back_whatever_the_properties_are_called(names: list[str], wire: Any) -> None:
     inner = {name: {"type": "string"} for name in names}
     rows = {"type": "array", "items": {"type": "object", "properties": inner}}
-    mended = mend(tool({"type": "object", "properties": {**inner, "rows of it": rows}, "required": names}), wire)
+    mended = mend(
+        tool({"type": "object", "properties": {**inner, "rows of it": rows}, "required": names}),
+        wire,
+    )
     arguments = {**dict.fromkeys(names, "x"), "rows of it": [dict.fromkeys(names, "y"), {}]}
     written = json.dumps(arguments)
 

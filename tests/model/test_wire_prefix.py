@@ -59,7 +59,10 @@ class Worker:
         if self.step % self.steps == 0:
             return Turn(text="Everything is read.", usage=None)
         calls = (
-            (Call("read", {"path": f"file{self.step % 7}.txt"}), Call("bash", {"command": "seq 1 40"})),
+            (
+                Call("read", {"path": f"file{self.step % 7}.txt"}),
+                Call("bash", {"command": "seq 1 40"}),
+            ),
             (Call("bash", {"command": f"seq 1 {50 + self.step}"}),),
             (Call("read", {"path": f"sub/file{self.step % 3}.txt"}),),
             (Call("task", {"agent": "explore", "task": "look around"}),),
@@ -76,7 +79,10 @@ class Worker:
 
 def project_files(tmp_path: Path) -> Path:
     project = tmp_path / "project"
-    for place in [*(project / f"file{n}.txt" for n in range(7)), *(project / f"sub/file{n}.txt" for n in range(3))]:
+    for place in [
+        *(project / f"file{n}.txt" for n in range(7)),
+        *(project / f"sub/file{n}.txt" for n in range(3)),
+    ]:
         write(place, "\n".join(f"line {line} of {place.stem}" for line in range(120)))
     write(project / "AGENTS.md", "Be careful.")
     write(project / "sub" / "AGENTS.md", "Be very careful here.")
@@ -120,7 +126,8 @@ async def test_each_request_extends_the_one_before_until_something_breaks_it_on_
     breaks = [
         at
         for at in range(1, len(grown))
-        if (before := blocks(worker.sent[at - 1].json)) != blocks(worker.sent[at].json)[: len(before)]
+        if (before := blocks(worker.sent[at - 1].json))
+        != blocks(worker.sent[at].json)[: len(before)]
     ]
     assert [(at, grown[at]) for at in breaks if not grown[at] & BREAKING] == []
     assert 0 < len(breaks) < len(grown) / 2
@@ -129,11 +136,16 @@ async def test_each_request_extends_the_one_before_until_something_breaks_it_on_
     assert "Mind the time" in everything
     assert "Be very careful here" in everything
     answers = [entry for entry in harness.session.path() if isinstance(entry, AssistantEntry)]
-    counts = [sum(count_text(text) + AROUND_TOKENS for text in texts(request.json)) for request in worker.sent]
+    counts = [
+        sum(count_text(text) + AROUND_TOKENS for text in texts(request.json))
+        for request in worker.sent
+    ]
     estimates = [answer.estimate for answer in answers]
     assert sum(estimates) == pytest.approx(sum(counts), rel=0.03)
     # What stands around a text is only about known here, and small requests have most of it.
-    assert all(abs(one - counted) <= 0.05 * counted for one, counted in zip(estimates, counts, strict=True))
+    assert all(
+        abs(one - counted) <= 0.05 * counted for one, counted in zip(estimates, counts, strict=True)
+    )
     # A changed file is told of at a break, not before.
     assert "as of step" in worker.sent[-1].body.decode()
     if provider is Provider.ANTHROPIC:

@@ -60,7 +60,13 @@ class LlamaServer:
 
     def start(self, size: int, slots: int = 1) -> None:
         package("xllamacpp")
-        command = [str(HOME / "python/bin/python"), str(SERVE), str(self.port), str(size), str(slots)]
+        command = [
+            str(HOME / "python/bin/python"),
+            str(SERVE),
+            str(self.port),
+            str(size),
+            str(slots),
+        ]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -89,7 +95,15 @@ def gateway(server: LlamaServer, folder: Path) -> Iterator[str]:
     package("litellm")
     port, settings = free_port(), folder / "proxy.yaml"
     settings.write_text(PROXY.replace("URL", f"{server.url}/v1"))
-    command = [str(HOME / "python/bin/litellm"), "--config", str(settings), "--host", "127.0.0.1", "--port", str(port)]
+    command = [
+        str(HOME / "python/bin/litellm"),
+        "--config",
+        str(settings),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     environment = {**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": KEY}
     with (folder / "proxy.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)

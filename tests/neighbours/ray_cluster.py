@@ -30,7 +30,9 @@ def kill_workers() -> None:
 if __name__ == "__main__":
     example, *sys.argv = sys.argv[1:]
     sys.argv.insert(0, example)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+    )
     for _ in range(2):
         cluster.add_node(num_cpus=1)
     plain_init = ray.init

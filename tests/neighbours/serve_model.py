@@ -18,7 +18,9 @@ def main() -> None:
     parameters.hostnames, parameters.port = ["127.0.0.1"], port
     parameters.n_ctx, parameters.n_parallel = size, slots
     parameters.endpoint_slots = parameters.endpoint_props = parameters.use_jinja = True
-    parameters.n_batch = parameters.n_ubatch = 128  # so that a request that is given up is noticed soon
+    parameters.n_batch = parameters.n_ubatch = (
+        128  # so that a request that is given up is noticed soon
+    )
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(parameters)
     print(server.listening_address, flush=True)

@@ -49,10 +49,18 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 def configure(place: Place, url: str, **fields: Any) -> None:
     """Set the model up at an address."""
-    given = {"base_url": url, "api_key": KEY, "max_output": 24, "options": {"temperature": 0}, **fields}
+    given = {
+        "base_url": url,
+        "api_key": KEY,
+        "max_output": 24,
+        "options": {"temperature": 0},
+        **fields,
+    }
     lines = [f'model = "{MODEL}"', f'[models."{MODEL}"]']
     lines += [f"{name} = {toml(value)}" for name, value in given.items() if value is not None]
-    (place.root / "config/config.toml").write_text("\n".join(lines) + "\n[retry]\nattempts = 2\nfirst_delay = 0.1\n")
+    (place.root / "config/config.toml").write_text(
+        "\n".join(lines) + "\n[retry]\nattempts = 2\nfirst_delay = 0.1\n"
+    )
 
 
 def toml(value: Any) -> str:
@@ -71,7 +79,11 @@ def say(place: Place, *arguments: str) -> list[dict[str, Any]]:
 
 
 def entries(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    return [event["entry"] for event in events if event["type"] == "entry_appended" and event["entry"]["kind"] == kind]
+    return [
+        event["entry"]
+        for event in events
+        if event["type"] == "entry_appended" and event["entry"]["kind"] == kind
+    ]
 
 
 def ended(events: list[dict[str, Any]]) -> dict[str, Any]:
@@ -108,7 +120,10 @@ def test_each_turn_finds_the_one_before_in_the_cache(
     server: LlamaServer, place: Place, wire: str, behind: str, proxy: str
 ) -> None:
     configure(place, (server.url if behind == "server" else proxy) + WIRES[wire], wire=wire)
-    turns = [usage(say(place, *(["-c"] if number else []), "-p", f"Count to {number}.")) for number in range(4)]
+    turns = [
+        usage(say(place, *(["-c"] if number else []), "-p", f"Count to {number}."))
+        for number in range(4)
+    ]
     record(f"{wire}, {behind}", *turns)
     for (cached, new, written), (found, _new, _written) in pairwise(turns):
         assert found >= cached + new + written - SLACK
@@ -120,7 +135,9 @@ def proxy(server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield url
 
 
-def test_a_new_project_finds_the_system_text_in_the_cache(server: LlamaServer, place: Place) -> None:
+def test_a_new_project_finds_the_system_text_in_the_cache(
+    server: LlamaServer, place: Place
+) -> None:
     configure(place, f"{server.url}/v1")
     say(place, "-p", "Say hello.")
     place.move_to_new_project()
@@ -151,7 +168,9 @@ def test_a_window_learnt_from_an_overflow_is_shown(own_server: LlamaServer, plac
     assert "2,048 tokens (learnt from a request that was refused)" in place.run("doctor").stdout
 
 
-def test_what_was_written_is_kept_when_the_server_is_killed(own_server: LlamaServer, place: Place) -> None:
+def test_what_was_written_is_kept_when_the_server_is_killed(
+    own_server: LlamaServer, place: Place
+) -> None:
     own_server.start(4096)
     configure(place, f"{own_server.url}/v1", max_output=2_000)
     with place.report("-p", LONG) as program:
@@ -194,6 +213,8 @@ def test_an_answer_that_repeats_itself_is_cut(server: LlamaServer, place: Place)
 def test_three_runners_take_turns_on_one_slot(server: LlamaServer, place: Place) -> None:
     configure(place, f"{server.url}/v1")
     (place.project / "a.txt").write_text("a")
-    events = say(place, "--race", "3", "--check", "true", "--pick", "first-green", "-p", "Say hello.")
+    events = say(
+        place, "--race", "3", "--check", "true", "--pick", "first-green", "-p", "Say hello."
+    )
     assert [event["type"] for event in events if event["type"] in {"race_ended", "run_ended"}]
     assert not server.busy

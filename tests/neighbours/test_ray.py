@@ -23,9 +23,14 @@ def script(request: Recorded) -> Turn:
     messages = json.loads(request.body)["messages"]
     number = re.findall(r"write number (\d+)", json.dumps(messages))[-1]
     # A worker that was killed may have left the call without a result of its own.
-    if any(message["role"] == "tool" and "interrupted" not in str(message["content"]) for message in messages):
+    if any(
+        message["role"] == "tool" and "interrupted" not in str(message["content"])
+        for message in messages
+    ):
         return Turn(text="Done.", first_delay=1.0)
-    return Turn(tool_calls=(Call("write", {"path": "made.txt", "content": f"{number}\n"}),), first_delay=0.5)
+    return Turn(
+        tool_calls=(Call("write", {"path": "made.txt", "content": f"{number}\n"}),), first_delay=0.5
+    )
 
 
 def test_thirty_tasks_leave_thirty_patches_though_workers_are_killed(tmp_path: Path) -> None:

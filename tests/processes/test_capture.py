@@ -19,7 +19,9 @@ def test_what_fits_is_kept_as_it_is(chunks: list[bytes]) -> None:
     assert capture.total_lines == raw.count(b"\n") + (raw != b"" and not raw.endswith(b"\n"))
 
 
-def test_the_middle_is_dropped_counted_and_searched_for_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_middle_is_dropped_counted_and_searched_for_errors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "HEAD_BYTES", 100)
     monkeypatch.setattr(module, "TAIL_BYTES", 100)
     capture = Capture()
@@ -79,7 +81,10 @@ NOTE = f"[{len(ELF)} bytes of binary output are not shown.]"
         (ELF, NOTE),
         (b"before\n" + ELF + b"\nafter\n", f"before\n{NOTE}\nafter\n"),
         (ELF + b"\n" + TEXT.encode() + ELF, f"{NOTE}\n{TEXT}{NOTE}"),
-        (b"\0".join([b"src/first.py", b"src/second.py"] * 50), "\n".join(["src/first.py", "src/second.py"] * 50)),
+        (
+            b"\0".join([b"src/first.py", b"src/second.py"] * 50),
+            "\n".join(["src/first.py", "src/second.py"] * 50),
+        ),
         (b"\x1b[32mok\x1b[0m\a\n" * 50, "ok\n" * 50),
         (b"a\x01b\n", "ab\n"),
         ("Größe\n".encode("latin-1") * 20, "Gr\ufffd\ufffde\n" * 20),
@@ -91,4 +96,6 @@ def test_binary_output_is_described(raw: bytes, shown: str) -> None:
 
 @given(st.binary(max_size=200))
 def test_plain_text_never_moves_a_cursor(raw: bytes) -> None:
-    assert not set(plain_text(raw)) & {chr(n) for n in (*range(9), *range(11, 32), *range(127, 160))}
+    assert not set(plain_text(raw)) & {
+        chr(n) for n in (*range(9), *range(11, 32), *range(127, 160))
+    }

@@ -9,7 +9,12 @@ import pytest
 from tests.support.secret_shapes import DIGITS, HEX, LETTERS, UPPER, made
 from tests.support.tooling import Workspace
 from tui_agent.model.hosted.link import host_environment
-from tui_agent.processes.environment import SafeEnvironment, command_environment, holds_secret, server_environment
+from tui_agent.processes.environment import (
+    SafeEnvironment,
+    command_environment,
+    holds_secret,
+    server_environment,
+)
 from tui_agent.processes.environment_table import LEFT_OUT, PASSED, TABLE, Row, without_left_out
 from tui_agent.processes.own_programs import bare_environment
 from tui_agent.secret_detector import is_secret_name
@@ -42,14 +47,22 @@ def test_names_that_builds_need() -> None:
 
 def test_what_the_user_wants_passed_on() -> None:
     environ = {"NPM_TOKEN": "1", "GH_TOKEN": "2", "PATH": "/bin"}
-    assert dict(SafeEnvironment(environ, frozenset({"NPM_TOKEN"}))) == {"NPM_TOKEN": "1", "PATH": "/bin"}
+    assert dict(SafeEnvironment(environ, frozenset({"NPM_TOKEN"}))) == {
+        "NPM_TOKEN": "1",
+        "PATH": "/bin",
+    }
 
 
 def test_nothing_asks_pages_or_leads_elsewhere() -> None:
     """Rules judge ``cd src`` by where it goes without ``CDPATH``; a look for updates is a host to be asked about."""
     screen, elsewhere = {"COLUMNS": "80", "FORCE_COLOR": "1"}, {"CDPATH": "/etc", "GLOBIGNORE": "a"}
     environment = command_environment({"HOME": "/h", "PAGER": "less", **screen, **elsewhere})
-    expected = {"HOME": "/h", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "npm_config_update_notifier": "false"}
+    expected = {
+        "HOME": "/h",
+        "PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+        "npm_config_update_notifier": "false",
+    }
     assert environment.items() >= {**expected, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}.items()
     assert not {*screen, *elsewhere} & environment.keys()
 
@@ -60,7 +73,10 @@ def test_nothing_asks_pages_or_leads_elsewhere() -> None:
         ("DATABASE_URL", "postgres://shop:hunter2@db/shop"),
         ("SENTRY_DSN", "https://0123456789abcdef0123456789abcdef@o1.ingest.sentry.io/4"),
         ("REDIS", "redis://:hunter2@cache:6379"),
-        ("HOOK", "https://hooks.slack.com/services/" + "T0123ABC/B0123ABC/0a1b2c3d4e5f6a7b8c9d0e1f"),
+        (
+            "HOOK",
+            "https://hooks.slack.com/services/" + "T0123ABC/B0123ABC/0a1b2c3d4e5f6a7b8c9d0e1f",
+        ),
         ("CONN", "Server=db.example.org;Database=x;User Id=sa;Password=Sw0rdfish!7"),
         ("TWILIO", "AC" + "0123456789abcdef" * 2),
         ("WHATEVER", "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"),
@@ -86,22 +102,35 @@ def test_values_that_builds_need_stay() -> None:
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        ('echo "[$DATABASE_URL]"', "like secrets: DATABASE_URL. The user's setting sandbox.env lets them in."),
+        (
+            'echo "[$DATABASE_URL]"',
+            "like secrets: DATABASE_URL. The user's setting sandbox.env lets them in.",
+        ),
         ("echo KeyError: MYAPIKEY >&2; exit 1", "like secrets: MYAPIKEY."),
-        ("echo authentication failed: no credentials; exit 1", "DATABASE_URL, MYAPIKEY. The user's setting"),
+        (
+            "echo authentication failed: no credentials; exit 1",
+            "DATABASE_URL, MYAPIKEY. The user's setting",
+        ),
         ("echo hi", ""),
         ("false", ""),
     ],
 )
-async def test_a_command_is_told_of_secrets_it_may_have_missed(space: Workspace, command: str, told: str) -> None:
-    space.environ |= {"DATABASE_URL": "postgres://shop:hunter2@db/shop", "MYAPIKEY": "hunter2hunter2"}
+async def test_a_command_is_told_of_secrets_it_may_have_missed(
+    space: Workspace, command: str, told: str
+) -> None:
+    space.environ |= {
+        "DATABASE_URL": "postgres://shop:hunter2@db/shop",
+        "MYAPIKEY": "hunter2hunter2",
+    }
     output = (await space.call(BashTool(), command=command)).output
     assert told in output
     assert ("sandbox.env" in output) == bool(told)
     assert "hunter2" not in output
 
 
-def as_the_row_says(row: Row, fate: str, given: Mapping[str, str], found: Mapping[str, str]) -> bool:
+def as_the_row_says(
+    row: Row, fate: str, given: Mapping[str, str], found: Mapping[str, str]
+) -> bool:
     """Whether a reader has of a row's variables what its cell says; a list of hosts may have become longer."""
     if fate == LEFT_OUT:
         return not given.keys() & found.keys()
@@ -132,7 +161,9 @@ def test_a_variable_is_in_one_row_of_the_table() -> None:
 
 def test_what_git_calls_local_to_a_repository_reaches_no_command() -> None:
     """Started from a hook in a linked worktree, a commit of the model's would land on the user's branch."""
-    asked = subprocess.run(["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True)
+    asked = subprocess.run(
+        ["git", "rev-parse", "--local-env-vars"], capture_output=True, text=True, check=True
+    )
     local = dict.fromkeys(asked.stdout.split(), "/elsewhere")
     assert {"GIT_DIR", "GIT_INDEX_FILE"} <= local.keys()
     assert not local.keys() & (command_environment(local).keys() | server_environment(local).keys())

@@ -57,7 +57,9 @@ def only(running: Jobs) -> JobState:
     return state
 
 
-async def test_a_job_goes_on_after_its_call_until_it_is_stopped(space: Workspace, running: Jobs, pids: Path) -> None:
+async def test_a_job_goes_on_after_its_call_until_it_is_stopped(
+    space: Workspace, running: Jobs, pids: Path
+) -> None:
     result = await background(space, f"echo up; echo $$ > {pids}; exec sleep 300")
     state = only(running)
     assert result.output == f"up\n[Job 1 is running for 0 s, process {state.pid}.]"
@@ -119,9 +121,13 @@ async def test_waiting_ends_and_the_job_does_not(space: Workspace, running: Jobs
     assert only(running).running
 
 
-async def test_a_stopped_job_may_clean_up(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stopped_job_may_clean_up(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tui_agent.processes.watcher.TERM_GRACE_SECONDS", 60)
-    await background(space, "trap 'sleep 0.2; touch cleaned; exit' TERM; echo up; while :; do sleep 0.02; done")
+    await background(
+        space, "trap 'sleep 0.2; touch cleaned; exit' TERM; echo up; while :; do sleep 0.02; done"
+    )
     await running.find(1).stop()
     assert (space.root / "cleaned").exists()
 
@@ -160,7 +166,9 @@ async def test_unknown_jobs_and_no_jobs(space: Workspace, running: Jobs) -> None
         await background(space, "true")
 
 
-async def test_there_is_a_limit(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_there_is_a_limit(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jobs, "MAX_RUNNING", 2)
     for _ in range(2):
         await background(space, "sleep 300")
@@ -170,7 +178,9 @@ async def test_there_is_a_limit(space: Workspace, running: Jobs, monkeypatch: py
     await background(space, "sleep 300")
 
 
-async def test_old_jobs_leave_the_list(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_old_jobs_leave_the_list(
+    space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(jobs, "MAX_ENDED", 2)
     for _ in range(5):
         await background(space, "true")
@@ -178,7 +188,9 @@ async def test_old_jobs_leave_the_list(space: Workspace, running: Jobs, monkeypa
     assert [state.id for state in running] == [3, 4, 5] or [state.id for state in running] == [4, 5]
 
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux hands orphans to this program")
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux hands orphans to this program"
+)
 
 PYTHON_FORK = """
 import os, sys, time
@@ -273,7 +285,9 @@ async def test_orphans_that_ended_do_not_pile_up(
     space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tui_agent.processes.leftovers._FORGOTTEN", 0.0)
-    await space.call(BASH, command="for i in 1 2 3 4 5; do (true &); (setsid true &); done; sleep 0.2")
+    await space.call(
+        BASH, command="for i in 1 2 3 4 5; do (true &); (setsid true &); done; sleep 0.2"
+    )
     for _ in range(3):
         await space.call(BASH, command="true")
     assert zombies_among(children_of(os.getpid())) == []
@@ -291,7 +305,10 @@ async def test_what_was_not_looked_at_in_time_is_counted_and_stored_at_the_end(
     assert result.output.startswith("[22.9 kB before this are left out.]")
     assert "\n5000\n" in result.output
     assert result.full_output is not None
-    assert space.blobs[result.full_output] == "".join(f"{number}\n" for number in range(1, 5_001)).encode()
+    assert (
+        space.blobs[result.full_output]
+        == "".join(f"{number}\n" for number in range(1, 5_001)).encode()
+    )
 
 
 async def test_the_screen_sees_the_end_of_the_output(space: Workspace, running: Jobs) -> None:
@@ -304,9 +321,13 @@ async def test_the_screen_sees_the_end_of_the_output(space: Workspace, running: 
 async def test_changes_are_announced(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "CHANGE_INTERVAL", 0.05)
     seen: list[tuple[bool, int]] = []
-    space.jobs = Jobs(lambda: seen.extend((state.running, state.output_bytes) for state in space.jobs or ()))
+    space.jobs = Jobs(
+        lambda: seen.extend((state.running, state.output_bytes) for state in space.jobs or ())
+    )
     go = space.root / "go"
-    await background(space, f"while [ ! -e {go} ]; do sleep 0.02; done; echo hi; while :; do sleep 1; done")
+    await background(
+        space, f"while [ ! -e {go} ]; do sleep 0.02; done; echo hi; while :; do sleep 1; done"
+    )
     assert seen == [(True, 0)]
     go.touch()
     await eventually(lambda: (True, 3) in seen, "output was not announced")
@@ -327,7 +348,9 @@ RUNAWAYS = {
 }
 
 
-async def test_nothing_is_left_when_the_session_is_closed(space: Workspace, running: Jobs, pids: Path) -> None:
+async def test_nothing_is_left_when_the_session_is_closed(
+    space: Workspace, running: Jobs, pids: Path
+) -> None:
     for text in RUNAWAYS.values():
         await background(space, text.format(pids=pids))
     await eventually(lambda: len(pids_in(pids)) >= 18, "they did not start")
@@ -361,12 +384,22 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids: Path, number: signal.Signals) -> None:
+async def test_nothing_is_left_when_the_program_is_killed(
+    space: Workspace, pids: Path, number: signal.Signals
+) -> None:
     """Not even by what it can't see coming, and with a command in the foreground and others left behind."""
     if number != signal.SIGKILL and signal.getsignal(number) == signal.SIG_IGN:
-        pytest.skip("these tests were started with the signal ignored, and so is every program they start")
-    left = [leaving(form, pids) for form in FORMS] if sys.platform == "linux" else [STAYS.format(pids=pids) + " &"]
-    commands = ("\0".join(texts) for texts in ([text.format(pids=pids) for text in RUNAWAYS.values()], left))
+        pytest.skip(
+            "these tests were started with the signal ignored, and so is every program they start"
+        )
+    left = (
+        [leaving(form, pids) for form in FORMS]
+        if sys.platform == "linux"
+        else [STAYS.format(pids=pids) + " &"]
+    )
+    commands = (
+        "\0".join(texts) for texts in ([text.format(pids=pids) for text in RUNAWAYS.values()], left)
+    )
     space.file("commands", "\1".join(commands))
     program = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, str(space.root), cwd=ROOT, start_new_session=True
@@ -376,7 +409,9 @@ async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids
         assert all(alive(pid) for pid in pids_in(pids)[-2:])
         os.kill(program.pid, number)
         await asyncio.wait_for(program.wait(), 60)
-        await eventually(lambda: not [pid for pid in pids_in(pids) if alive(pid)], "something goes on")
+        await eventually(
+            lambda: not [pid for pid in pids_in(pids) if alive(pid)], "something goes on"
+        )
     finally:
         if program.returncode is None:
             program.kill()
@@ -387,7 +422,9 @@ async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
         "from tui_agent.processes.process import watch; import psutil, os\n"
         "watch.runs('x', 2**22 + 1); watch.ended('x'); print(*[p.pid for p in psutil.Process().children()])"
     )
-    program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
     output, _ = await asyncio.wait_for(program.communicate(), 60)
     (watcher,) = map(int, output.split())
     await eventually(lambda: not alive(watcher), "the watcher stays")

@@ -87,10 +87,20 @@ SETTINGS: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {
         {".gitattributes": "* filter=evil\n"},
         tuple(f"filter.evil.{key}" for key in ("clean", "smudge", "process")),
     ),
-    "diff": ({".gitattributes": "* diff=evil\n"}, ("diff.external", "diff.evil.textconv", "diff.evil.command")),
+    "diff": (
+        {".gitattributes": "* diff=evil\n"},
+        ("diff.external", "diff.evil.textconv", "diff.evil.command"),
+    ),
     "pager": (
         {},
-        ("core.pager", "pager.status", "pager.ls-files", "core.editor", "core.sshCommand", "credential.helper"),
+        (
+            "core.pager",
+            "pager.status",
+            "pager.ls-files",
+            "core.editor",
+            "core.sshCommand",
+            "credential.helper",
+        ),
     ),
 }
 """What a repository holds, and which settings name the script."""
@@ -132,7 +142,9 @@ def rewritten_submodule(attack: Attack) -> None:
     attack.embed()
     evil = attack.project / "evilgit"
     (attack.project / "sub/.git").rename(evil)
-    (evil / "config").open("a").write(f"[core]\n\tfsmonitor = {attack.script}\n\tworktree = ../sub\n")
+    (evil / "config").open("a").write(
+        f"[core]\n\tfsmonitor = {attack.script}\n\tworktree = ../sub\n"
+    )
     attack.write("sub/.git", "gitdir: ../evilgit\n")
 
 
@@ -191,7 +203,9 @@ async def test_another_work_tree_in_the_settings_is_not_gone_to(attack: Attack) 
     assert set(names.split(b"\0")) - {b""} == {b"a.txt"}
 
 
-async def test_git_in_the_project_is_not_the_git_that_is_run(attack: Attack, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_git_in_the_project_is_not_the_git_that_is_run(
+    attack: Attack, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copy(attack.script, attack.project / "git")
     shutil.copy(attack.script, attack.project / "rg")
     monkeypatch.chdir(attack.project)
@@ -211,7 +225,9 @@ async def test_git_in_the_project_is_not_the_git_that_is_run(attack: Attack, mon
     assert find_program("led", outside=attack.project) is None
 
 
-def test_git_is_told_no_key(attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_git_is_told_no_key(
+    attack: Attack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bin_dir = tmp_path / "bin"
     bin_dir.mkdir()
     shutil.copy(attack.script, bin_dir / "git")
@@ -305,7 +321,10 @@ _STARTS = re.compile(
 
 def test_processes_are_started_in_a_few_places_only() -> None:
     """None of them looks a program up on its own: the project might bring it along."""
-    texts = {path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    texts = {
+        path.relative_to(SOURCE).as_posix(): path.read_text(encoding="utf-8")
+        for path in SOURCE.rglob("*.py")
+    }
     starting = {name: text for name, text in texts.items() if _STARTS.search(text)}
     assert starting.keys() == STARTERS.keys()
     assert [name for name, text in starting.items() if '"git"' in text] == ["files/own_git.py"]

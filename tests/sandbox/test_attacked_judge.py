@@ -37,10 +37,17 @@ def outside(box: Contained) -> dict[str, tuple[int, int]]:
     paths = list[Path]()
     for place, directories, files in os.walk(box.home):
         # A job changes the project meanwhile.
-        directories[:] = [name for name in directories if Path(place) / name not in (box.root, box.home / ".cache")]
+        directories[:] = [
+            name
+            for name in directories
+            if Path(place) / name not in (box.root, box.home / ".cache")
+        ]
         paths += (Path(place) / name for name in (*directories, *files))
     states = {path.relative_to(box.home).as_posix(): path.lstat() for path in paths}
-    return {name: (state.st_mode, state.st_size * stat.S_ISREG(state.st_mode)) for name, state in states.items()}
+    return {
+        name: (state.st_mode, state.st_size * stat.S_ISREG(state.st_mode))
+        for name, state in states.items()
+    }
 
 
 VIEWS = {"build": OUTPUTS, "auto-edit": PROJECT, "allowed": PROJECT.opened(Grants(sources=True))}
@@ -48,7 +55,9 @@ every_view = pytest.mark.parametrize("view", list(VIEWS.values()), ids=list(VIEW
 
 
 @every_view
-async def test_a_directory_in_the_place_of_a_link_changes_nothing_where_it_led(box: Contained, view: View) -> None:
+async def test_a_directory_in_the_place_of_a_link_changes_nothing_where_it_led(
+    box: Contained, view: View
+) -> None:
     leads = {"sshdir": "../../.ssh", "build": "../../.ssh", "key": "../../.ssh/id_rsa"}
     for link, target in leads.items():
         (box.root / link).symlink_to(target)
@@ -88,7 +97,9 @@ REPOSITORIES = {
 
 @pytest.mark.parametrize("kind", list(REPOSITORIES))
 @every_view
-async def test_nothing_is_made_a_repository(box: Contained, tmp_path: Path, kind: str, view: View) -> None:
+async def test_nothing_is_made_a_repository(
+    box: Contained, tmp_path: Path, kind: str, view: View
+) -> None:
     mark = tmp_path / "mark"
     for name in (".git", ".gitignore"):
         subprocess.run(["rm", "-rf", str(box.root / name)], check=True)
@@ -97,10 +108,17 @@ async def test_nothing_is_made_a_repository(box: Contained, tmp_path: Path, kind
     command = REPOSITORIES[kind].format(box.root / "settings.txt")
     places = (".", "dist/deep/er", "sub")
     for part in (command.replace(";", "\n"), *command.split("; ")):
-        await box.run("\n".join(f"(mkdir -p {at}; cd {at} && {{ {part}\n}})" for at in places), view)
+        await box.run(
+            "\n".join(f"(mkdir -p {at}; cd {at} && {{ {part}\n}})" for at in places), view
+        )
         for at in places:
             if (box.root / at).is_dir():
-                subprocess.run(["git", "status", "--short"], cwd=box.root / at, check=False, capture_output=True)
+                subprocess.run(
+                    ["git", "status", "--short"],
+                    cwd=box.root / at,
+                    check=False,
+                    capture_output=True,
+                )
         assert not mark.exists()
     assert (box.root / "objects/mine.txt").read_text() == "mine\n"
     assert (box.root / "app.py").read_text() == "one\n"
@@ -186,7 +204,9 @@ while True:
 
 
 @pytest.mark.parametrize("attack", [FLIPS, PIPES, EXCHANGES], ids=["links", "pipes", "exchanges"])
-async def test_a_look_at_a_job_that_changes_everything_harms_nothing(box: Contained, attack: str) -> None:
+async def test_a_look_at_a_job_that_changes_everything_harms_nothing(
+    box: Contained, attack: str
+) -> None:
     box.file("attack.txt", attack)
     before = outside(box)
     launch = await box.sandbox.launch(
@@ -214,13 +234,23 @@ ACTING = (
     ".newagent/settings.json", ".newrc", "newagent.json", "new.config.js", "sub/.newagent/x", ".tool.yml", "newrc",
     "agent.toml",
 )  # fmt: skip
-INERT = ("new.py", "docs/page.md", ".gitignore", "sub/data.json", "package-lock.json", "sub/.gitkeep", ".coverage")
+INERT = (
+    "new.py",
+    "docs/page.md",
+    ".gitignore",
+    "sub/data.json",
+    "package-lock.json",
+    "sub/.gitkeep",
+    ".coverage",
+)
 
 
 async def test_new_settings_are_asked_about_in_one_question(tmp_path: Path) -> None:
     box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
     box.git("init", "-q")
-    command = "; ".join(f"mkdir -p $(dirname {name}); echo x > {name}" for name in (*ACTING, *INERT))
+    command = "; ".join(
+        f"mkdir -p $(dirname {name}); echo x > {name}" for name in (*ACTING, *INERT)
+    )
     ran = await box.run(command, PROJECT)
     assert {name for name in (*ACTING, *INERT) if (box.root / name).exists()} == set(INERT)
     wanted = ran.outcome.wanted
@@ -242,7 +272,9 @@ async def test_new_settings_are_asked_about_in_one_question(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["out", "target", "venv", "coverage", "sub/dist"])
-async def test_a_new_directory_is_output_only_where_git_ignores_it(tmp_path: Path, name: str) -> None:
+async def test_a_new_directory_is_output_only_where_git_ignores_it(
+    tmp_path: Path, name: str
+) -> None:
     box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
     box.git("init", "-q")
     command = f"mkdir -p {name}/x; echo x > {name}/x/build.rs"

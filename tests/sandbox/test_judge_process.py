@@ -104,18 +104,26 @@ def test_a_verdict_about_anything_else_is_none(lie: str) -> None:
 
 
 def test_a_verdict_asks_for_nothing_outside() -> None:
-    verdict = verdict_from({**HONEST, "wanted": {"read": ["/etc/shadow"], "hosts": ["*"]}}, PROJECT_AT)
+    verdict = verdict_from(
+        {**HONEST, "wanted": {"read": ["/etc/shadow"], "hosts": ["*"]}}, PROJECT_AT
+    )
     assert not verdict.wanted
 
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=10,
 )
 
 
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(("needs", "sources", "keeps", "lost", "wanted"), JSON)))
+@given(
+    st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("needs", "sources", "keeps", "lost", "wanted"), JSON)
+    )
+)
 def test_any_answer_is_a_verdict_about_the_project_or_none(row: dict[str, object]) -> None:
     try:
         verdict = verdict_from(row, PROJECT_AT)
@@ -133,10 +141,15 @@ async def test_what_can_not_be_judged_is_not_kept_and_said_once(
 ) -> None:
     box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
     box.file("app.py", "one\n")
-    monkeypatch.setattr(JudgeProcess, "ask", JudgeProcess(lambda: (judge_that(FAILURES[kind][0]), ())).ask)
+    monkeypatch.setattr(
+        JudgeProcess, "ask", JudgeProcess(lambda: (judge_that(FAILURES[kind][0]), ())).ask
+    )
     ran = await box.run("echo two > app.py; echo x > new.py", PROJECT)
     assert box.tree() == {"app.py": "one\n"}
-    assert ran.outcome.note == f"[What the command changed could not be judged and is not kept: {FAILURES[kind][1]}.]"
+    assert (
+        ran.outcome.note
+        == f"[What the command changed could not be judged and is not kept: {FAILURES[kind][1]}.]"
+    )
     assert box.layers() == []
     await box.sandbox.aclose()
 
@@ -180,7 +193,9 @@ async def test_a_judge_reaches_nothing_but_its_project(
         f"open({str(found)!r}, 'w').write(json.dumps(rows))\n"
         f"for line in sys.stdin: print({json.dumps(HONEST | NOTHING_FOUND)!r}, flush=True)"
     )
-    monkeypatch.setattr(sandbox_module, "judge_words", lambda _root: (sys.executable, "-I", "-c", look))
+    monkeypatch.setattr(
+        sandbox_module, "judge_words", lambda _root: (sys.executable, "-I", "-c", look)
+    )
     before = (box.home / ".ssh").stat().st_mode
     await box.run("true")
     rows = json.loads(found.read_text())

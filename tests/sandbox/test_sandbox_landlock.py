@@ -21,7 +21,9 @@ SOURCES = OUTPUTS.opened(Grants(sources=True))
 
 @pytest.fixture
 def box(tmp_path: Path) -> Contained:
-    assert landlock_version() >= MIN_LANDLOCK, "the kernel of whoever runs these tests has no Landlock"
+    assert landlock_version() >= MIN_LANDLOCK, (
+        "the kernel of whoever runs these tests has no Landlock"
+    )
     box = Contained(tmp_path / "home", state=SandboxState("landlock", "version 3"))
     box.git("init", "-q")
     box.file(".gitignore", "build/\ndata/\n")
@@ -37,16 +39,22 @@ def box(tmp_path: Path) -> Contained:
 
 
 async def test_nothing_that_was_not_named_can_be_read(box: Contained) -> None:
-    ran = await box.run(f"cat {box.home}/.ssh/id_rsa {box.home}/other/.env .env; cat src/app.py; ls {box.home}")
+    ran = await box.run(
+        f"cat {box.home}/.ssh/id_rsa {box.home}/other/.env .env; cat src/app.py; ls {box.home}"
+    )
     assert "canary" not in ran.output
     assert "print('app')" in ran.output
     assert "Permission denied" in ran.output
 
 
-async def test_plan_mode_changes_nothing_and_has_a_place_for_temporary_files(box: Contained) -> None:
+async def test_plan_mode_changes_nothing_and_has_a_place_for_temporary_files(
+    box: Contained,
+) -> None:
     before = box.tree()
     commands = "echo x > README.md; rm -rf build; touch new; mkdir d; chmod 0 src; touch -d 2001-01-01 README.md"
-    ran = await box.run(f"{commands}; f=$(mktemp) && echo kept > $f && cat $f; echo x > ~/x && cat ~/x", NOTHING)
+    ran = await box.run(
+        f"{commands}; f=$(mktemp) && echo kept > $f && cat $f; echo x > ~/x && cat ~/x", NOTHING
+    )
     assert box.tree() == before
     assert (box.root / "README.md").stat().st_mtime > 1_500_000_000
     assert ran.output.endswith("kept\nx\n")
@@ -60,15 +68,22 @@ async def test_build_output_can_be_written_and_sources_cannot(box: Contained) ->
     assert {name: text for name, text in box.tree().items() if name != "build/new"} == before
 
 
-async def test_auto_edit_changes_sources_and_spares_what_cannot_be_taken_back(box: Contained) -> None:
+async def test_auto_edit_changes_sources_and_spares_what_cannot_be_taken_back(
+    box: Contained,
+) -> None:
     before = box.tree()
-    await box.run("echo x > README.md; echo y > src/new.py; rm -rf data .vscode .git; echo x > .git/config", SOURCES)
+    await box.run(
+        "echo x > README.md; echo y > src/new.py; rm -rf data .vscode .git; echo x > .git/config",
+        SOURCES,
+    )
     after = box.tree()
     assert (after.pop("README.md"), after.pop("src/new.py")) == ("x\n", "y\n")
     assert after == {name: text for name, text in before.items() if name != "README.md"}
 
 
-async def test_permissions_change_where_a_command_may_write_and_nowhere_else(box: Contained) -> None:
+async def test_permissions_change_where_a_command_may_write_and_nowhere_else(
+    box: Contained,
+) -> None:
     key = box.home / ".ssh/id_rsa"
     key.chmod(0o600)
     script = (
@@ -83,7 +98,9 @@ async def test_permissions_change_where_a_command_may_write_and_nowhere_else(box
     modes = {path.name: path.stat().st_mode & 0o777 for path in (box.root / "build").iterdir()}
     assert modes == {"a": 0o711, "b": 0o640, "c": 0o600, "d": 0o755, "old": 0o644}
     assert key.stat().st_mode & 0o777 == 0o600
-    assert [path.stat().st_mode & 0o022 for path in (box.root, box.home, box.root / "README.md")] == [0, 0, 0]
+    assert [
+        path.stat().st_mode & 0o022 for path in (box.root, box.home, box.root / "README.md")
+    ] == [0, 0, 0]
     assert "'missing': No such file" in ran.output
     assert (await box.run("chmod 600 build/a", NOTHING)).code == 1
 
@@ -95,8 +112,14 @@ async def test_times_change_where_a_command_may_write_and_nowhere_else(box: Cont
         f" && cp -p old copy && echo done; touch -d 2001-01-01 {key} l ../README.md; rm l"
     )
     assert ran.output.startswith("done\n")
-    assert (box.root / "build/a").stat().st_mtime < 1_000_000_000 < (box.root / "build/old").stat().st_mtime
-    assert (box.root / "build/copy").stat().st_mtime_ns == (box.root / "build/old").stat().st_mtime_ns
+    assert (
+        (box.root / "build/a").stat().st_mtime
+        < 1_000_000_000
+        < (box.root / "build/old").stat().st_mtime
+    )
+    assert (box.root / "build/copy").stat().st_mtime_ns == (
+        box.root / "build/old"
+    ).stat().st_mtime_ns
     assert all(path.stat().st_mtime > 1_500_000_000 for path in (key, box.root / "README.md"))
 
 
@@ -104,7 +127,9 @@ async def test_a_command_ends_as_it_would_outside(box: Contained) -> None:
     assert (await box.run("exit 7")).code == 7
     assert (await box.run("kill -9 $$")).code == -9
     assert (await box.run("yes | head -1")).output == "y\n"
-    assert (await box.run("trap 'echo cleaned; exit 3' TERM; kill -TERM 0; sleep 5")).output == "cleaned\n"
+    assert (
+        await box.run("trap 'echo cleaned; exit 3' TERM; kill -TERM 0; sleep 5")
+    ).output == "cleaned\n"
 
 
 async def test_nothing_of_a_command_goes_on_after_it(box: Contained) -> None:
@@ -150,7 +175,9 @@ def test_what_it_cannot_express_it_says(box: Contained) -> None:
 def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """A bubblewrap that is there and may not make user namespaces."""
     program = tmp_path / "bwrap"
-    program.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    program.write_text(
+        "#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n"
+    )
     program.chmod(0o755)
     monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(program)]))
     find_sandbox.cache_clear()
@@ -158,13 +185,18 @@ def no_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[P
     find_sandbox.cache_clear()
 
 
-def test_it_takes_over_where_bubblewrap_is_refused(no_bubblewrap: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_takes_over_where_bubblewrap_is_refused(
+    no_bubblewrap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     restricted = no_bubblewrap.with_name("restricted")
     restricted.write_text("1\n")
     monkeypatch.setattr(finding_module, "_RESTRICTED", restricted)
     state = find_sandbox()
     assert state.kind == "landlock"
-    assert state.reason == "bubblewrap does not work here (bwrap: setting up uid map: Permission denied)"
+    assert (
+        state.reason
+        == "bubblewrap does not work here (bwrap: setting up uid map: Permission denied)"
+    )
     assert [line.split(" ", 3)[-1].split()[0] for line in state.advice.splitlines()[1:]]
     assert state.advice.count("sudo") == 2
     assert str(no_bubblewrap) in state.advice

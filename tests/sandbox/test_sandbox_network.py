@@ -47,7 +47,11 @@ async def proxy() -> AsyncIterator[Proxy]:
     """A proxy for which example.org is the far server, and 127.0.0.1 as good as public; 127.0.0.2 is private."""
 
     async def look(host: str, _port: int) -> list[str]:
-        known = {"example.org": ["127.0.0.1"], "rebound.org": ["127.0.0.1", "127.0.0.2"], "inside.org": ["127.0.0.2"]}
+        known = {
+            "example.org": ["127.0.0.1"],
+            "rebound.org": ["127.0.0.1", "127.0.0.2"],
+            "inside.org": ["127.0.0.2"],
+        }
         if host not in known:
             raise OSError(f"no address of {host}")
         return known[host]
@@ -63,7 +67,9 @@ async def said(proxy: Proxy, address: str, request: str, after: str = "") -> str
     user = address.removeprefix("http://").partition("@")[0]
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     secret = base64.b64encode(user.encode()).decode()
-    writer.write(f"{request}\r\nProxy-Authorization: Basic {secret}\r\nX-Kept: yes\r\n\r\n".encode())
+    writer.write(
+        f"{request}\r\nProxy-Authorization: Basic {secret}\r\nX-Kept: yes\r\n\r\n".encode()
+    )
     answer = b""
     if after:
         answer = await reader.readuntil(b"\r\n\r\n")
@@ -75,8 +81,12 @@ async def said(proxy: Proxy, address: str, request: str, after: str = "") -> str
 
 async def test_a_host_that_was_opened_is_reached_both_ways(proxy: Proxy, far: Far) -> None:
     address = proxy.open(Gateway(frozenset({"example.org"})))
-    plain = await said(proxy, address, f"GET http://example.org:{far.port}/a?b=c HTTP/1.1\r\nHost: example.org")
-    tunnel = await said(proxy, address, f"CONNECT example.org:{far.port} HTTP/1.1", "GET /t HTTP/1.1\r\n\r\n")
+    plain = await said(
+        proxy, address, f"GET http://example.org:{far.port}/a?b=c HTTP/1.1\r\nHost: example.org"
+    )
+    tunnel = await said(
+        proxy, address, f"CONNECT example.org:{far.port} HTTP/1.1", "GET /t HTTP/1.1\r\n\r\n"
+    )
     assert plain.endswith("hello")
     assert tunnel.startswith("HTTP/1.1 200")
     assert tunnel.endswith("hello")
@@ -99,7 +109,9 @@ async def test_a_host_is_asked_about_once_for_each_command(proxy: Proxy, far: Fa
     assert asked == [("example.org", far.port)]
 
 
-async def test_a_host_that_nobody_allows_is_refused_and_not_even_looked_up(proxy: Proxy, far: Far) -> None:
+async def test_a_host_that_nobody_allows_is_refused_and_not_even_looked_up(
+    proxy: Proxy, far: Far
+) -> None:
     gateway = Gateway()
     answer = await said(proxy, proxy.open(gateway), "CONNECT unheard-of.org:443 HTTP/1.1")
     assert answer.startswith("HTTP/1.1 403")
@@ -109,9 +121,12 @@ async def test_a_host_that_nobody_allows_is_refused_and_not_even_looked_up(proxy
 
 
 @pytest.mark.parametrize(
-    "host", ["inside.org", "rebound.org", "127.0.0.2", "10.0.0.1", "[::1]", "localhost", "a.localhost"]
+    "host",
+    ["inside.org", "rebound.org", "127.0.0.2", "10.0.0.1", "[::1]", "localhost", "a.localhost"],
 )
-async def test_private_addresses_are_not_reached_and_no_answer_opens_them(proxy: Proxy, host: str) -> None:
+async def test_private_addresses_are_not_reached_and_no_answer_opens_them(
+    proxy: Proxy, host: str
+) -> None:
     gateway = Gateway(frozenset({EVERY_HOST}))
     answer = await said(proxy, proxy.open(gateway), f"CONNECT {host}:80 HTTP/1.1")
     assert answer.startswith("HTTP/1.1 403")
@@ -133,7 +148,9 @@ async def test_nobody_is_asked_about_a_host_that_stays_closed(host: str) -> None
 
     proxy = Proxy(look)
     await proxy.serve(socket.create_server(("127.0.0.1", 0)))
-    answer = await said(proxy, proxy.open(Gateway(allow_host=allow)), f"CONNECT {host}:443 HTTP/1.1")
+    answer = await said(
+        proxy, proxy.open(Gateway(allow_host=allow)), f"CONNECT {host}:443 HTTP/1.1"
+    )
     assert f"No command reaches {host}" in answer
     assert asked == []
     await proxy.aclose()
@@ -141,9 +158,16 @@ async def test_nobody_is_asked_about_a_host_that_stays_closed(host: str) -> None
 
 @pytest.mark.parametrize(
     ("entry", "host"),
-    [("npm.corp", "npm.corp"), ("*.corp", "npm.corp"), ("127.0.0.0/8", "127.0.0.1"), ("127.0.0.1", "npm.company.com")],
+    [
+        ("npm.corp", "npm.corp"),
+        ("*.corp", "npm.corp"),
+        ("127.0.0.0/8", "127.0.0.1"),
+        ("127.0.0.1", "npm.company.com"),
+    ],
 )
-async def test_a_private_host_that_the_user_names_is_reached(far: Far, entry: str, host: str) -> None:
+async def test_a_private_host_that_the_user_names_is_reached(
+    far: Far, entry: str, host: str
+) -> None:
     asked: list[str] = []
 
     async def allow(host: str, _port: int) -> bool:
@@ -156,7 +180,9 @@ async def test_a_private_host_that_the_user_names_is_reached(far: Far, entry: st
     hosts = SandboxSettings(hosts=(entry,)).hosts
     proxy = Proxy(look, PrivateHosts(hosts))
     await proxy.serve(socket.create_server(("127.0.0.1", 0)))
-    answer = await said(proxy, proxy.open(Gateway(allow_host=allow)), f"GET http://{host}:{far.port}/ HTTP/1.1")
+    answer = await said(
+        proxy, proxy.open(Gateway(allow_host=allow)), f"GET http://{host}:{far.port}/ HTTP/1.1"
+    )
     assert answer.endswith("hello")
     assert asked == ([host] if entry == "127.0.0.1" else [])
     await proxy.aclose()
@@ -173,7 +199,9 @@ async def test_by_itself_it_takes_only_public_addresses_for_such(address: str) -
 
     proxy = Proxy(look)
     await proxy.serve(socket.create_server(("127.0.0.1", 0)))
-    answer = await said(proxy, proxy.open(Gateway(frozenset({EVERY_HOST}))), "CONNECT name.org:80 HTTP/1.1")
+    answer = await said(
+        proxy, proxy.open(Gateway(frozenset({EVERY_HOST}))), "CONNECT name.org:80 HTTP/1.1"
+    )
     assert answer.startswith("HTTP/1.1 403")
     await proxy.aclose()
 
@@ -181,13 +209,19 @@ async def test_by_itself_it_takes_only_public_addresses_for_such(address: str) -
 async def test_who_has_no_password_gets_nothing(proxy: Proxy, far: Far) -> None:
     gateway = Gateway(frozenset({EVERY_HOST}))
     address = proxy.open(gateway)
-    assert (await said(proxy, "http://x:y@", f"GET http://example.org:{far.port}/ HTTP/1.1")).startswith("HTTP/1.1 407")
+    assert (
+        await said(proxy, "http://x:y@", f"GET http://example.org:{far.port}/ HTTP/1.1")
+    ).startswith("HTTP/1.1 407")
     proxy.close(gateway)
-    assert (await said(proxy, address, f"GET http://example.org:{far.port}/ HTTP/1.1")).startswith("HTTP/1.1 407")
+    assert (await said(proxy, address, f"GET http://example.org:{far.port}/ HTTP/1.1")).startswith(
+        "HTTP/1.1 407"
+    )
     assert far.seen == []
 
 
-@pytest.mark.parametrize("line", ["GET / HTTP/1.1", "GET ftp://a/ HTTP/1.1", "nonsense", "CONNECT :80 HTTP/1.1"])
+@pytest.mark.parametrize(
+    "line", ["GET / HTTP/1.1", "GET ftp://a/ HTTP/1.1", "nonsense", "CONNECT :80 HTTP/1.1"]
+)
 async def test_what_is_no_request_of_a_proxy_ends_the_connection(proxy: Proxy, line: str) -> None:
     assert await said(proxy, proxy.open(Gateway(frozenset({EVERY_HOST}))), line) == ""
 
@@ -209,7 +243,10 @@ async def test_a_command_finds_the_proxy_and_the_model_is_told_of_a_refusal(box:
     ran = await box.run(FETCH.format(url="http://example.org/x"))
     assert "403" in ran.output
     assert ran.outcome.wanted == Grants(hosts=frozenset({"example.org"}))
-    assert "[The sandbox does not let this command reach example.org. Only the user can allow it.]" in ran.outcome.note
+    assert (
+        "[The sandbox does not let this command reach example.org. Only the user can allow it.]"
+        in ran.outcome.note
+    )
 
 
 @linux
@@ -229,14 +266,18 @@ async def test_commands_of_a_session_reach_each_others_servers(box: Contained) -
     box.file("page", "from the server")
     shell = shutil.which("bash") or "sh"
     serve = "exec python3 -u -m http.server --bind 127.0.0.1 8642"
-    launch = await box.sandbox.launch([shell, "-c", serve], box.root, box.root, View(), box.environment(), live=True)
+    launch = await box.sandbox.launch(
+        [shell, "-c", serve], box.root, box.root, View(), box.environment(), live=True
+    )
     server = await asyncio.create_subprocess_exec(
         *launch.arguments, cwd=box.root, env=launch.environment, pass_fds=launch.descriptors,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     assert server.stdout is not None
     assert b"8642" in await server.stdout.readline()
-    assert "from the server" in (await box.run(FETCH.format(url="http://127.0.0.1:8642/page"))).output
+    assert (
+        "from the server" in (await box.run(FETCH.format(url="http://127.0.0.1:8642/page"))).output
+    )
     server.kill()
     await server.communicate()
     await box.sandbox.finish(launch, "", None)

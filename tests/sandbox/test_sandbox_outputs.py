@@ -31,7 +31,9 @@ async def test_changes_in_outputs_stay(box: Contained) -> None:
     # Make goes by it: it would build again for ever.
     assert (box.root / "build/old.txt").stat().st_mtime > 1.9e9
     assert (box.root / "build/old.txt").read_text() == "old\n"
-    await box.run("echo two > node_modules/m/own.js; rm build/old.txt; mkdir -p build/new/in; echo x > build/new/in/f")
+    await box.run(
+        "echo two > node_modules/m/own.js; rm build/old.txt; mkdir -p build/new/in; echo x > build/new/in/f"
+    )
     assert (box.root / "node_modules/m/own.js").read_text() == "two\n"
     assert not (box.root / "build/old.txt").exists()
     assert (box.root / "build/new/in/f").read_text() == "x\n"
@@ -40,7 +42,9 @@ async def test_changes_in_outputs_stay(box: Contained) -> None:
     assert store.read_text() == "good\n"
 
 
-def test_a_file_is_compared_again_though_its_size_and_time_are_those_of_the_last_look(tmp_path: Path) -> None:
+def test_a_file_is_compared_again_though_its_size_and_time_are_those_of_the_last_look(
+    tmp_path: Path,
+) -> None:
     layer = Layer(tmp_path / "project", tmp_path / "layer")
     for place in (layer.project, layer.upper):
         place.mkdir(parents=True)
@@ -55,9 +59,13 @@ def test_a_file_is_compared_again_though_its_size_and_time_are_those_of_the_last
 async def test_a_directory_that_is_made_anew_has_nothing_of_the_old_one(box: Contained) -> None:
     box.file("node_modules/m/deep/old.js", "old\n")
     box.file("src/sub/deep/old.py", "old\n")
-    await box.run("rm -rf node_modules && mkdir -p node_modules/m/deep && echo new > node_modules/m/deep/new.js")
+    await box.run(
+        "rm -rf node_modules && mkdir -p node_modules/m/deep && echo new > node_modules/m/deep/new.js"
+    )
     assert [path.name for path in (box.root / "node_modules").rglob("*.js")] == ["new.js"]
-    await box.run("rm -rf src/sub && mkdir -p src/sub/deep && echo new > src/sub/deep/new.py", PROJECT)
+    await box.run(
+        "rm -rf src/sub && mkdir -p src/sub/deep && echo new > src/sub/deep/new.py", PROJECT
+    )
     assert [path.name for path in (box.root / "src/sub").rglob("*.py")] == ["new.py"]
 
 
@@ -68,11 +76,17 @@ PLANTED = (
 
 
 @pytest.mark.parametrize("view", [OUTPUTS, PROJECT], ids=["build", "auto-edit"])
-@pytest.mark.parametrize("directory", ["coverage", "_build", "build", "build/new", "node_modules/new", "src/out"])
-async def test_what_programs_obey_is_thrown_away_at_any_depth(box: Contained, view: View, directory: str) -> None:
+@pytest.mark.parametrize(
+    "directory", ["coverage", "_build", "build", "build/new", "node_modules/new", "src/out"]
+)
+async def test_what_programs_obey_is_thrown_away_at_any_depth(
+    box: Contained, view: View, directory: str
+) -> None:
     for planted in PLANTED:
         place = Path(directory) / planted
-        ran = await box.run(f"mkdir -p {place.parent}; echo evil > {place}; echo kept > {directory}/kept", view)
+        ran = await box.run(
+            f"mkdir -p {place.parent}; echo evil > {place}; echo kept > {directory}/kept", view
+        )
         assert (box.root / directory / "kept").read_text() == "kept\n"
         assert not (box.root / place).exists()
         assert f"{directory}/{planted.rpartition('/.')[0]}".rstrip("/") in ran.outcome.note
@@ -88,7 +102,9 @@ async def test_what_was_opened_stays_in_a_new_directory_of_output(box: Contained
 @pytest.mark.parametrize(
     "make", ["mkfifo {}", "ln -s {home}/.bashrc {}", "ln -s {up}../x {}", "ln -s a/../../../.. {}"]
 )
-async def test_pipes_and_links_that_lead_outside_are_not_kept(box: Contained, place: str, make: str) -> None:
+async def test_pipes_and_links_that_lead_outside_are_not_kept(
+    box: Contained, place: str, make: str
+) -> None:
     up = "../" * place.count("/")
     make = make.format(place, home=box.home, up=up)
     ran = await box.run(f"mkdir -p {Path(place).parent}; {make}")
@@ -108,7 +124,9 @@ async def test_links_inside_and_to_programs_are_kept(box: Contained) -> None:
 
 
 async def test_a_directory_that_nobody_may_look_into_is_looked_into(box: Contained) -> None:
-    ran = await box.run("mkdir -p coverage/a/.git; echo evil > coverage/a/.git/config; chmod 0 coverage/a")
+    ran = await box.run(
+        "mkdir -p coverage/a/.git; echo evil > coverage/a/.git/config; chmod 0 coverage/a"
+    )
     assert "coverage/a/.git" in ran.outcome.note
     assert not (box.root / "coverage/a/.git").exists()
     assert (box.root / "coverage/a").stat().st_mode & 0o700 == 0o700

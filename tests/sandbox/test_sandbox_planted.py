@@ -29,8 +29,12 @@ def box(plain: Contained) -> Contained:
     return plain
 
 
-@pytest.mark.parametrize("place", ["build", "."], ids=["written by a command", "in an unpacked archive"])
-async def test_a_worktree_made_up_of_two_files_shows_nothing_outside(box: Contained, place: str) -> None:
+@pytest.mark.parametrize(
+    "place", ["build", "."], ids=["written by a command", "in an unpacked archive"]
+)
+async def test_a_worktree_made_up_of_two_files_shows_nothing_outside(
+    box: Contained, place: str
+) -> None:
     box.file(f"{place}/x/.git", "gitdir: ../y\n")
     box.file(f"{place}/y/gitdir", f"{box.root}/{place}/x/.git\n")
     box.file(f"{place}/y/commondir", f"{box.home}\n")
@@ -73,7 +77,9 @@ async def test_a_name_is_no_line_of_ours(box: Contained) -> None:
 
 
 @pytest.mark.parametrize("held", ["fifo", "endless", "gitdir"])
-async def test_nothing_in_a_project_is_waited_for_or_read_to_no_end(box: Contained, held: str) -> None:
+async def test_nothing_in_a_project_is_waited_for_or_read_to_no_end(
+    box: Contained, held: str
+) -> None:
     (box.root / "data/bare/objects").mkdir(parents=True)
     (box.root / "data/bare/refs").mkdir()
     box.file("data/bare/HEAD", "ref: refs/heads/main\n")
@@ -81,13 +87,21 @@ async def test_nothing_in_a_project_is_waited_for_or_read_to_no_end(box: Contain
     if held == "fifo":
         os.mkfifo(box.root / "data/x.conf")
     else:
-        (box.root / "data/bare" / ("config" if held == "endless" else "gitdir")).symlink_to("/dev/zero")
+        (box.root / "data/bare" / ("config" if held == "endless" else "gitdir")).symlink_to(
+            "/dev/zero"
+        )
     async with asyncio.timeout(30):
         assert (await box.run("echo runs")).output == "runs\n"
 
 
 async def test_passwords_in_a_repository_are_not_seen(box: Contained) -> None:
-    for name in ("config.bak", "config.worktree", "credentials", "modules/x/config", "worktrees/w/config.worktree"):
+    for name in (
+        "config.bak",
+        "config.worktree",
+        "credentials",
+        "modules/x/config",
+        "worktrees/w/config.worktree",
+    ):
         box.file(f".git/{name}", "[x]\n\turl = https://me:hunter2canary9x@example.org\n")
     assert "canary" not in (await box.run("grep -r hunter .git")).output
 
@@ -99,7 +113,9 @@ async def test_who_may_write_the_repository_may_not_steer_it(box: Contained, com
     box.file(".git/modules/known/config", "")
     steering = ("hooks/pre-commit", "config.worktree", "info/attributes", "commondir", "objects/info/alternates",
                 "modules/known/hooks/post-checkout")  # fmt: skip
-    planted = " ".join(f"mkdir -p .git/{Path(name).parent}; echo x > .git/{name};" for name in steering)
+    planted = " ".join(
+        f"mkdir -p .git/{Path(name).parent}; echo x > .git/{name};" for name in steering
+    )
     ran = await box.run(
         "git -c user.name=n -c user.email=e@x commit -q --allow-empty -m two; git worktree add wt;"
         f"{command}; {planted}",
@@ -112,7 +128,9 @@ async def test_who_may_write_the_repository_may_not_steer_it(box: Contained, com
     assert "wt/.git. Tell the user" in ran.outcome.note
 
 
-async def test_who_may_write_the_repository_leaves_only_what_git_has_for_others_to_obey(box: Contained) -> None:
+async def test_who_may_write_the_repository_leaves_only_what_git_has_for_others_to_obey(
+    box: Contained,
+) -> None:
     box.git("add", "-f", ".vscode")
     box.git("commit", "-qm", "two")
     box.git("rm", "-rq", ".vscode")
@@ -122,7 +140,9 @@ async def test_who_may_write_the_repository_leaves_only_what_git_has_for_others_
         OUTPUTS.opened(Grants(repository=True)),
     )
     assert (box.root / ".vscode/tasks.json").exists()
-    assert [name for name in (".envrc", "out", "pipe", ".zed") if os.path.lexists(box.root / name)] == []
+    assert [
+        name for name in (".envrc", "out", "pipe", ".zed") if os.path.lexists(box.root / name)
+    ] == []
     assert not any((box.root / name).stat().st_mode & stat.S_ISUID for name in ("su", "src/app.py"))
     assert (box.root / "src/app.py").read_text() == "print('app')\n"
     assert ".vscode. Tell the user" in ran.outcome.note
@@ -130,7 +150,9 @@ async def test_who_may_write_the_repository_leaves_only_what_git_has_for_others_
 
 @pytest.mark.parametrize("depth", [400, 3_000])
 @pytest.mark.parametrize("place", [".", "dist"])
-async def test_directories_nested_too_deeply_are_not_kept_and_go(box: Contained, place: str, depth: int) -> None:
+async def test_directories_nested_too_deeply_are_not_kept_and_go(
+    box: Contained, place: str, depth: int
+) -> None:
     before = box.tree()
     nest = f"import os\nfor _ in range({depth}): os.mkdir('d'); os.chdir('d')\nopen('x', 'w')"
     ran = await box.run(f'mkdir -p {place}; cd {place}; python3 -c "{nest}"; echo made', PROJECT)
@@ -141,7 +163,9 @@ async def test_directories_nested_too_deeply_are_not_kept_and_go(box: Contained,
 
 
 @pytest.mark.parametrize("place", ["dist", "src"])
-async def test_what_is_nested_too_deeply_to_be_searched_is_not_shown(box: Contained, place: str) -> None:
+async def test_what_is_nested_too_deeply_to_be_searched_is_not_shown(
+    box: Contained, place: str
+) -> None:
     deep = box.root / place / "/".join("d" * 200)
     deep.mkdir(parents=True)
     (deep / "key.txt").write_text("password = hunter2\n")
@@ -150,12 +174,18 @@ async def test_what_is_nested_too_deeply_to_be_searched_is_not_shown(box: Contai
     assert "nested more than" in ran.outcome.note
 
 
-async def test_holes_in_a_file_stay_holes_and_what_runs_as_its_owner_is_not_kept(box: Contained) -> None:
+async def test_holes_in_a_file_stay_holes_and_what_runs_as_its_owner_is_not_kept(
+    box: Contained,
+) -> None:
     box.file("dist/old.txt", "old\n")
     await box.run(
         "truncate -s 3M dist/some; printf end >> dist/some; truncate -s 1T dist/big;"
         "mkdir dist/new; for d in dist dist/new; do echo x > $d/run; chmod 4755 $d/run; done"
     )
     assert (box.root / "dist/some").read_bytes() == bytes(3 * 1024**2) + b"end"
-    assert sorted(path.name for path in (box.root / "dist").rglob("*")) == ["new", "old.txt", "some"]
+    assert sorted(path.name for path in (box.root / "dist").rglob("*")) == [
+        "new",
+        "old.txt",
+        "some",
+    ]
     assert sum((box.root / f"dist/{name}").stat().st_blocks for name in ("some",)) < 1024

@@ -33,15 +33,21 @@ def work(path: Path, session_id: str, report: Callable[..., None]) -> NoReturn:
     session = Session(Store(path), session_id, estimate=lambda entry: len(entry.preview))
     session.hold()
     for number in count(1):
-        asked = session.append(said(f"message {number} of process {os.getpid()} " + "x" * (number % 7 * 900)))
+        asked = session.append(
+            said(f"message {number} of process {os.getpid()} " + "x" * (number % 7 * 900))
+        )
         report("entry", asked.id, asked.preview)
         unfinished = ToolCallPart(call_id=f"c{number}", tool="read", arguments='{"path": "unfinish')
         for times in range(1, 5):
             session.save_draft(DraftText(WORDS * times, calls=(unfinished,), model="test/model"))
             report("draft", asked.id, len(WORDS) * times)
         output = f"output {number} " * 200
-        result = ToolResultEntry(call_id=f"c{number}", tool="read", status=ToolStatus.COMPLETED, output=output)
-        for entry in session.append_many([answered(WORDS * 5, (f"c{number}", "read", "{}")), result]):
+        result = ToolResultEntry(
+            call_id=f"c{number}", tool="read", status=ToolStatus.COMPLETED, output=output
+        )
+        for entry in session.append_many(
+            [answered(WORDS * 5, (f"c{number}", "read", "{}")), result]
+        ):
             report("entry", entry.id, entry.preview)
         if number % 5 == 0:
             target = max(1, asked.id - 7)
@@ -79,9 +85,13 @@ def faults(path: Path, session_id: str, reports: list[list[Any]]) -> tuple[list[
         moved = [move.to_leaf for move in session.moves()[-1:]]
         if session.leaf not in (last, *newer, *moved):
             wrong.append(f"the leaf is {session.leaf}, not {last} or one of {newer}")
-        if any(header.parent_id is not None and header.parent_id >= i for i, header in headers.items()):
+        if any(
+            header.parent_id is not None and header.parent_id >= i for i, header in headers.items()
+        ):
             wrong.append("a parent is younger than its child")
-        if session.reader.damaged or [entry.id for entry in session.path()] != list(session.path_outline().ids):
+        if session.reader.damaged or [entry.id for entry in session.path()] != list(
+            session.path_outline().ids
+        ):
             wrong.append("the path can't be read as a whole")
         session.hold()
         recovered = session.recover()
@@ -94,9 +104,17 @@ def _draft_faults(last: list[Any], recovered: AssistantEntry | None) -> list[str
     if recovered is None:
         return [f"the draft {last} was not recovered"]
     _kind, parent, length = last
-    if recovered.parent_id != parent or len(recovered.text) < length or not (WORDS * 5).startswith(recovered.text):
+    if (
+        recovered.parent_id != parent
+        or len(recovered.text) < length
+        or not (WORDS * 5).startswith(recovered.text)
+    ):
         return [f"the draft {last} was recovered as {recovered!r}"]
-    return [] if recovered.interrupted and not recovered.tool_calls else ["a recovered draft has unfinished calls"]
+    return (
+        []
+        if recovered.interrupted and not recovered.tool_calls
+        else ["a recovered draft has unfinished calls"]
+    )
 
 
 def main(path: Path, rounds: int, seed: int) -> None:

@@ -12,7 +12,9 @@ RECORD = Path(__file__).parent / "data/entry_fields.txt"
 
 def told(schema: dict[str, Any]) -> str:
     """Return a field's type in one line."""
-    return json.dumps({key: value for key, value in schema.items() if key not in {"description", "title"}})
+    return json.dumps(
+        {key: value for key, value in schema.items() if key not in {"description", "title"}}
+    )
 
 
 def fields() -> list[str]:

@@ -117,15 +117,22 @@ class SessionMachine(RuleBasedStateMachine):
         assert [entry.id for entry in self.session.path()] == line
         headers = self.session.reader.headers(self.session.path_outline().ids)
         assert [header.preview for header in headers] == [self.texts[i] for i in line]
-        assert list(self.session.path_outline()) == [(header.id, header.kind, header.size) for header in headers]
+        assert list(self.session.path_outline()) == [
+            (header.id, header.kind, header.size) for header in headers
+        ]
         assert self.session.active_path() == self.session.path()
 
     @invariant()
     def the_tree_and_the_labels_agree(self) -> None:
         assert {header.id: header.parent_id for header in self.session.skeleton()} == self.parents
         assert self.session.labels() == self.labels
-        assert (self.session.reader.damaged, self.session.info.entry_count) == (0, len(self.parents))
+        assert (self.session.reader.damaged, self.session.info.entry_count) == (
+            0,
+            len(self.parents),
+        )
 
 
 TestSessionMachine = SessionMachine.TestCase
-TestSessionMachine.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)
+TestSessionMachine.settings = settings(
+    max_examples=examples(40), stateful_step_count=30, deadline=None
+)

@@ -44,7 +44,9 @@ def filled(path: Path, count: int = 40) -> str:
     """Make a file with one session of ``count`` messages and return the session's id."""
     with Store(path) as store:
         session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
-        session.append_many([said(f"message {number} {'x' * 300}") for number in range(1, count + 1)])
+        session.append_many(
+            [said(f"message {number} {'x' * 300}") for number in range(1, count + 1)]
+        )
         return session.id
 
 
@@ -75,7 +77,9 @@ def public_dir() -> Iterator[Path]:
     shutil.rmtree(directory)
 
 
-def test_a_full_disk_loses_nothing_and_can_be_overcome(session: Session, store: Store, reopen: Reopen) -> None:
+def test_a_full_disk_loses_nothing_and_can_be_overcome(
+    session: Session, store: Store, reopen: Reopen
+) -> None:
     session.append_many([said("a"), answered("b")])
     pages = _pragma(store, "page_count")
     _pragma(store, f"max_page_count = {pages}")
@@ -146,7 +150,9 @@ def test_what_only_the_log_holds_is_not_silently_left_out(public_dir: Path) -> N
     path = public_dir / "s.db"
     with Store(path) as store:
         store.create_session("/")
-        copies = {suffix: path.with_name(path.name + suffix).read_bytes() for suffix in ("", "-wal")}
+        copies = {
+            suffix: path.with_name(path.name + suffix).read_bytes() for suffix in ("", "-wal")
+        }
     for suffix, content in copies.items():
         path.with_name(path.name + suffix).write_bytes(content)
     path.chmod(0o444)
@@ -155,7 +161,9 @@ def test_what_only_the_log_holds_is_not_silently_left_out(public_dir: Path) -> N
         Store(path)
 
 
-def test_a_path_that_can_not_be_a_file_is_refused_and_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
+def test_a_path_that_can_not_be_a_file_is_refused_and_an_empty_file_is_a_new_one(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(StoreUnavailable):
         Store(tmp_path / "file" / "s.db")
@@ -244,7 +252,9 @@ def test_lost_rows_are_counted_and_what_hung_on_them_is_kept(tmp_path: Path) -> 
         _execute(store, "DELETE FROM entries WHERE id = 20")
         _execute(store, "DELETE FROM bodies WHERE key & 4294967295 = 30")
         session = open_session(store, session_id)
-        assert [entry.id for entry in session.path()] == [i for i in range(1, 41) if i not in (20, 30)]
+        assert [entry.id for entry in session.path()] == [
+            i for i in range(1, 41) if i not in (20, 30)
+        ]
         assert session.skeleton()[19].parent_id == 19
         assert session.reader.damaged == 3
 
@@ -266,7 +276,9 @@ def damage(path: Path, marker: bytes) -> None:
     path.write_bytes(content)
 
 
-def test_unreadable_pages_and_headers_hide_only_what_is_on_them_and_nothing_is_written_any_more(tmp_path: Path) -> None:
+def test_unreadable_pages_and_headers_hide_only_what_is_on_them_and_nothing_is_written_any_more(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.db"
     session_id = filled(path, 400)
     damage(path, b'"message 200 x')
@@ -301,7 +313,10 @@ OLD = schema.SCHEMA_VERSION
 
 
 NEWER = {
-    OLD: ("ALTER TABLE sessions ADD COLUMN notes TEXT NOT NULL DEFAULT ''", "UPDATE sessions SET notes = 'migrated'"),
+    OLD: (
+        "ALTER TABLE sessions ADD COLUMN notes TEXT NOT NULL DEFAULT ''",
+        "UPDATE sessions SET notes = 'migrated'",
+    ),
     OLD + 1: ("UPDATE sessions SET title = upper(title)",),
 }
 
@@ -310,7 +325,9 @@ NEWER = {
 def old_file(tmp_path: Path) -> Path:
     path = tmp_path / "s.db"
     with Store(path) as store:
-        session = Session(store, store.create_session("/", title="old").id, estimate=lambda _entry: 1)
+        session = Session(
+            store, store.create_session("/", title="old").id, estimate=lambda _entry: 1
+        )
         session.append_many([said("a"), answered("b")])
         session.move(1)
         session.label(2, "green")
@@ -349,7 +366,9 @@ LOSE = ("DELETE FROM bodies",)
 ORPHAN = ("PRAGMA foreign_keys = OFF", "UPDATE leaf_moves SET session = 77")
 
 
-@pytest.mark.parametrize(("step", "error"), [(FAIL, StoreError), (LOSE, StoreDamaged), (ORPHAN, StoreDamaged)])
+@pytest.mark.parametrize(
+    ("step", "error"), [(FAIL, StoreError), (LOSE, StoreDamaged), (ORPHAN, StoreDamaged)]
+)
 def test_a_migration_that_fails_or_loses_something_changes_nothing(
     old_file: Path, step: tuple[str, ...], error: type[StoreError]
 ) -> None:
@@ -364,10 +383,14 @@ def test_a_migration_that_fails_or_loses_something_changes_nothing(
 
 def test_what_was_not_checkpointed_yet_is_migrated_too(old_file: Path, tmp_path: Path) -> None:
     with Store(old_file) as store:
-        Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(answered("in the log only"))
+        Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(
+            answered("in the log only")
+        )
         crashed = tmp_path / "crashed.db"
         for suffix in ("", "-wal"):
-            crashed.with_name(crashed.name + suffix).write_bytes(old_file.with_name("s.db" + suffix).read_bytes())
+            crashed.with_name(crashed.name + suffix).write_bytes(
+                old_file.with_name("s.db" + suffix).read_bytes()
+            )
     with Store(crashed, migrations=NEWER) as store:
         assert store.sessions()[0].entry_count == 3
 
@@ -376,7 +399,9 @@ def test_a_file_in_use_or_read_only_is_not_migrated(old_file: Path) -> None:
     with Store(old_file) as store:
         with pytest.raises(StoreBusy, match="close them first"):
             Store(old_file, migrations=NEWER, busy_timeout=50)
-        Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(said("still works"))
+        Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(
+            said("still works")
+        )
     assert version_of(old_file) == OLD
 
     with pytest.raises(StoreReadOnly, match="can't be converted"):
@@ -404,9 +429,13 @@ def test_several_programs_may_make_the_file_at_once(tmp_path: Path) -> None:
         store.close()
 
 
-def test_a_file_of_the_first_version_has_its_subagents_told_from_forks_and_loses_digests(tmp_path: Path) -> None:
+def test_a_file_of_the_first_version_has_its_subagents_told_from_forks_and_loses_digests(
+    tmp_path: Path,
+) -> None:
     path, now = tmp_path / "s.db", [1_000]
-    quoting = ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output='"arguments_digest": "é"')
+    quoting = ToolResultEntry(
+        call_id="c", tool="read", status=ToolStatus.COMPLETED, output='"arguments_digest": "é"'
+    )
     with Store(path, clock=lambda: now[0]) as store:
         parent = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
         parent.append_many([said("a"), quoting])
@@ -421,7 +450,9 @@ def test_a_file_of_the_first_version_has_its_subagents_told_from_forks_and_loses
         connection.execute(
             "UPDATE bodies SET body = json_insert(body, '$.arguments_digest', '0123') WHERE body LIKE '%digest%'"
         )
-        connection.execute("INSERT INTO bodies (key, body) VALUES (1, '{\"arguments_digest\" broken')")
+        connection.execute(
+            "INSERT INTO bodies (key, body) VALUES (1, '{\"arguments_digest\" broken')"
+        )
         connection.execute("DROP INDEX sessions_by_key")
         for column in ("key", "outcome", "agent", "side_cost"):
             connection.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
@@ -446,7 +477,9 @@ NAMES = tuple(row.name for row in ROWS)
 def once(names: Sequence[str]) -> dict[str, list[str]]:
     """Do each row once; return what was wrong by name."""
     command = [sys.executable, "-m", "scripts.faults", *names, "--times", "1", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
+    )
     outcomes = {outcome["name"]: outcome for outcome in map(json.loads, done.stdout.splitlines())}
     assert set(outcomes) == set(names), done.stderr
     wrong = {name: outcome["wrong"] for name, outcome in outcomes.items() if outcome["wrong"]}
@@ -470,8 +503,17 @@ SEED = 20_250_607
 
 
 def test_a_killed_writer_loses_nothing_it_had_committed(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.session.kill_rounds", str(tmp_path / "s.db"), str(ROUNDS), str(SEED)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.session.kill_rounds",
+        str(tmp_path / "s.db"),
+        str(ROUNDS),
+        str(SEED),
+    ]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False
+    )
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert outcome["wrong"] == []

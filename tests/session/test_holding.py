@@ -23,7 +23,9 @@ Reopen = Callable[..., Session]
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_held_session_names_who_holds_it_until_it_is_released(session: Session, reopen: Reopen) -> None:
+def test_a_held_session_names_who_holds_it_until_it_is_released(
+    session: Session, reopen: Reopen
+) -> None:
     session.hold()
     session.hold()
     other = reopen(session)
@@ -68,7 +70,9 @@ def test_whoever_is_taken_over_is_told_and_can_only_read_until_it_takes_it_back(
         other.append(said("no"))
 
 
-def test_a_killed_program_holds_nothing_and_no_lock_files_are_left_behind(session: Session, reopen: Reopen) -> None:
+def test_a_killed_program_holds_nothing_and_no_lock_files_are_left_behind(
+    session: Session, reopen: Reopen
+) -> None:
     program = (
         "import sys; from pathlib import Path; from tui_agent.session.store import Store\n"
         "from tui_agent.session.session import Session\n"
@@ -76,7 +80,9 @@ def test_a_killed_program_holds_nothing_and_no_lock_files_are_left_behind(sessio
         "session.hold(); print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, str(session.store.path), session.id]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "held\n"
         with pytest.raises(SessionHeld, match=f"process {child.pid} on"):
@@ -147,7 +153,9 @@ def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store:
         line = session.reader.parting(leaf, None).left
         previews = [headers[entry.id].preview for entry in line]
         assert previews == ["root", *(f"{name} {n}" for n in range(BATCHES * BATCH))]
-    assert [parent for parent, ids in children(headers.values()).items() if len(ids) > 1] == [root.id]
+    assert [parent for parent, ids in children(headers.values()).items() if len(ids) > 1] == [
+        root.id
+    ]
     owners = [headers[i].preview[0] for i in range(2, len(headers) + 1)]
     assert sum(left != right for left, right in pairwise(owners)) >= BATCHES - 1
     assert (session.leaf, session.reader.damaged) == (root.id, 0)
@@ -167,11 +175,19 @@ def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reope
     session.append(said("do it"))
     session.save_draft(DraftText("first"))
     whole, cut = call('{"command": "ls"}'), call('{"command": "l')
-    session.save_draft(DraftText("I will \ud800\0", "thinking", (whole, cut), model="m/x", started_at=77, estimate=900))
+    session.save_draft(
+        DraftText(
+            "I will \ud800\0", "thinking", (whole, cut), model="m/x", started_at=77, estimate=900
+        )
+    )
     end(session)
     later = reopen(session)
     entry = later.recover()
-    assert entry.parts == (ReasoningPart(text="thinking", model="m/x"), TextPart(text="I will \ufffd\ufffd"), whole)
+    assert entry.parts == (
+        ReasoningPart(text="thinking", model="m/x"),
+        TextPart(text="I will \ufffd\ufffd"),
+        whole,
+    )
     assert (entry.finish, entry.interrupted, entry.model) == ("interrupted", True, "m/x")
     assert (entry.started_at, entry.estimate, entry.parent_id) == (77, 900, 1)
     assert later.leaf == entry.id
@@ -186,7 +202,10 @@ def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reope
         (lambda session: session.clear_draft(), False),
         (lambda session: session.append(answered("whole")), False),
         (lambda session: session.save_draft(DraftText()), False),
-        (lambda session: session.save_draft(DraftText(calls=(call("{"), call("[]"), call("")))), False),
+        (
+            lambda session: session.save_draft(DraftText(calls=(call("{"), call("[]"), call("")))),
+            False,
+        ),
     ],
     ids=["another entry", "cleared", "answered", "empty", "unfinished calls"],
 )
@@ -209,7 +228,9 @@ def test_the_draft_of_a_live_program_is_left_alone_until_it_ends_or_lets_go(
     assert reopen(session).recover() is not None
 
 
-def test_a_draft_goes_where_it_belonged_and_the_leaf_stays_when_it_moved_on(session: Session, reopen: Reopen) -> None:
+def test_a_draft_goes_where_it_belonged_and_the_leaf_stays_when_it_moved_on(
+    session: Session, reopen: Reopen
+) -> None:
     session.append_many([said("a"), said("b")])
     session.save_draft(DraftText("answer to b"))
     reopen(session).move(1)

@@ -52,12 +52,18 @@ def test_entries_kept_at_hand_are_bounded_by_their_length(session: Session) -> N
 
 
 def test_paths_are_read_by_threads_while_entries_come_and_go(session: Session) -> None:
-    texts_of = {entry.id: entry.text for entry in (session.append(said(str(at) * 150_000)) for at in range(20))}
+    texts_of = {
+        entry.id: entry.text
+        for entry in (session.append(said(str(at) * 150_000)) for at in range(20))
+    }
 
     def read(seed: int) -> bool:
         chance = random.Random(seed)
         wanted = [chance.sample(sorted(texts_of), 3) for _ in range(200)]
-        return all([entry.text for entry in session.entries(ids)] == [texts_of[at] for at in ids] for ids in wanted)
+        return all(
+            [entry.text for entry in session.entries(ids)] == [texts_of[at] for at in ids]
+            for ids in wanted
+        )
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -76,7 +82,9 @@ def test_what_was_stored_before_texts_were_made_valid_is_repaired_as_it_is_read(
 ) -> None:
     session.append(said("TEXT"))
     with session.store.writer() as connection:
-        connection.execute("UPDATE bodies SET body = replace(body, '\"TEXT\"', ?)", (json.dumps(text),))
+        connection.execute(
+            "UPDATE bodies SET body = replace(body, '\"TEXT\"', ?)", (json.dumps(text),)
+        )
     found = reopen(session).entry(1)
     assert found.parts == (TextPart(text=valid(text)),)
 
@@ -92,10 +100,16 @@ def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:
     for one in (session, reopen(session)):
         assert one.path_outline()[1] == (header.id, header.kind, header.size)
     assert (header.id, header.parent_id, header.kind, header.preview) == (2, 1, "assistant", "four")
-    assert (header.tokens, header.created_at, header.size) == (7, entry.created_at, len("four" + "ls" + "{}"))
+    assert (header.tokens, header.created_at, header.size) == (
+        7,
+        entry.created_at,
+        len("four" + "ls" + "{}"),
+    )
     with session.store.reader() as connection:
         (body,) = connection.execute("SELECT body FROM bodies").fetchone()
-    assert body == '{"parts":[{"type":"text","text":"hello"}],"synthetic":null,"mid_run":false}', "no column's content"
+    assert body == '{"parts":[{"type":"text","text":"hello"}],"synthetic":null,"mid_run":false}', (
+        "no column's content"
+    )
 
 
 def test_what_is_not_there_is_refused_and_costs_nothing(session: Session) -> None:
@@ -141,7 +155,9 @@ def test_moves_are_undone_and_redone_after_reopening_too(session: Session, reope
     ]
 
 
-def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(session: Session) -> None:
+def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(
+    session: Session,
+) -> None:
     session.append_many([said(letter) for letter in "abcd"])
     session.move(3)
     session.move(1)
@@ -178,11 +194,17 @@ def test_what_is_not_the_tree_is_kept_with_the_session(session: Session) -> None
     session.label(1, "nul\0")
     info = session.info
     assert session.labels() == {1: "nul\ufffd"}
-    assert (info.first_message, info.model, info.title) == ("what I asked", "second/model", "A \ufffd title")
+    assert (info.first_message, info.model, info.title) == (
+        "what I asked",
+        "second/model",
+        "A \ufffd title",
+    )
     assert (info.entry_count, info.leaf, info.cwd) == (6, 6, "/project")
 
 
-def test_a_read_only_session_can_be_read_and_refuses_changes(session: Session, reopen: Reopen) -> None:
+def test_a_read_only_session_can_be_read_and_refuses_changes(
+    session: Session, reopen: Reopen
+) -> None:
     session.append_many([said("a"), said("b")])
     reading = reopen(session, read_only=True)
     assert reading.read_only
@@ -260,7 +282,9 @@ def test_only_what_is_needed_is_read(session: Session, monkeypatch: pytest.Monke
     opened = fresh(session)
     loaded: list[Entry] = []
     keep = EntryReader.keep
-    monkeypatch.setattr(EntryReader, "keep", lambda reader, entries: (loaded.extend(entries), keep(reader, entries)))
+    monkeypatch.setattr(
+        EntryReader, "keep", lambda reader, entries: (loaded.extend(entries), keep(reader, entries))
+    )
     needed = opened.active_path()
     assert len({entry.id for entry in loaded}) == len(needed) < 1_700
 
@@ -269,7 +293,9 @@ def replied(**fields: object) -> AssistantEntry:
     return AssistantEntry(parts=(TextPart(text="so"),), model="m", **fields)  # type: ignore[arg-type]
 
 
-def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(session: Session) -> None:
+def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(
+    session: Session,
+) -> None:
     assert session.reader.costs() == {}
     session.append(said("go"))
     usage = Usage(input=10, output=20, cache_read=30, cache_write=40)
@@ -277,11 +303,30 @@ def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(sess
     session.append(replied(error="refused"))
     session.move(first.id)
     session.append(
-        CompactionEntry(summary="s", first_kept_id=None, tokens_before=9, tokens_after=1, trigger="manual", cost=0.1)
+        CompactionEntry(
+            summary="s",
+            first_kept_id=None,
+            tokens_before=9,
+            tokens_after=1,
+            trigger="manual",
+            cost=0.1,
+        )
     )
     whole, failed, summary = session.reader.requests()
-    assert (whole.id, whole.kind, whole.model, whole.cost, whole.estimate) == (first.id, "assistant", "m", 0.5, 90)
-    assert (whole.input, whole.output, whole.cache_read, whole.cache_write, whole.prompt) == (10, 20, 30, 40, 80)
+    assert (whole.id, whole.kind, whole.model, whole.cost, whole.estimate) == (
+        first.id,
+        "assistant",
+        "m",
+        0.5,
+        90,
+    )
+    assert (whole.input, whole.output, whole.cache_read, whole.cache_write, whole.prompt) == (
+        10,
+        20,
+        30,
+        40,
+        80,
+    )
     assert (failed.failed, failed.prompt, failed.output, failed.cost) == (True, 0, 0, None)
     assert (summary.kind, summary.cost, summary.model) == ("compaction", 0.1, "")
     assert session.reader.costs() == {first.id: 0.5, summary.id: 0.1}
@@ -290,10 +335,14 @@ def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(sess
     assert [record.cost for record in session.reader.requests()] == [0.5, None, 0.1, 1.0]
 
 
-def test_subagents_of_a_session_are_told_of_and_forks_are_not(store: Store, session: Session) -> None:
+def test_subagents_of_a_session_are_told_of_and_forks_are_not(
+    store: Store, session: Session
+) -> None:
     session.append(replied(cost=1.0))
     child = Session(
-        store, store.create_session("/p", parent=(session.id, 1), agent="explore").id, estimate=lambda _entry: 1
+        store,
+        store.create_session("/p", parent=(session.id, 1), agent="explore").id,
+        estimate=lambda _entry: 1,
     )
     child.append(replied(cost=0.25))
     store.fork(session.id, 1)
@@ -324,7 +373,9 @@ def test_branches_part_where_the_tree_says(
 
         wanted = {entry_id: departure(entry_id) for entry_id in ids if entry_id not in on_path}
         assert session.departures(ids) == wanted
-        assert session.returns() == [entry.id for entry in path if (entry.parent_id or 0) != entry.id - 1]
+        assert session.returns() == [
+            entry.id for entry in path if (entry.parent_id or 0) != entry.id - 1
+        ]
         leaf = session.info.entry_count // 2 or 1
         assert session.reader.load_active(leaf) == session.path(leaf)
 
@@ -348,7 +399,9 @@ def calling(text: str, arguments: str = '{"path": "a"}') -> AssistantEntry:
         answered("ünï {x"),
         AssistantEntry(parts=(), model="m"),
         said("grep {x"),
-        ToolResultEntry(call_id="c", tool="read", status=ToolStatus.COMPLETED, output="o", title="{x"),
+        ToolResultEntry(
+            call_id="c", tool="read", status=ToolStatus.COMPLETED, output="o", title="{x"
+        ),
     ],
 )
 def test_sqlite_and_python_agree_on_what_only_calls_tools(session: Session, entry: Entry) -> None:
@@ -359,7 +412,9 @@ def test_sqlite_and_python_agree_on_what_only_calls_tools(session: Session, entr
     assert headers.letters.isupper() is silent
 
 
-def test_columns_and_headers_tell_the_same_of_a_tree_with_branches_and_gaps(session: Session) -> None:
+def test_columns_and_headers_tell_the_same_of_a_tree_with_branches_and_gaps(
+    session: Session,
+) -> None:
     fill(session, 300, branch_every=70, compact_every=40)
     store = session.store
     with store.writer() as connection:

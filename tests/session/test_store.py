@@ -28,7 +28,13 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.errors import AmbiguousSession, EntryNotFound, SessionHeld, SessionNotFound, StoreFull
+from tui_agent.session.errors import (
+    AmbiguousSession,
+    EntryNotFound,
+    SessionHeld,
+    SessionNotFound,
+    StoreFull,
+)
 from tui_agent.session.records import DraftText, Unsent
 from tui_agent.session.search import match_expression
 from tui_agent.session.session import Session
@@ -48,7 +54,9 @@ def new(store: Store) -> NewSession:
     return make
 
 
-def test_sessions_are_listed_by_last_use_and_filtered_by_directory_and_text(store: Store, new: NewSession) -> None:
+def test_sessions_are_listed_by_last_use_and_filtered_by_directory_and_text(
+    store: Store, new: NewSession
+) -> None:
     assert store.path.stat().st_mode & 0o077 == 0
     first, second = new("one"), new("two")
     assert first.id < second.id
@@ -62,9 +70,15 @@ def test_sessions_are_listed_by_last_use_and_filtered_by_directory_and_text(stor
     other.append(answered("The login page is described in chapter two"))
     store.rename(shop.id, "Redirects")
     listed = {
-        query: [info.id for info in store.sessions(query=query)] for query in ("LOGIN", "redir", "chapt", "100%_")
+        query: [info.id for info in store.sessions(query=query)]
+        for query in ("LOGIN", "redir", "chapt", "100%_")
     }
-    assert listed == {"LOGIN": [other.id, shop.id], "redir": [shop.id], "chapt": [other.id], "100%_": [other.id]}
+    assert listed == {
+        "LOGIN": [other.id, shop.id],
+        "redir": [shop.id],
+        "chapt": [other.id],
+        "100%_": [other.id],
+    }
     assert [info.id for info in store.sessions(cwd="/src/shop", query="login")] == [shop.id]
     assert store.sessions(query="0%_nothing") == []
 
@@ -90,7 +104,9 @@ def test_a_forks_cost_is_what_it_spent_itself(store: Store, new: NewSession) -> 
 
     source = new("a")
     source.append(paid(2.0))
-    fork = Session(store, store.fork(source.id, source.leaf).id, estimate=lambda _entry: 1, clock=store.clock)
+    fork = Session(
+        store, store.fork(source.id, source.leaf).id, estimate=lambda _entry: 1, clock=store.clock
+    )
     assert (store.totals(fork.id).cost, fork.reader.own_cost()) == (0.0, None)
     fork.append(paid(1.0))
     assert (store.totals(fork.id).cost, fork.reader.own_cost()) == (1.0, 1.0)
@@ -116,7 +132,9 @@ def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> 
     assert len(store.sessions()) == 3
 
 
-def test_others_write_while_a_session_is_forked(store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_write_while_a_session_is_forked(
+    store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = new()
     source.append_many([said(f"n{number}") for number in range(900)])
     seen: list[int] = []
@@ -135,7 +153,9 @@ def test_others_write_while_a_session_is_forked(store: Store, new: NewSession, m
     assert len(Session(store, fork.id, estimate=lambda _entry: 1).path()) == 900
 
 
-def test_a_fork_that_fails_leaves_nothing(store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_that_fails_leaves_nothing(
+    store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = new()
     source.append_many([said("a"), answered("b")])
 
@@ -156,7 +176,9 @@ def test_references_in_a_fork_mean_what_they_meant(store: Store, new: NewSession
     source.append_many(
         [
             BranchSummaryEntry(summary="tried #3", from_id=3),
-            CompactionEntry(summary="s", first_kept_id=2, tokens_before=2, tokens_after=1, trigger="manual"),
+            CompactionEntry(
+                summary="s", first_kept_id=2, tokens_before=2, tokens_after=1, trigger="manual"
+            ),
             PruneEntry(targets=(1, 2), tokens_freed=1, reason="r"),
             ContextEditEntry(target=2, action="pin"),
         ]
@@ -179,7 +201,9 @@ def test_references_in_a_fork_mean_what_they_meant(store: Store, new: NewSession
         ("", "why is the total wrong? (fork)"),
     ],
 )
-def test_a_fork_is_told_from_its_source_in_lists(store: Store, new: NewSession, source: str, fork: str) -> None:
+def test_a_fork_is_told_from_its_source_in_lists(
+    store: Store, new: NewSession, source: str, fork: str
+) -> None:
     session = new("why is the total wrong?")
     store.rename(session.id, source)
     assert store.fork(session.id, 1).title == fork
@@ -202,9 +226,15 @@ def test_what_a_killed_program_left_empty_is_not_listed_and_goes_in_time(
     assert store.number(held.id)
 
 
-def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(store: Store, new: NewSession) -> None:
+def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(
+    store: Store, new: NewSession
+) -> None:
     session = new("secret plan")
-    for change in (lambda: store.rename("x", "t"), lambda: store.delete("x"), lambda: store.undelete("x")):
+    for change in (
+        lambda: store.rename("x", "t"),
+        lambda: store.delete("x"),
+        lambda: store.undelete("x"),
+    ):
         with pytest.raises(SessionNotFound):
             change()
     session.hold()
@@ -223,7 +253,9 @@ def test_a_deleted_session_is_gone_from_everywhere_until_it_is_brought_back(stor
     assert store.purge() == 0
 
 
-def test_purging_deletes_for_good_but_not_what_another_program_just_deleted(store: Store, new: NewSession) -> None:
+def test_purging_deletes_for_good_but_not_what_another_program_just_deleted(
+    store: Store, new: NewSession
+) -> None:
     session, other = new("first words"), new("other words")
     store.delete(session.id)
     assert store.purge() == 1
@@ -235,7 +267,9 @@ def test_purging_deletes_for_good_but_not_what_another_program_just_deleted(stor
             table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
             for table in ("sessions", "entries", "bodies")
         }
-        index = connection.execute("SELECT count(*) FROM entries_fts WHERE entries_fts MATCH 'first'").fetchone()[0]
+        index = connection.execute(
+            "SELECT count(*) FROM entries_fts WHERE entries_fts MATCH 'first'"
+        ).fetchone()[0]
     assert (rest, index) == ({"sessions": 1, "entries": 1, "bodies": 1}, 0)
 
     session = new("a")
@@ -246,22 +280,36 @@ def test_purging_deletes_for_good_but_not_what_another_program_just_deleted(stor
         assert next_day.purge() == 1
 
 
-def test_blobs_go_with_their_last_session_and_images_unless_they_are_outputs(store: Store, new: NewSession) -> None:
+def test_blobs_go_with_their_last_session_and_images_unless_they_are_outputs(
+    store: Store, new: NewSession
+) -> None:
     used, fresh, needed = (store.put_blob(content) for content in (b"used", b"fresh", b"needed"))
     session, other = new("a"), new("b")
     for owner, digest in ((session, used), (session, needed), (other, needed)):
-        owner.append(ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="", full_output=digest))
+        owner.append(
+            ToolResultEntry(
+                call_id="c", tool="t", status=ToolStatus.COMPLETED, output="", full_output=digest
+            )
+        )
     store.delete(session.id)
     with Store(store.path, clock=lambda: 48 * HOUR) as later:
         later.put_blob(b"fresh")
         later.purge()
-        assert [later.blob(digest) for digest in (used, fresh, needed)] == [None, b"fresh", b"needed"]
+        assert [later.blob(digest) for digest in (used, fresh, needed)] == [
+            None,
+            b"fresh",
+            b"needed",
+        ]
 
     image, output = store.put_blob(b"x" * 500), store.put_blob(b"y" * 500)
     session = new("a")
     changes = tuple(FileChange(path=digest, after=digest) for digest in (image, output))
     session.append(CheckpointEntry(files=changes))
-    session.append(ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="", full_output=output))
+    session.append(
+        ToolResultEntry(
+            call_id="c", tool="t", status=ToolStatus.COMPLETED, output="", full_output=output
+        )
+    )
     assert store.trim_file_images(0) == 1
     assert [store.blob(digest) is None for digest in (image, output)] == [True, False]
 
@@ -273,7 +321,14 @@ def test_the_prompt_history_is_distinct_and_newest_first(store: Store, new: NewS
     last.append(UserEntry(parts=(TextPart(text="Look for bugs.", typed="/review"),)))
     last.append(ShellEntry(command="ls", output="a"))
     last.append(ShellEntry(command="pwd", output="/", excluded=True))
-    assert [typed.text for typed in store.typed_in(None, 9)] == ["!!pwd", "!ls", "/review", "three", "one", "two"]
+    assert [typed.text for typed in store.typed_in(None, 9)] == [
+        "!!pwd",
+        "!ls",
+        "/review",
+        "three",
+        "one",
+        "two",
+    ]
     assert [typed.text for typed in store.typed_in(None, 2)] == ["!!pwd", "!ls"]
 
 
@@ -319,7 +374,9 @@ def test_what_was_kept_is_there_for_the_next_program_once_its_own_has_ended(tmp_
         assert other.take_unsent(HERE).text == "hers"
 
 
-def test_what_several_programs_left_comes_back_together_and_nothing_of_deleted_sessions(tmp_path: Path) -> None:
+def test_what_several_programs_left_comes_back_together_and_nothing_of_deleted_sessions(
+    tmp_path: Path,
+) -> None:
     for text in ("one", "two", "one"):
         with Store(tmp_path / "s.db") as store:
             store.keep_unsent(HERE, Unsent(text, (text.upper(),)))
@@ -358,15 +415,25 @@ def found(session: Session, query: str) -> list[int]:
             ["getUserName", "username", "getusern", "User", "server", "HttpS"],
             ["name x"],
         ),
-        ("scroll_offset of src/my-file.py:12", ["scroll_off", "offset", "my-file.py", "py:12", "src/my"], ["my_dir"]),
-        ("修复登录重定向的问题", ["登录", "登", "重定向", "修复 问题", "登录重定向"], ["录登", "登向"]),
+        (
+            "scroll_offset of src/my-file.py:12",
+            ["scroll_off", "offset", "my-file.py", "py:12", "src/my"],
+            ["my_dir"],
+        ),
+        (
+            "修复登录重定向的问题",
+            ["登录", "登", "重定向", "修复 问题", "登录重定向"],
+            ["录登", "登向"],
+        ),
         ("ログインのリダイレクト", ["ログイン", "リダイ"], ["インログ"]),
         ("로그인 리디렉션이 깨졌다", ["로그인", "리디렉션", "디렉"], ["인로"]),
         ("Crème brûlée à la ÅNGSTRÖM", ["creme", "brulee", "ångström"], ["cremes"]),
         ("исправить вход", ["ИСПРАВ", "вход"], ["выход"]),
     ],
 )
-def test_words_are_found_in_any_script(session: Session, text: str, queries: list[str], misses: list[str]) -> None:
+def test_words_are_found_in_any_script(
+    session: Session, text: str, queries: list[str], misses: list[str]
+) -> None:
     session.append(said(text))
     session.append(said("something else entirely"))
     assert {query: found(session, query) for query in queries} == {query: [1] for query in queries}
@@ -394,7 +461,13 @@ def shared_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         ShellEntry(command="grep needle", output=""),
         ShellEntry(command="ls", output="needle.py"),
         ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="a\nneedle\nb"),
-        CompactionEntry(summary="a needle", first_kept_id=None, tokens_before=1, tokens_after=1, trigger="manual"),
+        CompactionEntry(
+            summary="a needle",
+            first_kept_id=None,
+            tokens_before=1,
+            tokens_after=1,
+            trigger="manual",
+        ),
     ],
     ids=lambda entry: entry.kind,
 )
@@ -416,7 +489,9 @@ def test_a_hit_says_where_the_words_are_and_the_prompt_is_not_searched(session: 
     assert found(session, "helpful") == []
 
 
-def test_all_branches_are_searched_newest_first_in_a_session_or_directory(store: Store, session: Session) -> None:
+def test_all_branches_are_searched_newest_first_in_a_session_or_directory(
+    store: Store, session: Session
+) -> None:
     session.append_many([said("needle one"), said("needle two")])
     session.move(None)
     session.append(said("needle three"))

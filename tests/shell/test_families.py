@@ -37,21 +37,33 @@ WITHIN = {
 
 
 def rows(table: dict[str, str]) -> list[tuple[str, str]]:
-    return [(family, f"{family} {end.strip()}") for family, ends in table.items() for end in ends.split(";")]
+    return [
+        (family, f"{family} {end.strip()}")
+        for family, ends in table.items()
+        for end in ends.split(";")
+    ]
 
 
 @pytest.mark.parametrize(("family", "command"), rows(REACHING))
-def test_a_rule_for_a_family_allows_no_option_that_reaches_further(tmp_path: Path, family: str, command: str) -> None:
+def test_a_rule_for_a_family_allows_no_option_that_reaches_further(
+    tmp_path: Path, family: str, command: str
+) -> None:
     rule = Rule("bash", f"{family} *", Action.ALLOW, "flag")
-    asked = [need for need in command_needs(command, tmp_path, tmp_path) if need.permission == "bash"]
+    asked = [
+        need for need in command_needs(command, tmp_path, tmp_path) if need.permission == "bash"
+    ]
     assert [decide(need, [rule]).action for need in asked] == [Action.ASK]
     assert [need.always for need in asked] != [f"{family} *"]
     assert family in reason_for(asked[0], rule)
 
 
 @pytest.mark.parametrize(("family", "command"), rows(WITHIN))
-def test_what_belongs_to_a_family_is_allowed_with_it(tmp_path: Path, family: str, command: str) -> None:
-    (need,) = (need for need in command_needs(command, tmp_path, tmp_path) if need.permission == "bash")
+def test_what_belongs_to_a_family_is_allowed_with_it(
+    tmp_path: Path, family: str, command: str
+) -> None:
+    (need,) = (
+        need for need in command_needs(command, tmp_path, tmp_path) if need.permission == "bash"
+    )
     assert decide(need, [Rule("bash", f"{family} *", Action.ALLOW, "here")]).action is Action.ALLOW
     assert need.always == f"{family} *"
 
@@ -61,10 +73,19 @@ LIKE_LOG = {"log", "diff", "show", "stash", "rev-list", "rev-parse", "shortlog",
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in option_table() if name.startswith("git ") and name.split()[1] not in LIKE_LOG]
+    "name",
+    [
+        name
+        for name in option_table()
+        if name.startswith("git ") and name.split()[1] not in LIKE_LOG
+    ],
 )
 def test_every_option_of_git_is_in_its_help(name: str) -> None:
-    done = subprocess.run([*name.split(), "-h"], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [*name.split(), "-h"], capture_output=True, text=True, check=False, timeout=60
+    )
     taken = set(re.findall(r"--?[\w-]+", (done.stdout + done.stderr).replace("--[no-]", "--")))
     taken |= {option.replace("--no-", "--") for option in taken}
-    assert {option.rstrip(":").replace("--no-", "--") for option in option_table()[name]} - taken == set()
+    assert {
+        option.rstrip(":").replace("--no-", "--") for option in option_table()[name]
+    } - taken == set()

@@ -119,13 +119,19 @@ def test_a_program_that_the_project_brings_along_is_not_the_one_meant(
     [
         lambda src: (src / ".env.local").write_text("KEY=1\n"),
         lambda src: (src / "local.json").write_text('{"password": "hunter2hunter2"}'),
-        lambda src: (src / "inner").mkdir() or (src / "inner" / ".rgignore").symlink_to("/dev/zero"),
+        lambda src: (
+            (src / "inner").mkdir() or (src / "inner" / ".rgignore").symlink_to("/dev/zero")
+        ),
         lambda src: (src / ".ignore").symlink_to("/dev/zero"),
-        lambda src: os.truncate(src / "main.c", 0) or (src / "rows.csv").write_bytes(b"1,2\n" * 1_100_000),
+        lambda src: (
+            os.truncate(src / "main.c", 0) or (src / "rows.csv").write_bytes(b"1,2\n" * 1_100_000)
+        ),
     ],
     ids=["by name", "by content", "endless below", "endless", "too much"],
 )
-def test_a_search_is_free_only_where_no_secret_lies_below(tmp_path: Path, planted: Callable[[Path], object]) -> None:
+def test_a_search_is_free_only_where_no_secret_lies_below(
+    tmp_path: Path, planted: Callable[[Path], object]
+) -> None:
     project = make_project(tmp_path)
     for command in ("grep -rn text src", "rg text src", "cd src && rg text"):
         assert is_free(command, project, project), command

@@ -81,7 +81,9 @@ def test_what_only_reads_is_no_longer_harmless_when_it_is_written_to_a_file(proj
 )
 def test_places_outside_need_their_own_permission(command: str, place: str, project: Path) -> None:
     outside = [
-        n.pattern for n in command_needs(command, project, project) if n.permission is Permission.EXTERNAL_DIRECTORY
+        n.pattern
+        for n in command_needs(command, project, project)
+        if n.permission is Permission.EXTERNAL_DIRECTORY
     ]
     assert outside == [str((project / place).resolve())]
 
@@ -105,7 +107,11 @@ def test_what_a_declaration_sets_holds_for_what_comes_after_it(project: Path) ->
 
 
 def test_a_very_long_or_deep_command_is_asked_about(project: Path) -> None:
-    for command in ("ls " + "a" * MAX_CHARS, "$(" * 3000 + ")" * 3000, "(" * 1500 + "ls" + ")" * 1500):
+    for command in (
+        "ls " + "a" * MAX_CHARS,
+        "$(" * 3000 + ")" * 3000,
+        "(" * 1500 + "ls" + ")" * 1500,
+    ):
         assert any(need.unclear for need in command_needs(command, project, project))
 
 
@@ -119,7 +125,9 @@ PIECES = st.sampled_from(
 @settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=60))
 def test_no_text_raises(project_text: str) -> None:
-    assert isinstance(command_needs(project_text, Path("/nowhere/project"), Path("/nowhere/project")), tuple)
+    assert isinstance(
+        command_needs(project_text, Path("/nowhere/project"), Path("/nowhere/project")), tuple
+    )
 
 
 @pytest.mark.parametrize("path", [f"/{'n' * 300}/x", "closed/x", "~root/x", "circle/x"])

@@ -13,7 +13,14 @@ from tests.support.stores import open_store
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.calls.repetition import ANSWER_PATTERN
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.agent.events import AgentEvent, Decision, Notice, PermissionAnswer, PermissionAsked, RunEnded
+from tui_agent.agent.events import (
+    AgentEvent,
+    Decision,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    RunEnded,
+)
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.app.services import AppServices
@@ -169,14 +176,20 @@ def make_agent(
     ports.setdefault("rules", (Rule("doom_loop", ANSWER_PATTERN, Action.ALLOW, "default"),))
     directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
-    session = Session(store, info.id, estimate=directory.counter(model).estimate, clock=session_clock)
-    agent = Agent(session, ports_of(session, client, project, directory=directory, **ports), model=model)
+    session = Session(
+        store, info.id, estimate=directory.counter(model).estimate, clock=session_clock
+    )
+    agent = Agent(
+        session, ports_of(session, client, project, directory=directory, **ports), model=model
+    )
     events: list[AgentEvent] = []
 
     def on_event(event: AgentEvent) -> None:
         events.append(event)
         if answer is not None and isinstance(event, PermissionAsked):
-            asyncio.get_running_loop().call_soon(agent.answer_permission, event.request.call_id, answer)
+            asyncio.get_running_loop().call_soon(
+                agent.answer_permission, event.request.call_id, answer
+            )
 
     agent.channel.subscribe(on_event)
     return Harness(agent, store, session, events, directory)

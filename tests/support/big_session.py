@@ -24,7 +24,10 @@ _WORDS = _TEXT.split()
 
 def words(number: int, count: int) -> str:
     """Return ``count`` words that differ from number to number and repeat across numbers as prose does."""
-    return " ".join(_WORDS[(number * 7 + at * at) % len(_WORDS)] for at in range(count)) + f" n{number}"
+    return (
+        " ".join(_WORDS[(number * 7 + at * at) % len(_WORDS)] for at in range(count))
+        + f" n{number}"
+    )
 
 
 def turns() -> Iterator[Entry]:
@@ -34,11 +37,18 @@ def turns() -> Iterator[Entry]:
         number += 1
         yield UserEntry(parts=(TextPart(text=f"Message {number}: {words(number, 20)}"),))
         calls = tuple(
-            ToolCallPart(call_id=f"c{number}.{at}", tool="read", arguments=f'{{"path": "src/file{number + at}.py"}}')
+            ToolCallPart(
+                call_id=f"c{number}.{at}",
+                tool="read",
+                arguments=f'{{"path": "src/file{number + at}.py"}}',
+            )
             for at in range(2)
         )
         yield AssistantEntry(
-            parts=(TextPart(text="I look at both."), *calls), model=MODEL, finish="tool_calls", estimate=9_000
+            parts=(TextPart(text="I look at both."), *calls),
+            model=MODEL,
+            finish="tool_calls",
+            estimate=9_000,
         )
         for call in calls:
             yield ToolResultEntry(
@@ -69,13 +79,19 @@ def fill(session: Session, count: int, *, branch_every: int = 0, compact_every: 
         if compact_every and done % compact_every < len(chunk) and done < count:
             sizes = {"tokens_before": 90_000, "tokens_after": 20_000}
             kept = session.path_outline().ids[-100]
-            session.append(CompactionEntry(summary=words(done, 100), first_kept_id=kept, trigger="threshold", **sizes))
+            session.append(
+                CompactionEntry(
+                    summary=words(done, 100), first_kept_id=kept, trigger="threshold", **sizes
+                )
+            )
             done += 1
         if branch_every and done % branch_every < len(chunk) and done < count:
             session.move(session.path_outline().ids[-50])
 
 
-def big_session(store: Store, count: int, *, branch_every: int = 5_000, compact_every: int = 2_000) -> Session:
+def big_session(
+    store: Store, count: int, *, branch_every: int = 5_000, compact_every: int = 2_000
+) -> Session:
     """Create a session of ``count`` entries with branches and compactions, its leaf at the last entry."""
     session = Session(store, store.create_session("/project").id, estimate=lambda _entry: 100)
     fill(session, count, branch_every=branch_every, compact_every=compact_every)

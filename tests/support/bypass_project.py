@@ -19,7 +19,12 @@ def make_project(root: Path) -> Path:
     for arguments in (("init", "-q"), ("add", "README.md", "src", "tests", "docs")):
         subprocess.run(["git", *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL)
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    subprocess.run(["git", *identity, "commit", "-q", "-m", "Begin"], cwd=project, check=True, stdin=subprocess.DEVNULL)
+    subprocess.run(
+        ["git", *identity, "commit", "-q", "-m", "Begin"],
+        cwd=project,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
     (root / "outside.txt").write_text("outside\n")
     (root / "elsewhere").mkdir(exist_ok=True)
     (root / "elsewhere" / "passwd").write_text("x\n")

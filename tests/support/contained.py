@@ -20,10 +20,14 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Without the toolchains of whoever runs the tests."""
 
 NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
-EVERY_MODE = pytest.mark.parametrize("view", [NOTHING, OUTPUTS, PROJECT], ids=["plan", "build", "auto-edit"])
+EVERY_MODE = pytest.mark.parametrize(
+    "view", [NOTHING, OUTPUTS, PROJECT], ids=["plan", "build", "auto-edit"]
+)
 LIVE = pytest.mark.parametrize("live", [False, True], ids=["layer", "live"])
 
-needs_layer = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer, and Linux 5.11")
+needs_layer = pytest.mark.skipif(
+    not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer, and Linux 5.11"
+)
 BUNDLED = Path(next(bubblewraps(), "/nonexistent"))
 """The bubblewrap that comes with the program; the system's where that one can't be run."""
 
@@ -52,7 +56,9 @@ def state_of(form: str, scratch: Path) -> SandboxState:
     if form == "layer":
         state = find_sandbox()
     else:
-        state = find_bubblewrap([str(bubblewrap_without("--overlay-src", scratch / "bwrap-without-layers"))])
+        state = find_bubblewrap(
+            [str(bubblewrap_without("--overlay-src", scratch / "bwrap-without-layers"))]
+        )
     if state.kind is None or state.layered != (form == "layer"):
         pytest.skip("needs bubblewrap 0.11 or newer, and Linux 5.11")
     return state
@@ -125,7 +131,12 @@ class Contained:
         return command_environment({"PATH": SYSTEM_PATH, "HOME": str(self.home), **self.environ})
 
     async def run(
-        self, command: str, view: View | None = None, *, live: bool = False, allow_host: AllowHost | None = None
+        self,
+        command: str,
+        view: View | None = None,
+        *,
+        live: bool = False,
+        allow_host: AllowHost | None = None,
     ) -> Ran:
         """Run a command to its end."""
         shell = shutil.which("bash") or "/bin/sh"
@@ -140,12 +151,21 @@ class Contained:
         said, _ = await process.communicate()
         output = said.decode("utf-8", "replace")
         assert process.returncode is not None
-        return Ran(output, process.returncode, await self.sandbox.finish(launch, output, process.returncode), launch)
+        return Ran(
+            output,
+            process.returncode,
+            await self.sandbox.finish(launch, output, process.returncode),
+            launch,
+        )
 
     def layers(self) -> list[Path]:
         """Return what is left of the layers that commands worked on."""
         assert self.sandbox.launches
-        return [one.layer.place for one in self.sandbox.launches if one.layer and one.layer.place.exists()]
+        return [
+            one.layer.place
+            for one in self.sandbox.launches
+            if one.layer and one.layer.place.exists()
+        ]
 
     def tree(self) -> dict[str, str]:
         """Return every file of the project with its content, links with where they lead."""

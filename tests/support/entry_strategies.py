@@ -84,22 +84,43 @@ user_parts = st.lists(
 ).map(tuple)
 call_ids = st.one_of(
     st.integers(0, 5).map(lambda n: f"call_{n}"),
-    st.sampled_from(["", "call 1", "toolu_01AbC", "c" * 80, "функция", "call_1__thought__AbC+/=", "call_1_2"]),
+    st.sampled_from(
+        ["", "call 1", "toolu_01AbC", "c" * 80, "функция", "call_1__thought__AbC+/=", "call_1_2"]
+    ),
 )
 arguments = st.one_of(
-    st.dictionaries(st.sampled_from(["path", "command", "content"]), texts, max_size=2).map(json.dumps),
+    st.dictionaries(st.sampled_from(["path", "command", "content"]), texts, max_size=2).map(
+        json.dumps
+    ),
     st.dictionaries(st.sampled_from(["path", "n"]), st.integers(), max_size=2).map(
         lambda value: json.dumps(value, indent=1)
     ),
     st.sampled_from(
-        ["", "  ", "{", '{"path": "a', "[1]", '"text"', "null", "NaN", '{"a": NaN}', '{"a": "\\ud800"}', "{}{}"]
+        [
+            "",
+            "  ",
+            "{",
+            '{"path": "a',
+            "[1]",
+            '"text"',
+            "null",
+            "NaN",
+            '{"a": NaN}',
+            '{"a": "\\ud800"}',
+            "{}{}",
+        ]
     ),
     st.sampled_from(['{"path": "\ud800"}', '{"content": "' + "y" * 900 + '"}', "[" * 2_000]),
 )
 tools = st.sampled_from([*TOOLS, *TOOLS, "functions.read", "", "weird tool 工具", "t" * 80])
 usages = st.one_of(
     st.none(),
-    st.builds(Usage, input=st.integers(0, 90_000), output=st.integers(0, 4_000), cache_read=st.integers(0, 50_000)),
+    st.builds(
+        Usage,
+        input=st.integers(0, 90_000),
+        output=st.integers(0, 4_000),
+        cache_read=st.integers(0, 50_000),
+    ),
 )
 
 
@@ -112,7 +133,9 @@ class Growing:
 
     def append(self, kind: type[Any], **values: Any) -> None:
         number = len(self.entries) + 1
-        self.entries.append(kind(id=number, parent_id=number - 1 or None, created_at=number * 1_000, **values))
+        self.entries.append(
+            kind(id=number, parent_id=number - 1 or None, created_at=number * 1_000, **values)
+        )
 
 
 EDITS: list[dict[str, Any]] = [
@@ -144,8 +167,15 @@ def entry_values(  # noqa: C901 - one arm per kind of a closed union
             call_id = draw(st.one_of(st.sampled_from(known), call_ids) if known else call_ids)
             return ToolResultEntry, draw(_results(call_id)) | {"tokens": tokens}
         case "shell":
-            values = {"command": draw(texts), "output": draw(texts), "excluded": draw(st.booleans())}
-            return ShellEntry, values | {"exit_code": draw(st.sampled_from([None, 0, 1])), "tokens": tokens}
+            values = {
+                "command": draw(texts),
+                "output": draw(texts),
+                "excluded": draw(st.booleans()),
+            }
+            return ShellEntry, values | {
+                "exit_code": draw(st.sampled_from([None, 0, 1])),
+                "tokens": tokens,
+            }
         case "compaction":
             return CompactionEntry, {
                 "summary": draw(texts),
@@ -154,7 +184,9 @@ def entry_values(  # noqa: C901 - one arm per kind of a closed union
                 "tokens_after": 50,
                 "trigger": "threshold",
                 "details": draw(_details(some_id)),
-                **draw(st.sampled_from([{}, {}, *({"model": model, "item": ITEM} for model in MODELS)])),
+                **draw(
+                    st.sampled_from([{}, {}, *({"model": model, "item": ITEM} for model in MODELS)])
+                ),
             }
         case "branch_summary":
             return BranchSummaryEntry, {
@@ -182,7 +214,9 @@ def entry_values(  # noqa: C901 - one arm per kind of a closed union
             return EffortChangeEntry, {"effort": draw(st.sampled_from([None, *Effort]))}
         case "system":
             blocks = tuple(draw(st.lists(texts, max_size=3)))
-            schema = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
+            schema = ToolSchema(
+                name="read", description="Read a file", parameters={"type": "object"}
+            )
             opening = draw(st.sampled_from(("", "Directory: /home/me")))
             return SystemEntry, {
                 "blocks": blocks,
@@ -198,12 +232,18 @@ def entry_values(  # noqa: C901 - one arm per kind of a closed union
 def _answers(draw: st.DrawFn, path: Growing) -> dict[str, Any]:
     model = draw(st.sampled_from(MODELS))
     parts: list[Any] = [
-        ReasoningPart(text=draw(texts), blob=blob, model=draw(st.sampled_from(["", model, *MODELS])))
-        for blob in draw(st.lists(st.sampled_from([None, '{"signature": "s=="}', "{}"]), max_size=2))
+        ReasoningPart(
+            text=draw(texts), blob=blob, model=draw(st.sampled_from(["", model, *MODELS]))
+        )
+        for blob in draw(
+            st.lists(st.sampled_from([None, '{"signature": "s=="}', "{}"]), max_size=2)
+        )
     ]
     parts += [TextPart(text=text) for text in draw(st.lists(texts, max_size=2))]
     calls = draw(st.lists(st.tuples(call_ids, tools, arguments), max_size=3))
-    parts += [ToolCallPart(call_id=call_id, tool=tool, arguments=text) for call_id, tool, text in calls]
+    parts += [
+        ToolCallPart(call_id=call_id, tool=tool, arguments=text) for call_id, tool, text in calls
+    ]
     path.made += [(call_id, tool) for call_id, tool, _ in calls]
     failed = draw(st.sampled_from([False, False, False, True]))
     interrupted = draw(st.sampled_from([False, False, False, True]))
@@ -213,7 +253,13 @@ def _answers(draw: st.DrawFn, path: Growing) -> dict[str, Any]:
         "usage": draw(usages),
         "error": "Connection lost" if failed else None,
         "interrupted": interrupted,
-        "finish": "error" if failed else "interrupted" if interrupted else "tool_calls" if calls else "stop",
+        "finish": "error"
+        if failed
+        else "interrupted"
+        if interrupted
+        else "tool_calls"
+        if calls
+        else "stop",
     }
 
 
@@ -225,7 +271,9 @@ def _results(draw: st.DrawFn, call_id: str) -> dict[str, Any]:
         "status": draw(st.sampled_from(list(ToolStatus))),
         "output": draw(texts),
         "title": draw(texts),
-        "attachments": tuple(draw(st.lists(images, max_size=2))) if draw(st.integers(0, 4)) == 0 else (),
+        "attachments": tuple(draw(st.lists(images, max_size=2)))
+        if draw(st.integers(0, 4)) == 0
+        else (),
         "metadata": ToolMetadata(exit_code=draw(st.sampled_from([None, 0, 2]))),
     }
 
@@ -238,7 +286,9 @@ def _details(draw: st.DrawFn, ids: st.SearchStrategy[int]) -> SummaryDetails:
         modified_files=draw(rows),
         anchors=draw(rows),
         user_messages=draw(rows),
-        pinned=tuple(PinnedText(id=n, text=draw(texts)) for n in draw(st.lists(ids, max_size=2, unique=True))),
+        pinned=tuple(
+            PinnedText(id=n, text=draw(texts)) for n in draw(st.lists(ids, max_size=2, unique=True))
+        ),
     )
 
 
@@ -253,7 +303,9 @@ def paths(draw: st.DrawFn, max_size: int = 14) -> list[Entry]:
     """Draw a whole path, root first, ids ascending from 1."""
     path = Growing()
     if draw(st.integers(0, 9)):
-        path.append(SystemEntry, blocks=("You are an agent.", "Directory: /home/me"), model=MODELS[0])
+        path.append(
+            SystemEntry, blocks=("You are an agent.", "Directory: /home/me"), model=MODELS[0]
+        )
     for kind in draw(st.lists(st.sampled_from(KINDS), max_size=max_size)):
         entry_class, values = draw(entry_values(kind, path))
         path.append(entry_class, **values)
@@ -265,7 +317,10 @@ def grown_paths(draw: st.DrawFn) -> tuple[list[Entry], Entry]:
     """Draw a path and one entry more that follows it."""
     path = Growing(entries=draw(paths()))
     path.made = [
-        (call.call_id, call.tool) for e in path.entries if isinstance(e, AssistantEntry) for call in e.tool_calls
+        (call.call_id, call.tool)
+        for e in path.entries
+        if isinstance(e, AssistantEntry)
+        for call in e.tool_calls
     ]
     entry_class, values = draw(entry_values(draw(st.sampled_from(sorted(set(KINDS)))), path))
     path.append(entry_class, **values)

@@ -42,7 +42,9 @@ class FakeAgent(Agent):
 
     def __init__(self, session: Session, model: str = "anthropic/claude-sonnet-4-5") -> None:
         directory, clock = FixedDirectory(200_000), session.store.clock
-        ports = ports_of(session, ScriptedClient([]), Path(session.info.cwd), directory=directory, clock=clock)
+        ports = ports_of(
+            session, ScriptedClient([]), Path(session.info.cwd), directory=directory, clock=clock
+        )
         super().__init__(session, ports, model=model)
         self.sent: list[tuple[str | tuple[UserPart, ...], bool]] = []
         self.shells: list[tuple[str, bool]] = []
@@ -99,7 +101,9 @@ class FakeAgent(Agent):
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         self.shells.append((command, excluded))
-        entry = ShellEntry(command=command, output=f"output of {command}", exit_code=0, excluded=excluded)
+        entry = ShellEntry(
+            command=command, output=f"output of {command}", exit_code=0, excluded=excluded
+        )
         self.append(entry)
         return entry
 

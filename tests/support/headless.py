@@ -19,6 +19,11 @@ async def run_headless(
     **services: Any,
 ) -> int:
     """Return the exit code; the session stays open."""
-    run = HeadlessRun(harness.services(**services), as_json=as_json, out=out or io.StringIO(), err=err or io.StringIO())
+    run = HeadlessRun(
+        harness.services(**services),
+        as_json=as_json,
+        out=out or io.StringIO(),
+        err=err or io.StringIO(),
+    )
     await run.open(OpenRequest())
     return await run.run(message, piped)

@@ -18,7 +18,9 @@ def write(path: Path, text: str) -> Path:
 
 def folders(tmp_path: Path, *, cwd: str = "") -> Folders:
     """Return a project, a config directory and a home below ``tmp_path``; ``cwd`` is below the project."""
-    place = Folders(tmp_path / "project" / cwd, tmp_path / "project", tmp_path / "config", tmp_path / "home")
+    place = Folders(
+        tmp_path / "project" / cwd, tmp_path / "project", tmp_path / "config", tmp_path / "home"
+    )
     for folder in (place.cwd, place.config, place.home):
         folder.mkdir(parents=True, exist_ok=True)
     return place
@@ -32,5 +34,12 @@ def knowledge(tmp_path: Path, *instructions: str, cwd: str = "", **arguments: An
     return loaded
 
 
-def skill(folder: Path, name: str = "release", description: str = "Use it to release.", body: str = "Bump.") -> Path:
-    return write(folder / name / "SKILL.md", f"---\nname: {name}\ndescription: {description}\n---\n{body}\n")
+def skill(
+    folder: Path,
+    name: str = "release",
+    description: str = "Use it to release.",
+    body: str = "Bump.",
+) -> Path:
+    return write(
+        folder / name / "SKILL.md", f"---\nname: {name}\ndescription: {description}\n---\n{body}\n"
+    )

@@ -15,7 +15,9 @@ class ThreadedServer:
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.port = self._server.server_port
         self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -42,14 +44,26 @@ class ListServer(ThreadedServer):
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                outer.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+                outer.asked.append(
+                    (self.path, {name.lower(): value for name, value in self.headers.items()})
+                )
                 length = int(self.headers.get("content-length") or 0)
                 body = json.loads(self.rfile.read(length)) if length else {}
-                answer = outer.answers.get(f"{self.path}#{body.get('model')}" if body else self.path, 404)
+                answer = outer.answers.get(
+                    f"{self.path}#{body.get('model')}" if body else self.path, 404
+                )
                 status = answer if isinstance(answer, int) else 200
                 data = b"{}" if isinstance(answer, int) else json.dumps(answer).encode()
-                if outer.wanted is not None and (given := self.headers.get(outer.wanted[0])) != outer.wanted[1]:
-                    told = {"error": {"message": f"Incorrect API key provided: {given}", "code": "invalid_api_key"}}
+                if (
+                    outer.wanted is not None
+                    and (given := self.headers.get(outer.wanted[0])) != outer.wanted[1]
+                ):
+                    told = {
+                        "error": {
+                            "message": f"Incorrect API key provided: {given}",
+                            "code": "invalid_api_key",
+                        }
+                    }
                     status, data = 401, json.dumps(told).encode()
                 self.send_response(status)
                 if 300 <= status < 400:

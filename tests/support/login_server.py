@@ -58,7 +58,9 @@ class LoginServer(ThreadedServer):
                 if address.path == "/v1/models":
                     self._send(200, {"data": [COPILOT_MODEL]} if self._is_admitted() else {})
                     return
-                outer.pages.append({name: texts[0] for name, texts in parse_qs(address.query).items()})
+                outer.pages.append(
+                    {name: texts[0] for name, texts in parse_qs(address.query).items()}
+                )
                 self.send_response(302)
                 self.send_header("location", outer.way_back(CODE))
                 self.send_header("content-length", "0")
@@ -67,7 +69,11 @@ class LoginServer(ThreadedServer):
             def do_POST(self) -> None:
                 text = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
                 is_json = self.headers.get("content-type", "").startswith("application/json")
-                given = json.loads(text) if is_json else {name: texts[0] for name, texts in parse_qs(text).items()}
+                given = (
+                    json.loads(text)
+                    if is_json
+                    else {name: texts[0] for name, texts in parse_qs(text).items()}
+                )
                 if self.path.startswith("/v1/"):
                     self._answer_model()
                     return
@@ -87,8 +93,14 @@ class LoginServer(ThreadedServer):
                     self._send(401, {"error": {"message": f"Bad credentials {outer.admitted[-1]}"}})
                     return
                 texts = ({"content": "Signed in."}, {})
-                rows = [{"choices": [{"delta": delta, "finish_reason": None if delta else "stop"}]} for delta in texts]
-                self._send(200, "".join(f"data: {json.dumps(row)}\n\n" for row in rows) + "data: [DONE]\n\n")
+                rows = [
+                    {"choices": [{"delta": delta, "finish_reason": None if delta else "stop"}]}
+                    for delta in texts
+                ]
+                self._send(
+                    200,
+                    "".join(f"data: {json.dumps(row)}\n\n" for row in rows) + "data: [DONE]\n\n",
+                )
 
             def _send(self, status: int, answer: Mapping[str, Any] | str) -> None:
                 data = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
@@ -114,7 +126,11 @@ class LoginServer(ThreadedServer):
 
     def oauth(self, how: SignIn) -> SignIn:
         """Return a provider's sign-in, at this server."""
-        moved = {name: f"{self.url}/{name}" for name in ("page", "device", "revoke") if getattr(how, name)}
+        moved = {
+            name: f"{self.url}/{name}"
+            for name in ("page", "device", "revoke")
+            if getattr(how, name)
+        }
         return replace(how, exchange=f"{self.url}/token", callback=(0, how.callback[1]), **moved)
 
     def answer(self, path: str, given: Mapping[str, str]) -> tuple[int, Mapping[str, Any]]:
@@ -123,13 +139,26 @@ class LoginServer(ThreadedServer):
             case "/keys", _ if self._fits(given):
                 return 200, {"key": KEY, "user_id": "user"}
             case "/keys", _:
-                return 403, {"error": {"message": f"Invalid code or code_verifier {given['code']}", "code": 403}}
+                return 403, {
+                    "error": {
+                        "message": f"Invalid code or code_verifier {given['code']}",
+                        "code": 403,
+                    }
+                }
             case "/device", _:
-                page = {"verification_uri": f"{self.url}/enter", "user_code": USER_CODE, "device_code": DEVICE}
+                page = {
+                    "verification_uri": f"{self.url}/enter",
+                    "user_code": USER_CODE,
+                    "device_code": DEVICE,
+                }
                 return 200, {**page, "interval": 0.02, "expires_in": 900}
             case "/token", kind if kind.endswith("device_code"):
                 # As GitHub says it.
-                return self._tokens() if self.entered.is_set() else (200, {"error": "authorization_pending"})
+                return (
+                    self._tokens()
+                    if self.entered.is_set()
+                    else (200, {"error": "authorization_pending"})
+                )
             case "/token", "authorization_code" if self._fits(given):
                 return self._tokens()
             case "/token", "refresh_token" if given["refresh_token"] == f"renews-{self.access}":
@@ -139,12 +168,19 @@ class LoginServer(ThreadedServer):
             case "/revoke", _:
                 self.ended.add(given["token"])
                 return 200, {}
-        return 400, {"error": "invalid_grant", "error_description": f"{given.get('refresh_token')} is not good"}
+        return 400, {
+            "error": "invalid_grant",
+            "error_description": f"{given.get('refresh_token')} is not good",
+        }
 
     def _fits(self, given: Mapping[str, str]) -> bool:
         digest = hashlib.sha256(given["code_verifier"].encode()).digest()
         challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-        return bool(self.pages) and given["code"] == CODE and challenge == self.pages[-1]["code_challenge"]
+        return (
+            bool(self.pages)
+            and given["code"] == CODE
+            and challenge == self.pages[-1]["code_challenge"]
+        )
 
     def _tokens(self) -> tuple[int, Mapping[str, Any]]:
         self.issued += 1

@@ -45,7 +45,9 @@ class LongWalk:
         for _ in range(reads):
             self._calls += 1
             call = ToolCallPart(
-                call_id=f"c{self._calls}", tool="read", arguments=f'{{"path": "src/f{self._calls}.py"}}'
+                call_id=f"c{self._calls}",
+                tool="read",
+                arguments=f'{{"path": "src/f{self._calls}.py"}}',
             )
             self.answer("", call)
             result = ToolResultEntry(

@@ -15,7 +15,13 @@ from mcp.server.mcpserver import MCPServer
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
-from tui_agent.agent.mcp.settings import ConnectionContext, FoundServers, McpServerSettings, ServerSpec, Timeouts
+from tui_agent.agent.mcp.settings import (
+    ConnectionContext,
+    FoundServers,
+    McpServerSettings,
+    ServerSpec,
+    Timeouts,
+)
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import ToolContext, ToolResult
@@ -37,7 +43,9 @@ class Place:
         self.blobs: dict[str, bytes] = {}
         self.notices: list[Notice] = []
         environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
-        around = ConnectionContext({"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens")
+        around = ConnectionContext(
+            {"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens"
+        )
         self.hub = McpHub(lambda: FoundServers(tuple(self.specs)), around, patience)
         self.hub.listeners.append(self.notices.append)
 
@@ -50,7 +58,11 @@ class Place:
 
     def add_sdk_stdio(self) -> None:
         """Add a server made with the SDK, which takes a second of processor time to start."""
-        self.add("tracker", command=sys.executable, args=("-m", "tests.support.mcp_server", str(self.directory)))
+        self.add(
+            "tracker",
+            command=sys.executable,
+            args=("-m", "tests.support.mcp_server", str(self.directory)),
+        )
 
     def put_blob(self, data: bytes) -> str:
         self.blobs[str(len(self.blobs))] = data
@@ -65,12 +77,19 @@ class Place:
         tool = find_tool(name, self.hub.known())
         tool, parsed = tool.resolve(parse_arguments(tool, json.dumps(arguments)))
         context = ToolContext(
-            self.directory, self.directory, OutputLimits(), FileReads(), put_blob=self.put_blob, report=report
+            self.directory,
+            self.directory,
+            OutputLimits(),
+            FileReads(),
+            put_blob=self.put_blob,
+            report=report,
         )
         return await tool.run(parsed, context)
 
     def pids(self) -> list[int]:
-        return [int(path.name.removeprefix("started-")) for path in self.directory.glob("started-*")]
+        return [
+            int(path.name.removeprefix("started-")) for path in self.directory.glob("started-*")
+        ]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -80,11 +99,18 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def served(mcp: MCPServer, port: int, *, sse: bool = False, **options: Any) -> AsyncIterator[None]:
+async def served(
+    mcp: MCPServer, port: int, *, sse: bool = False, **options: Any
+) -> AsyncIterator[None]:
     app = mcp.sse_app() if sse else mcp.streamable_http_app(**options)
     # Streams that clients keep open are cut off, as when a server is killed: nobody waits for them to end.
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=port, log_level="critical", lifespan="on", timeout_graceful_shutdown=0
+        app,
+        host="127.0.0.1",
+        port=port,
+        log_level="critical",
+        lifespan="on",
+        timeout_graceful_shutdown=0,
     )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())

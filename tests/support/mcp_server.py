@@ -38,7 +38,9 @@ def _add_answers(server: MCPServer) -> None:
     @server.tool(description="Hand over a document.")
     def document() -> EmbeddedResource:
         return EmbeddedResource(
-            resource=TextResourceContents(uri="memo://plan", mime_type="text/plain", text="The plan is to rest.")
+            resource=TextResourceContents(
+                uri="memo://plan", mime_type="text/plain", text="The plan is to rest."
+            )
         )
 
     @server.tool(description="Say which variables the server was given.")
@@ -53,7 +55,9 @@ def _add_answers(server: MCPServer) -> None:
     def review(subject: str) -> str:
         return f"Please review {subject}."
 
-    @server.resource("memo://today", name="today", description="What is on today.", mime_type="text/plain")
+    @server.resource(
+        "memo://today", name="today", description="What is on today.", mime_type="text/plain"
+    )
     def today() -> str:
         return "Tests."
 

@@ -17,7 +17,9 @@ OPENAI_KEY = "plain0shape0123456789abcdef"
 """A key that nothing but knowing it tells from other words."""
 
 ANTHROPIC_KEY = "sk-ant-0123456789abcdef"
-PATIENT = HostSettings(connect_timeout=30, first_byte_timeout=60, stall_timeout=60, answer_timeout=60, start_timeout=60)
+PATIENT = HostSettings(
+    connect_timeout=30, first_byte_timeout=60, stall_timeout=60, answer_timeout=60, start_timeout=60
+)
 """No answer of the scripted provider takes as long, on a busy machine neither."""
 IMPATIENT = PATIENT.model_copy(update={"first_byte_timeout": 0.8, "stall_timeout": 0.4})
 """For servers that fall silent."""
@@ -46,18 +48,25 @@ class Provider(StrEnum):
     @property
     def refused_model(self) -> str:
         """A model at an address where nobody answers."""
-        models = {Provider.HOSTED: "openai/hosted-refused", Provider.RESPONSES: "openai/gpt-5.4-refused"}
+        models = {
+            Provider.HOSTED: "openai/hosted-refused",
+            Provider.RESPONSES: "openai/gpt-5.4-refused",
+        }
         return models.get(self, f"{self}/refused")
 
 
-def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str = OPENAI_KEY) -> Router:
+def router(
+    server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str = OPENAI_KEY
+) -> Router:
     models = {
         "openai/refused": ModelSettings(base_url=f"{refused}/v1"),
         "anthropic/refused": ModelSettings(base_url=refused),
         "gemini/refused": ModelSettings(base_url=refused),
         "openai/gpt-5.4-refused": ModelSettings(base_url=f"{refused}/v1"),
         "openai/gpt-4o-mini": ModelSettings(reasoning_effort="high", options={"temperature": 0.5}),
-        "anthropic/claude-opus-4-5": ModelSettings(reasoning_effort="low", headers={"x-team": "blue"}),
+        "anthropic/claude-opus-4-5": ModelSettings(
+            reasoning_effort="low", headers={"x-team": "blue"}
+        ),
         HOSTED_MODEL: ModelSettings(wire="litellm"),
         "openai/hosted-refused": ModelSettings(base_url=f"{refused}/v1", wire="litellm"),
         "openai/local": ModelSettings(base_url=server.openai_url, api_key_env="NO_SUCH_VARIABLE"),
@@ -70,14 +79,22 @@ def router(server: ModelServer, *, refused: str = "http://127.0.0.1:9", key: str
     }
     keys = {"OPENAI_API_KEY": key, "ANTHROPIC_API_KEY": ANTHROPIC_KEY, "GEMINI_API_KEY": OPENAI_KEY}
     # The catalog takes the servers for the providers' own, so that windows and prices are theirs.
-    return Router(Catalog({"ollama/qwen3": models["ollama/qwen3"]}), keys, models=models, providers=providers)
+    return Router(
+        Catalog({"ollama/qwen3": models["ollama/qwen3"]}), keys, models=models, providers=providers
+    )
 
 
 def host_client(
-    server: ModelServer, *, log_path: Path | None = None, refused: str = "http://127.0.0.1:9", **options: Any
+    server: ModelServer,
+    *,
+    log_path: Path | None = None,
+    refused: str = "http://127.0.0.1:9",
+    **options: Any,
 ) -> ProviderClient:
     settings, key = options.pop("host", PATIENT), options.pop("key", OPENAI_KEY)
-    return ProviderClient(router(server, refused=refused, key=key), host=settings, log_path=log_path, **options)
+    return ProviderClient(
+        router(server, refused=refused, key=key), host=settings, log_path=log_path, **options
+    )
 
 
 def ask(model: str, text: str = "hello", *, tools: bool = False, **fields: Any) -> ModelRequest:

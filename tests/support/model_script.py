@@ -23,7 +23,9 @@ class Call:
 
     @property
     def text(self) -> str:
-        return self.arguments if isinstance(self.arguments, str) else json.dumps(dict(self.arguments))
+        return (
+            self.arguments if isinstance(self.arguments, str) else json.dumps(dict(self.arguments))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,11 @@ class Turn:
     def pieces(self) -> list[str]:
         if self.chunks is None:
             words = self.text.split(" ")
-            return [word if i == 0 else f" {word}" for i, word in enumerate(words)] if self.text else []
+            return (
+                [word if i == 0 else f" {word}" for i, word in enumerate(words)]
+                if self.text
+                else []
+            )
         if isinstance(self.chunks, int):
             return cut(self.text, self.chunks)
         return list(self.chunks)

@@ -93,7 +93,9 @@ class _Connection(asyncio.Protocol):
         head, _, rest = bytes(self.buffer).partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         method, path, _ = first.split(" ", 2)
-        headers = {key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+        headers = {
+            key.lower(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+        }
         length = int(headers.get("content-length", "0"))
         start = len(self.buffer) - len(rest)
         await self._read(lambda data: len(data) >= start + length)
@@ -125,7 +127,9 @@ class _Connection(asyncio.Protocol):
 class ModelServer:
     """The server, in a thread of its own. Use as a context manager; ``script`` may be replaced at any time."""
 
-    def __init__(self, script: Script = echo, *, models: Mapping[str, int] | None = None, port: int = 0) -> None:
+    def __init__(
+        self, script: Script = echo, *, models: Mapping[str, int] | None = None, port: int = 0
+    ) -> None:
         self.script: Script = script
         self.models = dict(models or {})
         self.requests: list[Recorded] = []
@@ -155,7 +159,11 @@ class ModelServer:
     @property
     def calls(self) -> list[Recorded]:
         """The requests for an answer, without lists of models and the like."""
-        return [request for request in self.requests if request.method == "POST" and "show" not in request.path]
+        return [
+            request
+            for request in self.requests
+            if request.method == "POST" and "show" not in request.path
+        ]
 
     def play(self, *turns: Turn) -> None:
         """Start a new script and forget what was recorded."""
@@ -169,7 +177,9 @@ class ModelServer:
             self.script, self._next = function, 0
             self.requests.clear()
 
-    async def until(self, condition: Callable[["ModelServer"], bool], timeout: float = 10.0) -> None:
+    async def until(
+        self, condition: Callable[["ModelServer"], bool], timeout: float = 10.0
+    ) -> None:
         """Wait until a condition on the server holds, from a coroutine."""
         held = await asyncio.to_thread(self.wait, condition, timeout)
         assert held, f"the server never got there; requests: {self.requests}"
@@ -192,7 +202,9 @@ class ModelServer:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        create = self._loop.create_server(lambda: _Connection(self, next(self._connections)), "127.0.0.1", self.port)
+        create = self._loop.create_server(
+            lambda: _Connection(self, next(self._connections)), "127.0.0.1", self.port
+        )
         server = self._loop.run_until_complete(create)
         self.port = server.sockets[0].getsockname()[1]
         self._ready.set()
@@ -225,7 +237,9 @@ class ModelServer:
             self._state.notify_all()
         path = request.path.partition("?")[0]
         if path.endswith("/messages") and "compaction" in request.json:
-            return await self._send_json(connection, *(compacted(request) if self.compacts else _NO_COMPACTION))
+            return await self._send_json(
+                connection, *(compacted(request) if self.compacts else _NO_COMPACTION)
+            )
         for end, wire in PATHS.items():
             if path.endswith(end):
                 return await self._play(connection, request, wire)
@@ -234,7 +248,10 @@ class ModelServer:
     async def _extras(self, connection: _Connection, path: str, request: Recorded) -> bool:
         """Answer lists of models, as LM Studio, llama.cpp, vLLM and Ollama do."""
         if path == "/v1/models" and self.models:
-            rows = [{"id": name, "object": "model", "max_model_len": size} for name, size in self.models.items()]
+            rows = [
+                {"id": name, "object": "model", "max_model_len": size}
+                for name, size in self.models.items()
+            ]
             return await self._send_json(connection, 200, {"object": "list", "data": rows})
         if path == "/api/tags" and self.models:
             rows = [{"name": name, "model": name} for name in self.models]
@@ -242,22 +259,38 @@ class ModelServer:
         if path == "/api/show" and self.models:
             size = self.models[request.json["model"]]
             info = {"general.architecture": "llama", "llama.context_length": size}
-            return await self._send_json(connection, 200, {"model_info": info, "capabilities": ["tools"]})
+            return await self._send_json(
+                connection, 200, {"model_info": info, "capabilities": ["tools"]}
+            )
         if path.endswith("/responses/compact") and self.compacts:
             item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"}
-            output = [*(said for said in request.json["input"] if said.get("role") in ("developer", "user")), item]
+            output = [
+                *(
+                    said
+                    for said in request.json["input"]
+                    if said.get("role") in ("developer", "user")
+                ),
+                item,
+            ]
             usage = {"input_tokens": 900, "output_tokens": 70, "total_tokens": 970}
-            return await self._send_json(connection, 200, {"id": "resp_1", "output": output, "usage": usage})
+            return await self._send_json(
+                connection, 200, {"id": "resp_1", "output": output, "usage": usage}
+            )
         return await self._send_json(connection, 404, {"error": "not found"})
 
     async def _send_json(
-        self, connection: _Connection, code: int, data: Any, headers: Mapping[str, str] | None = None
+        self,
+        connection: _Connection,
+        code: int,
+        data: Any,
+        headers: Mapping[str, str] | None = None,
     ) -> bool:
         body = data if isinstance(data, bytes) else json.dumps(data).encode()
         more = "".join(f"{key}: {value}\r\n" for key, value in (headers or {}).items())
         reason = HTTPStatus(code).phrase if code in {item.value for item in HTTPStatus} else "Error"
         head = (
-            f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\n{more}content-length: {len(body)}\r\n\r\n"
+            f"HTTP/1.1 {code} {reason}\r\ncontent-type: application/json\r\n"
+            f"{more}content-length: {len(body)}\r\n\r\n"
         )
         await connection.write(head.encode() + body)
         return True
@@ -281,7 +314,9 @@ class ModelServer:
             events = EVENTS[wire](turn, request, number)
         return await self._stream(connection, turn, events, wire)
 
-    async def _stream(self, connection: _Connection, turn: Turn, events: Iterator[Any], wire: str) -> bool:
+    async def _stream(
+        self, connection: _Connection, turn: Turn, events: Iterator[Any], wire: str
+    ) -> bool:
         await connection.write(
             b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
         )
@@ -328,8 +363,15 @@ class ModelServer:
         return False
 
 
-BLOCK = {"type": "compaction", "content": "Summary of the conversation: they talked.", "signature": "EuYBCkQY=="}
-_NO_COMPACTION = 400, error_body("anthropic", 400, "compaction: Extra inputs are not permitted", None)
+BLOCK = {
+    "type": "compaction",
+    "content": "Summary of the conversation: they talked.",
+    "signature": "EuYBCkQY==",
+}
+_NO_COMPACTION = (
+    400,
+    error_body("anthropic", 400, "compaction: Extra inputs are not permitted", None),
+)
 
 
 def compacted(request: Recorded) -> tuple[int, dict[str, Any]]:

@@ -13,7 +13,12 @@ Event = tuple[str | None, dict[str, Any]]
 NDJSON = "ndjson"
 """Marks an event that is a plain line of JSON, as Ollama sends them."""
 
-_ANTHROPIC_STOP = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "content_filter": "refusal"}
+_ANTHROPIC_STOP = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+}
 
 
 def finish_of(turn: Turn) -> str:
@@ -58,7 +63,12 @@ def openai_usage(turn: Turn) -> dict[str, Any]:
 
 def openai_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]:
     model = request.json.get("model", "scripted")
-    base = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model}
+    base = {
+        "id": f"chatcmpl-{number}",
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": model,
+    }
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> Event:
         return None, {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
@@ -71,7 +81,11 @@ def openai_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]
     for index, call in enumerate(turn.tool_calls):
         first, *rest = cut(call.text, call.pieces)
         call_id = _id("call", index, call.call_id, number)
-        head = {"index": index, "type": "function", "function": {"name": call.tool, "arguments": first}}
+        head = {
+            "index": index,
+            "type": "function",
+            "function": {"name": call.tool, "arguments": first},
+        }
         yield chunk({"tool_calls": [head | ({"id": call_id} if call_id else {})]})
         for piece in rest:
             yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
@@ -110,11 +124,15 @@ def anthropic_blocks(turn: Turn, number: int) -> list[dict[str, Any]]:
 def _block_deltas(block: dict[str, Any], turn: Turn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     match block["type"]:
         case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in cut(block["thinking"], 3)]
+            deltas = [
+                {"type": "thinking_delta", "thinking": piece} for piece in cut(block["thinking"], 3)
+            ]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return {"type": "thinking", "thinking": "", "signature": ""}, deltas
         case "text":
-            return {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in turn.pieces()]
+            return {"type": "text", "text": ""}, [
+                {"type": "text_delta", "text": piece} for piece in turn.pieces()
+            ]
         case "tool_use":
             call = block["input"]
             pieces = [] if call.text == "{}" else cut(call.text, call.pieces)
@@ -136,9 +154,15 @@ def anthropic_events(turn: Turn, request: Recorded, number: int) -> Iterator[Eve
     yield "ping", {"type": "ping"}
     for index, block in enumerate(anthropic_blocks(turn, number)):
         start, deltas = _block_deltas(block, turn)
-        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": start}
+        yield (
+            "content_block_start",
+            {"type": "content_block_start", "index": index, "content_block": start},
+        )
         for delta in deltas:
-            yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
+            yield (
+                "content_block_delta",
+                {"type": "content_block_delta", "index": index, "delta": delta},
+            )
         yield "content_block_stop", {"type": "content_block_stop", "index": index}
     delta = {"stop_reason": _ANTHROPIC_STOP[finish_of(turn)], "stop_sequence": None}
     told = {"output_tokens": usage["output_tokens"]} if turn.usage is not None else {}
@@ -153,18 +177,30 @@ def ollama_events(turn: Turn, request: Recorded, number: int) -> Iterator[Event]
     base = {"model": request.json.get("model"), "created_at": "2025-01-01T00:00:00Z"}
 
     def line(**message: Any) -> Event:
-        return NDJSON, {**base, "message": {"role": "assistant", "content": "", **message}, "done": False}
+        return NDJSON, {
+            **base,
+            "message": {"role": "assistant", "content": "", **message},
+            "done": False,
+        }
 
     for piece in cut(turn.reasoning, 3) if turn.reasoning else ():
         yield line(thinking=piece)
     for piece in turn.pieces():
         yield line(content=piece)
     if turn.tool_calls:
-        calls = [{"function": {"name": call.tool, "arguments": json.loads(call.text)}} for call in turn.tool_calls]
+        calls = [
+            {"function": {"name": call.tool, "arguments": json.loads(call.text)}}
+            for call in turn.tool_calls
+        ]
         yield line(tool_calls=calls)
     usage = _usage_of(turn)
     counts = {"prompt_eval_count": usage.get("input", 0), "eval_count": usage.get("output", 0)}
-    done = {**base, "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": turn.finish or "stop"}
+    done = {
+        **base,
+        "message": {"role": "assistant", "content": ""},
+        "done": True,
+        "done_reason": turn.finish or "stop",
+    }
     yield NDJSON, {**done, **(counts if turn.usage is not None else {})}
 
 
@@ -188,10 +224,17 @@ def gemini_events(turn: Turn, _request: Recorded, number: int) -> Iterator[Event
     usage = _usage_of(turn)
     numbers = all(isinstance(value, int) for value in usage.values())
     counts = {
-        "promptTokenCount": usage.get("input", 0) + usage.get("cache_read", 0) if numbers else usage.get("input"),
-        "candidatesTokenCount": usage.get("output", 0) - usage.get("reasoning", 0) if numbers else usage.get("output"),
+        "promptTokenCount": usage.get("input", 0) + usage.get("cache_read", 0)
+        if numbers
+        else usage.get("input"),
+        "candidatesTokenCount": usage.get("output", 0) - usage.get("reasoning", 0)
+        if numbers
+        else usage.get("output"),
     }
-    for name, key in (("cachedContentTokenCount", "cache_read"), ("thoughtsTokenCount", "reasoning")):
+    for name, key in (
+        ("cachedContentTokenCount", "cache_read"),
+        ("thoughtsTokenCount", "reasoning"),
+    ):
         if usage.get(key):
             counts[name] = usage[key]
     parts = list(gemini_parts(turn)) or [{"text": ""}]
@@ -200,7 +243,11 @@ def gemini_events(turn: Turn, _request: Recorded, number: int) -> Iterator[Event
         if part is parts[-1]:
             # The reason comes with the last piece of content, whatever that is.
             candidate["finishReason"] = _GEMINI_FINISH.get(finish_of(turn), "STOP")
-        event = {"candidates": [candidate], "modelVersion": "scripted", "responseId": f"gemini-{number}"}
+        event = {
+            "candidates": [candidate],
+            "modelVersion": "scripted",
+            "responseId": f"gemini-{number}",
+        }
         yield None, event | ({"usageMetadata": counts} if turn.usage is not None else {})
 
 
@@ -221,10 +268,21 @@ def error_body(wire: str, status: int, message: str, code: str | None) -> dict[s
     if wire == "ollama":
         return {"error": text}
     if wire == "gemini":
-        return {"error": {"code": status, "message": text, "status": code or _GEMINI_ERRORS.get(status, "INTERNAL")}}
+        return {
+            "error": {
+                "code": status,
+                "message": text,
+                "status": code or _GEMINI_ERRORS.get(status, "INTERNAL"),
+            }
+        }
     if wire == "anthropic":
-        return {"type": "error", "error": {"type": code or _ANTHROPIC_ERRORS.get(status, "api_error"), "message": text}}
-    return {"error": {"message": text, "type": "invalid_request_error", "param": None, "code": code}}
+        return {
+            "type": "error",
+            "error": {"type": code or _ANTHROPIC_ERRORS.get(status, "api_error"), "message": text},
+        }
+    return {
+        "error": {"message": text, "type": "invalid_request_error", "param": None, "code": code}
+    }
 
 
 EVENTS = {

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-HOME = Path(os.environ.get("TUI_AGENT_NEIGHBOURS", Path(__file__).parents[2] / ".venv" / "neighbours"))
+HOME = Path(
+    os.environ.get("TUI_AGENT_NEIGHBOURS", Path(__file__).parents[2] / ".venv" / "neighbours")
+)
 
 
 def _installed(name: str, *patterns: str) -> Path:

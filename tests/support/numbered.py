@@ -26,7 +26,9 @@ def call(call_id: str, arguments: str = "{}", tool: str = "read") -> ToolCallPar
     return ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
 
 
-def answer(number: int, text: str = "ok", *calls: ToolCallPart | str, **fields: Any) -> AssistantEntry:
+def answer(
+    number: int, text: str = "ok", *calls: ToolCallPart | str, **fields: Any
+) -> AssistantEntry:
     """Return an answer; of a call its id is enough."""
     asked = tuple(call(one) if isinstance(one, str) else one for one in calls)
     parts = (*((TextPart(text=text),) if text else ()), *asked)
@@ -43,9 +45,18 @@ def edit(number: int, target: int, action: Any) -> ContextEditEntry:
 
 
 def prune(number: int, *targets: int, keep_chars: int = 0) -> PruneEntry:
-    return PruneEntry(id=number, targets=targets, tokens_freed=1, reason="pressure", keep_chars=keep_chars)
+    return PruneEntry(
+        id=number, targets=targets, tokens_freed=1, reason="pressure", keep_chars=keep_chars
+    )
 
 
-def compaction(number: int, first_kept: int | None, summary: str = "We fixed it.", **details: Any) -> CompactionEntry:
-    size = {"tokens_before": 9, "tokens_after": 1, "trigger": "manual", "details": SummaryDetails(**details)}
+def compaction(
+    number: int, first_kept: int | None, summary: str = "We fixed it.", **details: Any
+) -> CompactionEntry:
+    size = {
+        "tokens_before": 9,
+        "tokens_after": 1,
+        "trigger": "manual",
+        "details": SummaryDetails(**details),
+    }
     return CompactionEntry(id=number, summary=summary, first_kept_id=first_kept, **size)

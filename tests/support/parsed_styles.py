@@ -23,7 +23,12 @@ the styles of parts, by everything that rules can ask of a widget and what it is
 
 
 def _parse_once(
-    sheet: Any, css: str, read_from: Any, is_default_rules: bool = False, tie_breaker: int = 0, scope: str = ""
+    sheet: Any,
+    css: str,
+    read_from: Any,
+    is_default_rules: bool = False,
+    tie_breaker: int = 0,
+    scope: str = "",
 ) -> Any:
     known, key = _known(sheet), (css, read_from, is_default_rules, tie_breaker, scope)
     if key not in known:
@@ -74,7 +79,11 @@ def _known_parts(sheet: Any, node: Any, names: frozenset[str]) -> dict[str, Any]
     """Return the styles of parts found so far where rules find the same widget in the same place."""
     kept = _parts[id(sheet.rules)]
     if names not in kept:
-        found = [rule for name in ("*", *(f".{name}" for name in names)) for rule in sheet.rules_map.get(name, ())]
+        found = [
+            rule
+            for name in ("*", *(f".{name}" for name in names))
+            for rule in sheet.rules_map.get(name, ())
+        ]
         kept[names] = tuple(set[str]().union(*(rule.pseudo_classes for rule in found)))
     asked = kept[names]
     path = [

@@ -79,7 +79,9 @@ class Place:
         terminal.wait_for(PROMPT_HINT)
         return terminal
 
-    def open(self, command: list[str], *, size: tuple[int, int] = (100, 30), **variables: str) -> Terminal:
+    def open(
+        self, command: list[str], *, size: tuple[int, int] = (100, 30), **variables: str
+    ) -> Terminal:
         """Start any command in a terminal that is closed with the others."""
         terminal = Terminal(command, size=size, env={**self.env, **variables}, cwd=self.project)
         self.terminals.append(terminal)

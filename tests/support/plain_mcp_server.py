@@ -28,8 +28,17 @@ TOOLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("crash", "End the server at once.", {}),
     ("grow", "Offer one more tool.", {}),
 )
-PROMPT = {"name": "review", "description": "Review something.", "arguments": [{"name": "subject", "required": True}]}
-RESOURCE = {"uri": "memo://today", "name": "today", "description": "What is on today.", "mimeType": "text/plain"}
+PROMPT = {
+    "name": "review",
+    "description": "Review something.",
+    "arguments": [{"name": "subject", "required": True}],
+}
+RESOURCE = {
+    "uri": "memo://today",
+    "name": "today",
+    "description": "What is on today.",
+    "mimeType": "text/plain",
+}
 
 
 class NoAnswerError(Exception):
@@ -41,10 +50,17 @@ def tools(many: int) -> Iterator[dict[str, Any]]:
     for name, description, properties in TOOLS:
         yield tool(name, description, properties, list(properties))
     for number in range(many):
-        yield tool(f"report_{number}", f"Make report number {number} about topic{number}.", report, ["title"])
+        yield tool(
+            f"report_{number}",
+            f"Make report number {number} about topic{number}.",
+            report,
+            ["title"],
+        )
 
 
-def tool(name: str, description: str, properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+def tool(
+    name: str, description: str, properties: dict[str, Any], required: list[str]
+) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, "required": required}
     return {"name": name, "description": description, "inputSchema": schema}
 
@@ -82,12 +98,18 @@ def answer(method: str, params: dict[str, Any], many: int) -> dict[str, Any]:
         case "resources/list":
             return {"resources": [RESOURCE]}
         case "resources/read" if params["uri"] == RESOURCE["uri"]:
-            return {"contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "Tests."}]}
+            return {
+                "contents": [{"uri": params["uri"], "mimeType": "text/plain", "text": "Tests."}]
+            }
         case "prompts/get":
             text = f"Please review {params['arguments']['subject']}."
             return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
         case "tools/call":
-            return {"content": [{"type": "text", "text": call(params["name"], params.get("arguments") or {})}]}
+            return {
+                "content": [
+                    {"type": "text", "text": call(params["name"], params.get("arguments") or {})}
+                ]
+            }
     raise LookupError(method)
 
 
@@ -105,7 +127,10 @@ def serve(directory: Path, many: int) -> None:
             except LookupError as error:
                 said["error"] = {"code": -32601, "message": f"no such thing: {error}"}
             except ValueError as error:
-                said["result"] = {"content": [{"type": "text", "text": str(error)}], "isError": True}
+                said["result"] = {
+                    "content": [{"type": "text", "text": str(error)}],
+                    "isError": True,
+                }
             print(json.dumps(said), flush=True)
 
 

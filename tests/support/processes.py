@@ -62,7 +62,14 @@ def kill_all(path: Path) -> None:
 
 def git(place: Path, *arguments: str) -> str:
     """Run git as somebody without settings does, and return what it says."""
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main")
+    identity = (
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.org",
+        "-c",
+        "init.defaultBranch=main",
+    )
     done = subprocess.run(
         ["git", *identity, "-c", "protocol.file.allow=always", *arguments],
         cwd=place, check=True, capture_output=True, text=True,

@@ -15,7 +15,10 @@ from tui_agent.agent.race.specs import RunnerSpec
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import TextPart
 
-ALLOW = tuple(Rule(name, "*", Action.ALLOW, "flag") for name in ("bash", "edit", "external_directory", "doom_loop"))
+ALLOW = tuple(
+    Rule(name, "*", Action.ALLOW, "flag")
+    for name in ("bash", "edit", "external_directory", "doom_loop")
+)
 Replies = Callable[[int, int], Reply]
 """What a runner says: by its number, counted as they come from 1, and its step from 0."""
 
@@ -80,13 +83,23 @@ def racing_agent(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness
         make_project(tmp_path / "project")
     more.setdefault("rules", ALLOW)
     return make_agent(
-        tmp_path, client, keeps_files=True, copies=tmp_path / "races", answer=more.pop("answer", YES), **more
+        tmp_path,
+        client,
+        keeps_files=True,
+        copies=tmp_path / "races",
+        answer=more.pop("answer", YES),
+        **more,
     )
 
 
 async def begin(
-    harness: Harness, runners: int | tuple[RunnerSpec, ...] = 2, prompt: str = "Do it.", **order: Any
+    harness: Harness,
+    runners: int | tuple[RunnerSpec, ...] = 2,
+    prompt: str = "Do it.",
+    **order: Any,
 ) -> Race:
     specs = (RunnerSpec(),) * runners if isinstance(runners, int) else runners
     order.setdefault("start", harness.session.leaf)
-    return await Race.begin(harness.agent, RaceOrder(prompt, (TextPart(text=prompt),), specs, **order))
+    return await Race.begin(
+        harness.agent, RaceOrder(prompt, (TextPart(text=prompt),), specs, **order)
+    )

@@ -31,7 +31,9 @@ class RealStage(Stage):
         return "\n".join(line.rstrip() for line in screen_text(self).split("\n"))
 
     @asynccontextmanager
-    async def run(self, size: tuple[int, int] = (100, 30), *, after: Iterable[str] = ()) -> AsyncIterator[Pilot[int]]:
+    async def run(
+        self, size: tuple[int, int] = (100, 30), *, after: Iterable[str] = ()
+    ) -> AsyncIterator[Pilot[int]]:
         """Run the application; the turns before, which begin with these messages, are had without a screen."""
         for text in after:
             await self.harness.say(text)
@@ -46,7 +48,9 @@ class RealStage(Stage):
         await until(lambda: text in self.text(), pilot)
 
 
-def real_stage(tmp_path: Path, script: Script, *, services: dict[str, Any] | None = None, **agent: Any) -> RealStage:
+def real_stage(
+    tmp_path: Path, script: Script, *, services: dict[str, Any] | None = None, **agent: Any
+) -> RealStage:
     client = ScriptedClient(script)
     harness = make_agent(tmp_path, client, **agent)
     given = {
@@ -56,7 +60,9 @@ def real_stage(tmp_path: Path, script: Script, *, services: dict[str, Any] | Non
         "close_session": lambda _session: None,
         **(services or {}),
     }
-    return RealStage(**vars(make_stage(tmp_path / "stage", **given)), harness=harness, client=client)
+    return RealStage(
+        **vars(make_stage(tmp_path / "stage", **given)), harness=harness, client=client
+    )
 
 
 def working_script(turns: int = 1, *, lines: int = 120) -> list[Reply]:
@@ -67,9 +73,15 @@ def working_script(turns: int = 1, *, lines: int = 120) -> list[Reply]:
     for turn in range(turns):
         path = f"module_{turn}.py"
         replies += [
-            Reply("I look at it.", (Call("read", f'{{"path": "{path}"}}'),), usage=usage if turn else first),
+            Reply(
+                "I look at it.",
+                (Call("read", f'{{"path": "{path}"}}'),),
+                usage=usage if turn else first,
+            ),
             Reply("", (Call("bash", f'{{"command": "seq 1 {lines}"}}'),), usage=usage),
-            Reply(f"Module {turn} drops **next** because it was built from a constant.", usage=usage),
+            Reply(
+                f"Module {turn} drops **next** because it was built from a constant.", usage=usage
+            ),
         ]
     return replies
 
@@ -82,7 +94,9 @@ def write_modules(tmp_path: Path, turns: int = 1) -> None:
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
     for turn in range(turns):
-        body = "\n".join(f"def step_{number}(value):\n    return value + {number}" for number in range(60))
+        body = "\n".join(
+            f"def step_{number}(value):\n    return value + {number}" for number in range(60)
+        )
         (project / f"module_{turn}.py").write_text(f'"""Module {turn}."""\n\n{body}\n')
 
 

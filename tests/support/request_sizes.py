@@ -10,7 +10,9 @@ from tui_agent.session.entries import ToolSchema
 def request_size(request: ModelRequest) -> int:
     """Return the tokens of a request."""
     messages = sum(_message_size(request.model, message) for message in request.messages)
-    return messages + sum(_tool_size(request.model, tool.model_dump_json()) for tool in request.tools)
+    return messages + sum(
+        _tool_size(request.model, tool.model_dump_json()) for tool in request.tools
+    )
 
 
 @lru_cache(512)

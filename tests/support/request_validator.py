@@ -19,7 +19,11 @@ class InvalidRequestError(AssertionError):
 
 
 def validate(
-    request: ModelRequest, *, vision: bool = True, alternating: bool = False, foreign_ids: bool = False
+    request: ModelRequest,
+    *,
+    vision: bool = True,
+    alternating: bool = False,
+    foreign_ids: bool = False,
 ) -> None:
     """Raise ``InvalidRequestError`` unless the request is one that a strict server accepts."""
     payload = json.loads(json.dumps([wire_message(message) for message in request.messages]))
@@ -72,7 +76,10 @@ def _content(message: dict[str, Any], where: str, *, vision: bool) -> None:
     _require("tool_calls" not in message, f"{where}: calls outside an answer")
     # A provider's compaction goes back where the summary is told.
     items = message.get("reasoning", [])
-    _require(all("compacted" in json.loads(item) for item in items), f"{where}: reasoning outside an answer")
+    _require(
+        all("compacted" in json.loads(item) for item in items),
+        f"{where}: reasoning outside an answer",
+    )
     if isinstance(content, str):
         _text(content, where)
         return
@@ -91,7 +98,10 @@ def _calls_are_answered(body: list[dict[str, Any]]) -> None:
     for at, message in enumerate(body):
         if message["role"] == "tool":
             call_id = message.get("tool_call_id")
-            _require(call_id in waiting, f"message {at}: result {call_id!r} answers no call of the answer before it")
+            _require(
+                call_id in waiting,
+                f"message {at}: result {call_id!r} answers no call of the answer before it",
+            )
             waiting.remove(str(call_id))
             continue
         _require(not waiting, f"message {at}: calls {waiting} are not answered")
@@ -106,7 +116,10 @@ def _call_ids(body: list[dict[str, Any]], *, strict: bool) -> None:
     for call_id in ids:
         _require(bool(call_id.strip()) and call_id.isascii(), f"call id {call_id!r}")
         if strict:
-            _require(bool(ANTHROPIC_CALL_ID.match(call_id)) and len(call_id) <= 64, f"call id {call_id!r}")
+            _require(
+                bool(ANTHROPIC_CALL_ID.match(call_id)) and len(call_id) <= 64,
+                f"call id {call_id!r}",
+            )
 
 
 def _alternates(before: str, role: str, where: str) -> None:

@@ -12,7 +12,9 @@ Event = tuple[str | None, dict[str, Any]]
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
-def reasoning(number: int, *, encrypted: str | None, summary: Sequence[str] = (), plain: str = "") -> Item:
+def reasoning(
+    number: int, *, encrypted: str | None, summary: Sequence[str] = (), plain: str = ""
+) -> Item:
     told = [{"type": "summary_text", "text": text} for text in summary]
     item: Item = {"id": f"rs_{number}", "type": "reasoning", "summary": told}
     if encrypted is not None:
@@ -23,11 +25,18 @@ def reasoning(number: int, *, encrypted: str | None, summary: Sequence[str] = ()
 
 
 def message(
-    number: int, text: str, *, phase: str | None = None, refusal: str = "", annotations: Sequence[Item] = ()
+    number: int,
+    text: str,
+    *,
+    phase: str | None = None,
+    refusal: str = "",
+    annotations: Sequence[Item] = (),
 ) -> Item:
     parts: list[Item] = []
     if text:
-        parts.append({"type": "output_text", "annotations": list(annotations), "logprobs": [], "text": text})
+        parts.append(
+            {"type": "output_text", "annotations": list(annotations), "logprobs": [], "text": text}
+        )
     if refusal:
         parts.append({"type": "refusal", "refusal": refusal})
     item: Item = {"id": f"msg_{number}", "type": "message", "status": "completed", "content": parts}
@@ -36,7 +45,12 @@ def message(
 
 def function_call(number: int, tool: str, arguments: str, call_id: str | None = None) -> Item:
     call_id = f"call_{number}" if call_id is None else call_id
-    item: Item = {"id": f"fc_{number}", "type": "function_call", "status": "completed", "arguments": arguments}
+    item: Item = {
+        "id": f"fc_{number}",
+        "type": "function_call",
+        "status": "completed",
+        "arguments": arguments,
+    }
     return item | {"call_id": call_id, "name": tool}
 
 
@@ -50,7 +64,13 @@ def response(
 ) -> Item:
     """A response as it stands at its end."""
     details = {"reason": reason} if reason else None
-    head: Item = {"id": "resp_1", "object": "response", "created_at": 1_700_000_000, "status": status, "error": error}
+    head: Item = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1_700_000_000,
+        "status": status,
+        "error": error,
+    }
     return head | {
         "incomplete_details": details, "model": "scripted", "output": list(output), "store": False, "usage": usage,
     }  # fmt: skip
@@ -58,8 +78,16 @@ def response(
 
 def stream(end: Item, *, pieces: int = 3, pieces_of: Mapping[str, int] | None = None) -> list[Item]:
     """The events that bring a response, each item's text in so many pieces, some items' by their ids in others."""
-    start = {**end, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
-    events: list[Item] = [{"type": f"response.{kind}", "response": start} for kind in ("created", "in_progress")]
+    start = {
+        **end,
+        "status": "in_progress",
+        "output": [],
+        "usage": None,
+        "incomplete_details": None,
+    }
+    events: list[Item] = [
+        {"type": f"response.{kind}", "response": start} for kind in ("created", "in_progress")
+    ]
     for index, item in enumerate(end["output"]):
         events += _item_events(index, item, (pieces_of or {}).get(item["id"], pieces))
     events.append({"type": f"response.{end['status']}", "response": end})
@@ -76,10 +104,18 @@ def _item_events(index: int, item: Item, pieces: int) -> Iterator[Item]:
         case "reasoning":
             for at, part in enumerate(item["summary"]):
                 where = place | {"summary_index": at}
-                yield {"type": "response.reasoning_summary_part.added", **where, "part": part | {"text": ""}}
+                yield {
+                    "type": "response.reasoning_summary_part.added",
+                    **where,
+                    "part": part | {"text": ""},
+                }
                 for piece in cut(part["text"], pieces):
                     yield {"type": "response.reasoning_summary_text.delta", **where, "delta": piece}
-                yield {"type": "response.reasoning_summary_text.done", **where, "text": part["text"]}
+                yield {
+                    "type": "response.reasoning_summary_text.done",
+                    **where,
+                    "text": part["text"],
+                }
             for at, part in enumerate(item.get("content") or ()):
                 where = place | {"content_index": at}
                 for piece in cut(part["text"], pieces):
@@ -110,7 +146,13 @@ def _part_events(where: Item, part: Item, pieces: int) -> Iterator[Item]:
 def _opened(item: Item) -> Item:
     """An item as it is when it opens: half of its encrypted content stands there already, nothing of its text."""
     encrypted = (item.get("encrypted_content") or "")[:3]
-    opened = {"content": [], "arguments": "", "summary": [], "encrypted_content": encrypted, "status": "in_progress"}
+    opened = {
+        "content": [],
+        "arguments": "",
+        "summary": [],
+        "encrypted_content": encrypted,
+        "status": "in_progress",
+    }
     return {name: opened.get(name, value) for name, value in item.items()}
 
 
@@ -128,7 +170,9 @@ def usage(turn: Turn) -> dict[str, Any] | None:
         "input_tokens": read,
         "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": told.get("output", 0),
-        "total_tokens": sum(part for part in (read, told.get("output", 0)) if isinstance(part, int)),
+        "total_tokens": sum(
+            part for part in (read, told.get("output", 0)) if isinstance(part, int)
+        ),
         "output_tokens_details": {"reasoning_tokens": told.get("reasoning", 0)},
     }
 
@@ -149,7 +193,10 @@ def output(turn: Turn, number: int) -> list[Item]:
 def responses_answer(turn: Turn, _request: Recorded, number: int) -> dict[str, Any]:
     reason = _INCOMPLETE.get(turn.finish or "")
     return response(
-        output(turn, number), status="incomplete" if reason else "completed", reason=reason, usage=usage(turn)
+        output(turn, number),
+        status="incomplete" if reason else "completed",
+        reason=reason,
+        usage=usage(turn),
     )
 
 

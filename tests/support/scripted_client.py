@@ -67,7 +67,11 @@ class ScriptedClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
         number = len(self.requests)
-        reply = self.script(request) if callable(self.script) else self.script[min(number, len(self.script)) - 1]
+        reply = (
+            self.script(request)
+            if callable(self.script)
+            else self.script[min(number, len(self.script)) - 1]
+        )
         try:
             async for event in self.events(_counted(reply, request), number):
                 yield event
@@ -101,4 +105,6 @@ class ScriptedClient:
 def _counted(reply: Reply, request: ModelRequest) -> Reply:
     if reply.usage is not HONEST:
         return reply
-    return replace(reply, usage=Usage(input=max(request_size(request), HONEST.input), output=HONEST.output))
+    return replace(
+        reply, usage=Usage(input=max(request_size(request), HONEST.input), output=HONEST.output)
+    )

@@ -30,7 +30,9 @@ ROUNDS = 3
 
 _set: WeakSet[Any] = WeakSet()
 _start = Timer._start
-_in_threads: WeakKeyDictionary[asyncio.AbstractEventLoop, set[asyncio.Future[Any]]] = WeakKeyDictionary()
+_in_threads: WeakKeyDictionary[asyncio.AbstractEventLoop, set[asyncio.Future[Any]]] = (
+    WeakKeyDictionary()
+)
 _run_in_executor = base_events.BaseEventLoop.run_in_executor
 
 
@@ -53,7 +55,9 @@ async def _until_quiet(held_back: set["asyncio.Future[Any]"]) -> None:
         threads = _in_threads.get(loop, set()) - held_back
         if not threads:
             return
-        done, _ = await asyncio.wait(threads, timeout=HELD_BACK, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            threads, timeout=HELD_BACK, return_when=asyncio.FIRST_COMPLETED
+        )
         if not done:
             held_back |= threads
 

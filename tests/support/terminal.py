@@ -40,7 +40,9 @@ _SEQUENCE = re.compile(
     r"|\x1b[PX^_][^\x1b]*\x1b\\"  # strings
     r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"  # everything short
 )
-_UNKNOWN_TO_PYTE = re.compile(r"\x1b\[(?:[<=>][0-9;:]*[ -/]*[@-~]|\?[0-9;]*\$p)|\x1b[PX^_][^\x1b]*\x1b\\")
+_UNKNOWN_TO_PYTE = re.compile(
+    r"\x1b\[(?:[<=>][0-9;:]*[ -/]*[@-~]|\?[0-9;]*\$p)|\x1b[PX^_][^\x1b]*\x1b\\"
+)
 _REPLIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\x1b\[\?2026\$p"), "\x1b[?2026;2$y"),
     (re.compile(r"\x1b\[\?2048\$p"), "\x1b[?2048;0$y"),
@@ -83,7 +85,9 @@ class Terminal:
             attributes[3] &= ~termios.ECHO
             termios.tcsetattr(slave, termios.TCSANOW, attributes)
         try:
-            self.process = _spawn([str(part) for part in command], slave, _environment(env or {}), cwd)
+            self.process = _spawn(
+                [str(part) for part in command], slave, _environment(env or {}), cwd
+            )
         finally:
             os.close(slave)
         self._fd = master
@@ -93,7 +97,10 @@ class Terminal:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -126,7 +133,9 @@ class Terminal:
     def modes(self) -> dict[int, bool]:
         """The private modes the program switched, as they are now (1049 alternate screen, 1000 mouse, ...)."""
         found = re.findall(rb"\x1b\[\?([0-9;]+)([hl])", bytes(self.raw))
-        return {int(mode): state == b"h" for modes, state in found for mode in modes.split(b";") if mode}
+        return {
+            int(mode): state == b"h" for modes, state in found for mode in modes.split(b";") if mode
+        }
 
     def pump(self, timeout: float = 0.0) -> bool:
         """Take in what the program writes, waiting at most ``timeout`` seconds for the first byte.
@@ -152,7 +161,9 @@ class Terminal:
                 self.send(reply.encode())
         return True
 
-    def wait_until(self, condition: Callable[[], bool], what: str, timeout: float = TIMEOUT) -> None:
+    def wait_until(
+        self, condition: Callable[[], bool], what: str, timeout: float = TIMEOUT
+    ) -> None:
         """Read until a condition holds.
 
         Raises:
@@ -162,17 +173,23 @@ class Terminal:
         while not condition():
             left = deadline - time.monotonic()
             if left <= 0:
-                raise AssertionError(f"waited {timeout} s for {what}; the screen is\n{self.framed()}")
+                raise AssertionError(
+                    f"waited {timeout} s for {what}; the screen is\n{self.framed()}"
+                )
             if not self.pump(min(left, 0.25)) and self._eof:
                 if condition():
                     return
-                raise AssertionError(f"the program ended before {what}; the screen is\n{self.framed()}")
+                raise AssertionError(
+                    f"the program ended before {what}; the screen is\n{self.framed()}"
+                )
 
     def wait_for(self, text: str, timeout: float = TIMEOUT) -> None:
         self.wait_until(lambda: text in self.text, f"“{text}”", timeout)
 
     def wait_for_any(self, *texts: str, timeout: float = TIMEOUT) -> str:
-        self.wait_until(lambda: any(text in self.text for text in texts), f"one of {texts}", timeout)
+        self.wait_until(
+            lambda: any(text in self.text for text in texts), f"one of {texts}", timeout
+        )
         return next(text for text in texts if text in self.text)
 
     def wait_gone(self, text: str, timeout: float = TIMEOUT) -> None:
@@ -182,7 +199,9 @@ class Terminal:
         deadline = time.monotonic() + timeout
         while self.pump(seconds):
             if time.monotonic() > deadline:
-                raise AssertionError(f"still writing after {timeout} s; the screen is\n{self.framed()}")
+                raise AssertionError(
+                    f"still writing after {timeout} s; the screen is\n{self.framed()}"
+                )
 
     def read_for(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -235,7 +254,9 @@ class Terminal:
         deadline = time.monotonic() + timeout
         while self.process.poll() is None:
             if time.monotonic() > deadline:
-                raise AssertionError(f"still running after {timeout} s; the screen is\n{self.framed()}")
+                raise AssertionError(
+                    f"still running after {timeout} s; the screen is\n{self.framed()}"
+                )
             if not self.pump(0.05) and self._eof:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     self.process.wait(max(0.01, deadline - time.monotonic()))
@@ -257,9 +278,13 @@ class Terminal:
         while data:
             try:
                 data = data[os.write(self._fd, data) :]
-            except BlockingIOError:  # the program is behind; what it writes meanwhile must not block it either
+            except (
+                BlockingIOError
+            ):  # the program is behind; what it writes meanwhile must not block it either
                 if time.monotonic() > deadline:
-                    raise AssertionError(f"the program reads no input; the screen is\n{self.framed()}") from None
+                    raise AssertionError(
+                        f"the program reads no input; the screen is\n{self.framed()}"
+                    ) from None
                 self.pump(0.01)
 
     def _draw(self) -> None:
@@ -300,12 +325,23 @@ def _set_size(fd: int, size: tuple[int, int]) -> None:
 
 def _environment(changes: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a plain modern terminal, whatever the tests themselves run in."""
-    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "VIRTUAL_ENV"}}
-    terminal = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in {"PATH", "HOME", "TMPDIR", "VIRTUAL_ENV"}
+    }
+    terminal = {
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+    }
     return {**kept, **terminal, **changes}
 
 
-def _spawn(command: list[str], slave: int, env: dict[str, str], cwd: Path | None) -> "subprocess.Popen[bytes]":
+def _spawn(
+    command: list[str], slave: int, env: dict[str, str], cwd: Path | None
+) -> "subprocess.Popen[bytes]":
     """Start a process whose controlling terminal is ``slave``, so that it gets SIGWINCH and job control."""
     with warnings.catch_warnings():
         # Forking beside other threads is safe here: the child only makes one system call before it executes.

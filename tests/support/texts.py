@@ -12,7 +12,10 @@ def said(text: str, *, synthetic: str | None = None) -> UserEntry:
 
 def answered(text: str, *calls: tuple[str, str, str], model: str = "test/model") -> AssistantEntry:
     """An answer with calls given as (call id, tool, arguments)."""
-    parts = [ToolCallPart(call_id=call_id, tool=tool, arguments=arguments) for call_id, tool, arguments in calls]
+    parts = [
+        ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
+        for call_id, tool, arguments in calls
+    ]
     return AssistantEntry(parts=(TextPart(text=text), *parts), model=model)
 
 

@@ -24,9 +24,14 @@ def examples(count: int) -> int:
 
 def pictures(*always: Picture, nightly: Sequence[Picture] = ()) -> list[ParameterSet]:
     """Return what to take pictures of: those that stand for all of them, and the others, every night."""
-    marked = [*((picture, ()) for picture in always), *((picture, pytest.mark.nightly) for picture in nightly)]
+    marked = [
+        *((picture, ()) for picture in always),
+        *((picture, pytest.mark.nightly) for picture in nightly),
+    ]
     return [
-        pytest.param(name, (width, height), theme, marks=marks, id=f"{name}-{width}x{height}-{theme}")
+        pytest.param(
+            name, (width, height), theme, marks=marks, id=f"{name}-{width}x{height}-{theme}"
+        )
         for (name, (width, height), theme), marks in marked
     ]
 
@@ -37,6 +42,10 @@ EXAMPLES = 1_000 if NIGHTLY else 40
 thorough = settings(
     max_examples=EXAMPLES,
     deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.large_base_example,
+    ],
 )
 """Of a property of those rules over whole paths."""

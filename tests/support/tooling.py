@@ -77,7 +77,9 @@ async def shell_from(root: Path, held: bool) -> None:
     from tui_agent.sandbox.settings import SandboxSettings
     from tui_agent.tools.bash import BashInput, BashTool
 
-    sandbox = Sandbox(SandboxSettings(), cache=root.parent / "cache", project=root) if held else None
+    sandbox = (
+        Sandbox(SandboxSettings(), cache=root.parent / "cache", project=root) if held else None
+    )
     space = Workspace(root, environ=dict(os.environ), sandbox=sandbox)
     result = await BashTool().run(BashInput(command="echo ran"), space.context())
     sys.stdout.write(result.output + "\n")

@@ -34,7 +34,10 @@ class TranscriptHost(App[None]):
         return readable_variables(super().get_css_variables())
 
     def __init__(
-        self, source: EntrySource | None = None, theme: str = "textual-dark", clock: Clock = perf_counter
+        self,
+        source: EntrySource | None = None,
+        theme: str = "textual-dark",
+        clock: Clock = perf_counter,
     ) -> None:
         super().__init__()
         self._source_shown = source

@@ -40,10 +40,14 @@ SUMMARY = "## Goal\nTried middleware; the order of the middleware was wrong.\n"
 
 
 def answered(text: str, *calls: ToolCallPart, cost: float | None = 0.01) -> AssistantEntry:
-    return AssistantEntry(parts=(*([TextPart(text=text)] if text else []), *calls), model=MODEL, cost=cost)
+    return AssistantEntry(
+        parts=(*([TextPart(text=text)] if text else []), *calls), model=MODEL, cost=cost
+    )
 
 
-def called(number: int, tool: str, title: str, **meta: Any) -> tuple[AssistantEntry, ToolResultEntry]:
+def called(
+    number: int, tool: str, title: str, **meta: Any
+) -> tuple[AssistantEntry, ToolResultEntry]:
     """Return a call without a word, and its result."""
     call = ToolCallPart(call_id=f"c{number}", tool=tool, arguments=f'{{"path": "{title}"}}')
     result = ToolResultEntry(
@@ -69,16 +73,22 @@ def plant(session: Session) -> dict[str, int]:
     """Grow the tree of INTERFACE.md; returns the entries that tests go to by name."""
     trunk = session.append_many(login())
     fork = trunk[-1].id
-    tests = session.append_many([said("write a test for it"), answered("added tests/test_redirect.py")])
+    tests = session.append_many(
+        [said("write a test for it"), answered("added tests/test_redirect.py")]
+    )
     session.move(fork)
-    other = session.append_many([said("try middleware instead"), answered("Which one?"), said("the session one")])
+    other = session.append_many(
+        [said("try middleware instead"), answered("Which one?"), said("the session one")]
+    )
     late: list[Entry] = []
     for number in range(10, 19):
         late += called(number, "bash", f"make step{number}")
     middle = session.append_many([*late, answered("The xylophone plays: 中文字 and more.")])
     sizes = {"tokens_before": 96_000, "tokens_after": 14_000}
     summary, kept = "## Goal\nMiddleware is done.", middle[-1].id
-    compaction = session.append(CompactionEntry(summary=summary, first_kept_id=kept, trigger="threshold", **sizes))
+    compaction = session.append(
+        CompactionEntry(summary=summary, first_kept_id=kept, trigger="threshold", **sizes)
+    )
     end = session.append(answered("Done with middleware."))
     session.move(tests[-1].id)
     session.label(tests[0].id, "green")
@@ -90,7 +100,10 @@ def plant(session: Session) -> dict[str, int]:
 
 
 FILES = {
-    "src/auth/views.py": (b"def login():\n    return redirect('/')\n", b"def login():\n    return go(next)\n"),
+    "src/auth/views.py": (
+        b"def login():\n    return redirect('/')\n",
+        b"def login():\n    return go(next)\n",
+    ),
     "tests/test_redirect.py": (None, b"def test_next():\n    assert True\n"),
     "old.cfg": (b"[old]\n", None),
     "notes.md": (b"# Notes\n", b"# Notes\nby the agent\n"),
@@ -157,7 +170,9 @@ class TreeStage:
 
     @property
     def screen(self) -> TreeScreen:
-        return next(screen for screen in self.stage.app.screen_stack if isinstance(screen, TreeScreen))
+        return next(
+            screen for screen in self.stage.app.screen_stack if isinstance(screen, TreeScreen)
+        )
 
     @property
     def tree(self) -> SessionTree:
@@ -177,11 +192,15 @@ class TreeStage:
         return line.entry
 
     def rows(self) -> list[str]:
-        return [self.tree.render_line(y).text.rstrip() for y in range(min(self.tree.outline.total, 200))]
+        return [
+            self.tree.render_line(y).text.rstrip() for y in range(min(self.tree.outline.total, 200))
+        ]
 
     def stored(self) -> tuple[Any, ...]:
         """Return everything a navigation could have changed."""
-        session = Session(self.stage.store, self.session_id, estimate=lambda _entry: 1, read_only=True)
+        session = Session(
+            self.stage.store, self.session_id, estimate=lambda _entry: 1, read_only=True
+        )
         headers, sessions = list(session.skeleton()), self.stage.store.sessions()
         return session.leaf, headers, session.labels(), session.moves(), len(sessions)
 
@@ -189,7 +208,9 @@ class TreeStage:
         return "\n".join(row.line.text for row in self.stage.view.transcript.visible_rows())
 
     @asynccontextmanager
-    async def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> AsyncIterator[Pilot[int]]:
+    async def run(
+        self, size: tuple[int, int] = (80, 24), **arguments: Any
+    ) -> AsyncIterator[Pilot[int]]:
         async with self.stage.run(size, **arguments) as self.pilot:
             await until(lambda: self.stage.main.agent is not None, self.pilot)
             yield self.pilot
@@ -206,7 +227,9 @@ class TreeStage:
     async def open(self, *keys: str, at: str = "") -> None:
         """Open the tree, put the cursor on an entry if one is named, and press keys."""
         await self.stage.main.controller.run("tree", "")
-        await until(lambda: self.is_open and self.screen.is_mounted and self.tree.size.height, self.pilot)
+        await until(
+            lambda: self.is_open and self.screen.is_mounted and self.tree.size.height, self.pilot
+        )
         await self.pilot.pause()
         if at:
             await self.highlight(at)
@@ -235,23 +258,38 @@ class TreeStage:
 
 
 def tree_stage(
-    tmp_path: Path, script: Sequence[Reply] | Any = (), *, theme: str = "textual-dark", planting: Any = plant
+    tmp_path: Path,
+    script: Sequence[Reply] | Any = (),
+    *,
+    theme: str = "textual-dark",
+    planting: Any = plant,
 ) -> TreeStage:
     """Return an application that has not been run yet, the session of ``plant`` in it."""
     store = open_store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
     directory = FixedDirectory()
-    session = Session(store, store.create_session(HOME, title="login").id, estimate=directory.counter(MODEL).estimate)
+    session = Session(
+        store,
+        store.create_session(HOME, title="login").id,
+        estimate=directory.counter(MODEL).estimate,
+    )
     names = planting(session)
     session_id = session.id
     store.close()
-    client = ScriptedClient(script or (lambda request: Reply("Answer.") if request.tools else Reply(SUMMARY)))
+    client = ScriptedClient(
+        script or (lambda request: Reply("Answer.") if request.tools else Reply(SUMMARY))
+    )
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
 
     def make_agent(opened: Any) -> Agent:
         checkpoints = SnapshotStore(opened.store.put_blob, opened.store.blob)
         ports = ports_of(
-            opened, client, project, directory=directory, clock=lambda: int(NOW * 1000), checkpoints=checkpoints
+            opened,
+            client,
+            project,
+            directory=directory,
+            clock=lambda: int(NOW * 1000),
+            checkpoints=checkpoints,
         )
         return Agent(opened, ports, model=MODEL)
 

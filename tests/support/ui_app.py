@@ -39,12 +39,26 @@ HOME = Path("/home/ada/src/shop")
 """Directory that sessions seem to be in; need not exist."""
 
 STILL = UiSettings(
-    theme="textual-dark", reduced_motion=True, permission_grace=0.0, typing_pause=0.0, cursor_blink=False
+    theme="textual-dark",
+    reduced_motion=True,
+    permission_grace=0.0,
+    typing_pause=0.0,
+    cursor_blink=False,
 )
 
 MODELS = (
-    ModelRow("anthropic/claude-sonnet-4-5", "anthropic", 200_000, 3.0, 15.0, ("tools", "vision", "thinking"), True),
-    ModelRow("anthropic/claude-haiku-4-5", "anthropic", 200_000, 1.0, 5.0, ("tools", "vision"), True),
+    ModelRow(
+        "anthropic/claude-sonnet-4-5",
+        "anthropic",
+        200_000,
+        3.0,
+        15.0,
+        ("tools", "vision", "thinking"),
+        True,
+    ),
+    ModelRow(
+        "anthropic/claude-haiku-4-5", "anthropic", 200_000, 1.0, 5.0, ("tools", "vision"), True
+    ),
     ModelRow("openai/gpt-5-mini", "openai", 400_000, 0.25, 2.0, ("tools", "vision"), False),
     ModelRow("ollama/qwen3:4b", "ollama", 32_768, 0.0, 0.0, ("tools",), True),
     ModelRow("mistral/devstral-medium", "mistral", 128_000, 0.4, 2.0, ("tools",), False),
@@ -103,13 +117,19 @@ class Stage:
         return list(found.values())
 
     @asynccontextmanager
-    async def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> AsyncIterator[Pilot[int]]:
+    async def run(
+        self, size: tuple[int, int] = (80, 24), **arguments: Any
+    ) -> AsyncIterator[Pilot[int]]:
         """Run the application and wait until its session is open."""
         noted = _Defects(self.defects)
         errors.log.addHandler(noted)
         try:
-            async with self.app.run_test(size=size, message_hook=self.messages.append, **arguments) as pilot:
-                await until(lambda: self.of(SessionView.Opened) or self.app.return_code is not None, pilot)
+            async with self.app.run_test(
+                size=size, message_hook=self.messages.append, **arguments
+            ) as pilot:
+                await until(
+                    lambda: self.of(SessionView.Opened) or self.app.return_code is not None, pilot
+                )
                 yield pilot
         finally:
             errors.log.removeHandler(noted)
@@ -124,7 +144,9 @@ class _Defects(logging.Handler):
         self._into = into
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._into.append(record.exc_info[1] if record.exc_info and record.exc_info[1] else record.getMessage())
+        self._into.append(
+            record.exc_info[1] if record.exc_info and record.exc_info[1] else record.getMessage()
+        )
 
 
 def make_app(services: AppServices, start: FirstView | None = None, **named: Any) -> TuiAgentApp:
@@ -142,7 +164,12 @@ def make_stage(
     settings: UiSettings = STILL,
     keys: Mapping[str, str] = MappingProxyType({}),
     cwd: Path = HOME,
-    files: Sequence[str] = ("src/auth/views.py", "src/auth/models.py", "tests/test_views.py", "README.md"),
+    files: Sequence[str] = (
+        "src/auth/views.py",
+        "src/auth/models.py",
+        "tests/test_views.py",
+        "README.md",
+    ),
     servers: Sequence[LocalServer] = (),
     **services: Any,
 ) -> Stage:
@@ -156,7 +183,9 @@ def make_stage(
         requests.append(request)
         session_id = request.session_id or store.create_session(cwd).id
         if request.how is OpenHow.FORK:
-            session_id = store.fork(session_id, Session(store, session_id, estimate=lambda _entry: 10).leaf).id
+            session_id = store.fork(
+                session_id, Session(store, session_id, estimate=lambda _entry: 10).leaf
+            ).id
         session = Session(store, session_id, estimate=lambda _entry: 10)
         if request.how in {OpenHow.OPEN, OpenHow.TAKE_OVER}:
             session.hold(take_over=request.how is OpenHow.TAKE_OVER)
@@ -196,11 +225,15 @@ def make_stage(
         "branch": branch,
     }
     given = app_services(**parts | services)
-    return Stage(make_app(given, start), given, store, agents, saved, requests=requests, closed=closed)
+    return Stage(
+        make_app(given, start), given, store, agents, saved, requests=requests, closed=closed
+    )
 
 
 def screen_text(stage: Stage) -> str:
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips(stage.app.screen))
+    return "\n".join(
+        "".join(segment.text for segment in strip) for strip in strips(stage.app.screen)
+    )
 
 
 def strips(screen: Screen[Any]) -> list[Strip]:

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.ui_app import STILL, Stage, make_stage, press, until, write
-from tui_agent.agent.events import AnswerDelta, PermissionAsked, PermissionRequest, RequestStarted, RunEnded, RunStarted
+from tui_agent.agent.events import (
+    AnswerDelta,
+    PermissionAsked,
+    PermissionRequest,
+    RequestStarted,
+    RunEnded,
+    RunStarted,
+)
 from tui_agent.app.services import FirstView
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.effort import Effort
@@ -58,12 +65,16 @@ def conversation() -> list[Entry]:
 def question_bash() -> PermissionRequest:
     command = "rm -rf build && python -m build --wheel"
     needs = (PermissionNeed(Permission.BASH, command, command, "command"),)
-    return PermissionRequest("c1", "bash", command, needs, "it runs a command", (f"allow bash: {command}",))
+    return PermissionRequest(
+        "c1", "bash", command, needs, "it runs a command", (f"allow bash: {command}",)
+    )
 
 
 def question_edit() -> PermissionRequest:
     needs = (PermissionNeed(Permission.EDIT, "src/auth/views.py", DIFF, "diff"),)
-    return PermissionRequest("c2", "edit", "src/auth/views.py", needs, "it changes a file", ("allow edit: *",))
+    return PermissionRequest(
+        "c2", "edit", "src/auth/views.py", needs, "it changes a file", ("allow edit: *",)
+    )
 
 
 Act = Callable[[Stage, Any], Awaitable[None]]
@@ -76,7 +87,9 @@ async def _conversation(stage: Stage, pilot: Any) -> None:
 
 async def _streaming(stage: Stage, pilot: Any) -> None:
     await _conversation(stage, pilot)
-    stage.agent.emit(RunStarted(), RequestStarted(3, "m"), AnswerDelta("Now I look at the tests, and"))
+    stage.agent.emit(
+        RunStarted(), RequestStarted(3, "m"), AnswerDelta("Now I look at the tests, and")
+    )
     await pilot.pause()
     stage.agent.submit("use pytest, not unittest")
     stage.agent.submit("then write a changelog entry", follow_up=True)
@@ -91,7 +104,9 @@ async def _ask_bash(stage: Stage, pilot: Any) -> None:
 
 async def _ask_edit(stage: Stage, pilot: Any) -> None:
     await _conversation(stage, pilot)
-    stage.agent.emit(RunStarted(), PermissionAsked(question_edit()), PermissionAsked(question_bash()))
+    stage.agent.emit(
+        RunStarted(), PermissionAsked(question_edit()), PermissionAsked(question_bash())
+    )
     await pilot.pause()
 
 
@@ -103,7 +118,9 @@ async def _note(stage: Stage, pilot: Any) -> None:
 
 async def _failed(stage: Stage, pilot: Any) -> None:
     await _conversation(stage, pilot)
-    sentence = "The provider refused the key: set ANTHROPIC_API_KEY, or use another model with /model."
+    sentence = (
+        "The provider refused the key: set ANTHROPIC_API_KEY, or use another model with /model."
+    )
     stage.agent.emit(RunStarted(), RunEnded("error", sentence))
     await pilot.pause()
 
@@ -200,10 +217,14 @@ SCENES: dict[str, Scene] = {
 }
 
 
-def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files: Path | None = None) -> Stage:
+def scene_stage(
+    tmp_path: Path, name: str, *, theme: str = "textual-dark", files: Path | None = None
+) -> Stage:
     """Return the application for a scene, with some sessions in its store."""
     scene = SCENES[name]
-    stage = make_stage(tmp_path, start=scene.start, settings=STILL.model_copy(update={"theme": theme}))
+    stage = make_stage(
+        tmp_path, start=scene.start, settings=STILL.model_copy(update={"theme": theme})
+    )
     if name in {"sessions", "found"}:
         first = "The login redirect loses the query string"
         shop, notes = "/home/ada/src/shop", "/home/ada/notes"
@@ -214,12 +235,18 @@ def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files
             "Sort my notes": notes,
         }
         for text, cwd in texts.items():
-            session = Session(stage.store, stage.store.create_session(cwd).id, estimate=lambda _entry: 9)
+            session = Session(
+                stage.store, stage.store.create_session(cwd).id, estimate=lambda _entry: 9
+            )
             session.append(UserEntry(parts=(TextPart(text=text),)))
             if text is first:
                 said = (TextPart(text="The redirect dropped next: 重定向 of /login."),)
-                session.append(AssistantEntry(parts=said, model="anthropic/claude-sonnet-4-5", cost=0.42))
-                session.append(UserEntry(parts=(TextPart(text="Now write a test for the redirect"),)))
+                session.append(
+                    AssistantEntry(parts=said, model="anthropic/claude-sonnet-4-5", cost=0.42)
+                )
+                session.append(
+                    UserEntry(parts=(TextPart(text="Now write a test for the redirect"),))
+                )
                 session.set_title("Login loses the query")
     return stage
 

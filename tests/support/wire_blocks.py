@@ -11,7 +11,9 @@ def blocks(body: dict[str, Any]) -> list[str]:
     pieces += [("system", part) for part in ([system] if isinstance(system, str) else system)]
     pieces += [("system", part) for part in body.get("systemInstruction", {}).get("parts", ())]
     pieces += [(item.get("type", "message"), item) for item in body.get("input", ())]
-    pieces += [(content["role"], part) for content in body.get("contents", ()) for part in content["parts"]]
+    pieces += [
+        (content["role"], part) for content in body.get("contents", ()) for part in content["parts"]
+    ]
     for message in body.get("messages", ()):
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -21,16 +23,24 @@ def blocks(body: dict[str, Any]) -> list[str]:
 
 
 def _unmarked(piece: Any) -> Any:
-    return {k: v for k, v in piece.items() if k != "cache_control"} if isinstance(piece, dict) else piece
+    return (
+        {k: v for k, v in piece.items() if k != "cache_control"}
+        if isinstance(piece, dict)
+        else piece
+    )
 
 
 def texts(body: dict[str, Any]) -> list[str]:
     """Return what a model reads of a request: every text, call and tool, without the JSON around them."""
-    tools = [one for tool in body.get("tools", []) for one in tool.get("functionDeclarations", [tool])]
+    tools = [
+        one for tool in body.get("tools", []) for one in tool.get("functionDeclarations", [tool])
+    ]
     found = [json.dumps(tool, ensure_ascii=False) for tool in tools]
     found += map(_item_text, body.get("input", ()))
     found += [_gemini_text(part) for part in body.get("systemInstruction", {}).get("parts", ())]
-    found += [_gemini_text(part) for content in body.get("contents", ()) for part in content["parts"]]
+    found += [
+        _gemini_text(part) for content in body.get("contents", ()) for part in content["parts"]
+    ]
     for message in [*body.get("system", []), *body.get("messages", ())]:
         content = message.get("content") or message.get("text") or ""
         found += [content] if isinstance(content, str) else map(_text, content)

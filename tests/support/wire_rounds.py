@@ -38,8 +38,12 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 
-KEYS = {"ANTHROPIC_API_KEY": "sk-ant-x"} | {key: "x" for row in PROVIDERS.values() for key in row.keys[:1]}
-READ = ToolSchema(name="read", description="Read a file.", parameters={"type": "object", "properties": {}})
+KEYS = {"ANTHROPIC_API_KEY": "sk-ant-x"} | {
+    key: "x" for row in PROVIDERS.values() for key in row.keys[:1]
+}
+READ = ToolSchema(
+    name="read", description="Read a file.", parameters={"type": "object", "properties": {}}
+)
 
 
 def route_to(model: str, **settings: Any) -> Route:
@@ -108,11 +112,18 @@ class Heard:
         """Return the entry the agent makes of it."""
         parts: list[AssistantPart] = []
         if self.reasoning or self.finished.reasoning_blob:
-            parts.append(ReasoningPart(text=self.reasoning, blob=self.finished.reasoning_blob, model=model))
+            parts.append(
+                ReasoningPart(text=self.reasoning, blob=self.finished.reasoning_blob, model=model)
+            )
         if self.text:
             parts.append(TextPart(text=self.text))
-        parts += [ToolCallPart(call_id=call.call_id, tool=call.tool, arguments=call.arguments) for call in self.calls]
-        return AssistantEntry(id=entry_id, parts=tuple(parts), model=model, finish=self.finished.reason)
+        parts += [
+            ToolCallPart(call_id=call.call_id, tool=call.tool, arguments=call.arguments)
+            for call in self.calls
+        ]
+        return AssistantEntry(
+            id=entry_id, parts=tuple(parts), model=model, finish=self.finished.reason
+        )
 
 
 def read(reader: Reader, body: bytes, cuts: Iterable[int] = ()) -> Heard:
@@ -136,7 +147,9 @@ def read(reader: Reader, body: bytes, cuts: Iterable[int] = ()) -> Heard:
 def first_path() -> list[Entry]:
     """Return a session as it is when its first request is made."""
     return [
-        SystemEntry(id=1, blocks=("You work.", "In a directory."), tools=(READ,), model="", mode="build"),
+        SystemEntry(
+            id=1, blocks=("You work.", "In a directory."), tools=(READ,), model="", mode="build"
+        ),
         UserEntry(id=2, parts=(TextPart(text="Go on."),)),
     ]
 
@@ -147,7 +160,11 @@ def answered(path: Sequence[Entry], heard: Heard, model: str) -> list[Entry]:
     for call in heard.calls:
         path.append(
             ToolResultEntry(
-                id=len(path) + 1, call_id=call.call_id, tool=call.tool, status=ToolStatus.COMPLETED, output="done"
+                id=len(path) + 1,
+                call_id=call.call_id,
+                tool=call.tool,
+                status=ToolStatus.COMPLETED,
+                output="done",
             )
         )
     if not heard.calls:

@@ -7,7 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.thoroughness import examples
-from tui_agent.text_files.encodings import Encoding, declared_encoding, detect, settings_text, user_text
+from tui_agent.text_files.encodings import (
+    Encoding,
+    declared_encoding,
+    detect,
+    settings_text,
+    user_text,
+)
 
 GUESSED = (
     ("cp1252", "price = “5 €”\n"),
@@ -30,7 +36,10 @@ DECLARED = (
     (b"# vim: set fileencoding=koi8-r :\n", "koi8-r"),
     (b'<?xml version="1.0" encoding="ISO-8859-2"?>\n<a/>\n', "iso8859-2"),
     (b'<!DOCTYPE html>\n<meta charset="iso-8859-1">\n', "cp1252"),
-    (b'<html><meta http-equiv="Content-Type" content="text/html; charset=windows-1251">\n', "cp1251"),
+    (
+        b'<html><meta http-equiv="Content-Type" content="text/html; charset=windows-1251">\n',
+        "cp1251",
+    ),
     (b'@charset "iso-8859-15";\n', "iso8859-15"),
     (b"# -*- coding: utf-16 -*-\n", "utf-8"),
     (b"# coding: rot13\n", "utf-8"),
@@ -65,7 +74,9 @@ def test_one_odd_byte_does_not_change_how_the_rest_is_read() -> None:
     assert user_text(data) == "Zoé \ufffd\n"
 
 
-@pytest.mark.parametrize("data", [b"\0\1\2", b"\x89PNG\r\n\x1a\n\0\0", bytes(range(1, 32)) * 4 + b"\xff\xfe\xfd"])
+@pytest.mark.parametrize(
+    "data", [b"\0\1\2", b"\x89PNG\r\n\x1a\n\0\0", bytes(range(1, 32)) * 4 + b"\xff\xfe\xfd"]
+)
 def test_other_bytes_are_no_text(data: bytes) -> None:
     assert detect(data) is None
 

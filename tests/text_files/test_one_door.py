@@ -39,7 +39,9 @@ def readings(tree: ast.AST) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        opens_text = name in {"open", "fdopen"} and any(word.arg in {"encoding", "errors"} for word in node.keywords)
+        opens_text = name in {"open", "fdopen"} and any(
+            word.arg in {"encoding", "errors"} for word in node.keywords
+        )
         if name in {"read_text", "decode"} or opens_text:
             yield ast.unparse(node)
 
@@ -53,4 +55,6 @@ def test_text_files_have_one_door() -> None:
     }
     outside = {module: calls for module, calls in found.items() if calls and module not in allowed}
     assert outside == {}, "read it through text_files, or say here why it is no user's text"
-    assert sorted(module for module in allowed if not found.get(module)) == [], "no longer needed here"
+    assert sorted(module for module in allowed if not found.get(module)) == [], (
+        "no longer needed here"
+    )

@@ -19,7 +19,11 @@ from tui_agent.tools.write import WriteTool
 READ, EDIT, WRITE = ReadTool(), EditTool(), WriteTool()
 MARK = "the place to change"
 PIECES = (
-    *(text.encode(name) for name in ("utf-8", "cp1252") for text in ("é", "Größe\n", "“quoted” €\r\n", "it’s\n")),
+    *(
+        text.encode(name)
+        for name in ("utf-8", "cp1252")
+        for text in ("é", "Größe\n", "“quoted” €\r\n", "it’s\n")
+    ),
     *("日本語の文章\n".encode(name) for name in ("utf-8", "cp932", "euc_jp", "gb18030")),
     *("проверка текста\n".encode(name) for name in ("utf-8", "cp1251", "koi8_r")),
     *(
@@ -34,9 +38,15 @@ PIECES = (
         b"a = 1\n",
     ),
 )
-BYTES = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=12)), max_size=8).map(b"".join)
+BYTES = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=12)), max_size=8).map(
+    b"".join
+)
 NEW = st.text('ab ="é“€→日я\n', min_size=1, max_size=12)
-WIDE = (("utf-16-le", codecs.BOM_UTF16_LE), ("utf-16-be", codecs.BOM_UTF16_BE), ("utf-32-le", codecs.BOM_UTF32_LE))
+WIDE = (
+    ("utf-16-le", codecs.BOM_UTF16_LE),
+    ("utf-16-be", codecs.BOM_UTF16_BE),
+    ("utf-32-le", codecs.BOM_UTF32_LE),
+)
 
 
 async def changed(data: bytes, new: str) -> tuple[bytes, list[str], str]:
@@ -85,15 +95,23 @@ async def test_an_edit_takes_odd_bytes_as_they_were_shown(space: Workspace) -> N
     path = space.file("s.txt", b"Zo\xc3\xa9\nraw \xff end\nlast\n")
     shown = await space.call(READ, path="s.txt")
     assert "2\traw \ufffd end" in shown.output
-    await space.call(EDIT, path="s.txt", edits=[{"old": "raw \ufffd end\nlast", "new": "raw: \ufffd end\nlast é"}])
+    await space.call(
+        EDIT,
+        path="s.txt",
+        edits=[{"old": "raw \ufffd end\nlast", "new": "raw: \ufffd end\nlast é"}],
+    )
     assert path.read_bytes() == b"Zo\xc3\xa9\nraw: \xff end\nlast \xc3\xa9\n"
     with pytest.raises(ToolError, match="keep all of them, or none"):
-        await space.call(EDIT, path="s.txt", edits=[{"old": "raw: \ufffd end", "new": "\ufffd\ufffd"}])
+        await space.call(
+            EDIT, path="s.txt", edits=[{"old": "raw: \ufffd end", "new": "\ufffd\ufffd"}]
+        )
     await space.call(EDIT, path="s.txt", edits=[{"old": "raw: \ufffd end", "new": "gone"}])
     assert path.read_bytes() == b"Zo\xc3\xa9\ngone\nlast \xc3\xa9\n"
 
 
-async def test_a_file_that_is_written_whole_keeps_its_odd_bytes_or_is_refused(space: Workspace) -> None:
+async def test_a_file_that_is_written_whole_keeps_its_odd_bytes_or_is_refused(
+    space: Workspace,
+) -> None:
     path = space.file("s.txt", b"Zo\xc3\xa9\nraw \xff\n")
     await space.call(READ, path="s.txt")
     await space.call(WRITE, path="s.txt", content="Zoé\nmore\nraw \ufffd\n")
@@ -104,7 +122,10 @@ async def test_a_file_that_is_written_whole_keeps_its_odd_bytes_or_is_refused(sp
 
 
 async def test_new_files_are_written_as_editorconfig_says(space: Workspace) -> None:
-    space.file(".editorconfig", "root = true\n[*.{txt,csv}]\ncharset = latin1\n[special.txt]\ncharset = utf-8-bom\n")
+    space.file(
+        ".editorconfig",
+        "root = true\n[*.{txt,csv}]\ncharset = latin1\n[special.txt]\ncharset = utf-8-bom\n",
+    )
     await space.call(WRITE, path="deep/a.txt", content="é\n")
     await space.call(WRITE, path="special.txt", content="é\n")
     await space.call(WRITE, path="b.md", content="é\n")

@@ -9,8 +9,16 @@ from tui_agent.text_files.structure import made_invalid
 from tui_agent.tools.edit import EditTool
 from tui_agent.tools.write import WriteTool
 
-CELL = {"cell_type": "code", "metadata": {}, "execution_count": 1, "outputs": [], "source": ["x = 1\n"]}
-NOTEBOOK = json.dumps({"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1)
+CELL = {
+    "cell_type": "code",
+    "metadata": {},
+    "execution_count": 1,
+    "outputs": [],
+    "source": ["x = 1\n"],
+}
+NOTEBOOK = json.dumps(
+    {"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1
+)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +40,12 @@ NOTEBOOK = json.dumps({"cells": [CELL], "metadata": {}, "nbformat": 4, "nbformat
         ("chart.yaml", "a: b\n", "{{- if .x }}\na: b\n{{- end }}\n", ""),
         ("ci.yml", "a: b\n", "a: ${{ b }}\n c: d\n", "not valid YAML: line 2"),
         ("a.ipynb", NOTEBOOK, NOTEBOOK.replace("x = 1", 'x = "q"'), "not valid JSON: line"),
-        ("a.ipynb", NOTEBOOK, NOTEBOOK.replace('"outputs": [],', ""), "not valid notebook: line 4: cell 1 has no list"),
+        (
+            "a.ipynb",
+            NOTEBOOK,
+            NOTEBOOK.replace('"outputs": [],', ""),
+            "not valid notebook: line 4: cell 1 has no list",
+        ),
         ("a.ipynb", NOTEBOOK, NOTEBOOK.replace("x = 1", "x = 2"), ""),
         ("a.txt", "{}", "{", ""),
         ("a.json", "{}", "[" * 100_000, ""),
@@ -51,5 +64,6 @@ async def test_the_answer_says_it_and_the_file_is_written(space: Workspace) -> N
     assert 'x = "q"' in path.read_text()
     created = await space.call(WriteTool(), path="new.toml", content="a = \n")
     assert (
-        created.output == "Created new.toml (1 line). It was written, but is now not valid TOML: line 1: Invalid value."
+        created.output
+        == "Created new.toml (1 line). It was written, but is now not valid TOML: line 1: Invalid value."
     )

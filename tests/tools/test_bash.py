@@ -32,11 +32,17 @@ def pids(space: Workspace) -> Iterator[Path]:
     [
         ("echo no; exit 3", "no\n[Exit code 3.]", 3),
         ("kill -SEGV $$", "[Ended by SIGSEGV.]", -11),
-        (f"{sys.executable} -c 'import sys; print(1); print(2, file=sys.stderr); print(3)'", "1\n2\n3", 0),
+        (
+            f"{sys.executable} -c 'import sys; print(1); print(2, file=sys.stderr); print(3)'",
+            "1\n2\n3",
+            0,
+        ),
         ("read line; echo got $?; cat", "got 1", 0),
     ],
 )
-async def test_what_came_out_and_how_it_ended(space: Workspace, command: str, output: str, code: int) -> None:
+async def test_what_came_out_and_how_it_ended(
+    space: Workspace, command: str, output: str, code: int
+) -> None:
     result = await space.call(BASH, command=command, timeout=60)
     assert result.output == output
     assert (result.metadata.exit_code, result.is_error) == (code, bool(code))
@@ -107,7 +113,9 @@ SPAWN = "sleep 300 & echo $! >> {pids}; (sleep 300 & echo $! >> {pids}; wait) & 
 STUBBORN = "trap '' TERM INT HUP; "
 ESCAPED = "setsid sh -c 'echo $$ >> {pids}; trap \"\" TERM; sleep 300; sleep 300' & sleep 0.2; "
 GROUPS = "set -m; sleep 300 & echo $! >> {pids}; set +m; "
-FORKING = "for i in $(seq 20); do (for j in 1 2 3; do sleep 300 & echo $! >> {pids}; done; wait) & done; "
+FORKING = (
+    "for i in $(seq 20); do (for j in 1 2 3; do sleep 300 & echo $! >> {pids}; done; wait) & done; "
+)
 
 
 CHILDREN = pytest.mark.parametrize("children", [SPAWN, STUBBORN + SPAWN, ESCAPED, GROUPS, FORKING])
@@ -115,11 +123,16 @@ STUBBORN_CHILDREN = pytest.mark.parametrize("children", [STUBBORN + SPAWN, ESCAP
 
 
 def endless(children: str, pids: Path, ready: Path) -> str:
-    return children.format(pids=pids) + f"echo $$ >> {pids}; touch {ready}; while :; do sleep 0.05; done"
+    return (
+        children.format(pids=pids)
+        + f"echo $$ >> {pids}; touch {ready}; while :; do sleep 0.05; done"
+    )
 
 
 @CHILDREN
-async def test_nothing_is_left_of_a_cancelled_command(space: Workspace, pids: Path, children: str) -> None:
+async def test_nothing_is_left_of_a_cancelled_command(
+    space: Workspace, pids: Path, children: str
+) -> None:
     ready = space.root / "ready"
     task = asyncio.ensure_future(space.call(BASH, command=endless(children, pids, ready)))
     await eventually(ready.exists, "the command did not start")
@@ -152,7 +165,9 @@ async def test_nothing_is_left_of_a_command_that_is_cancelled_before_its_start_i
 
 
 @STUBBORN_CHILDREN
-async def test_nothing_is_left_after_the_time_limit(space: Workspace, pids: Path, children: str) -> None:
+async def test_nothing_is_left_after_the_time_limit(
+    space: Workspace, pids: Path, children: str
+) -> None:
     ready = space.root / "ready"
     command = endless(children, pids, ready)
     seconds, result = await limited(
@@ -167,7 +182,9 @@ async def test_nothing_is_left_after_the_time_limit(space: Workspace, pids: Path
 async def test_a_flood_is_bounded_and_counted(space: Workspace) -> None:
     _, result = await limited(
         lambda limit: space.call(BASH, command="yes", timeout=limit),
-        lambda result: result.metadata.truncation and result.metadata.truncation.total_bytes > 1_000_000,
+        lambda result: (
+            result.metadata.truncation and result.metadata.truncation.total_bytes > 1_000_000
+        ),
     )
     truncation = result.metadata.truncation
     assert truncation.total_lines == -(-truncation.total_bytes // 2)

@@ -12,13 +12,33 @@ NO_TERMINAL = "This needs a terminal"
 @pytest.mark.parametrize(
     ("command", "output", "hint"),
     [
-        ("sudo ls", "sudo: a terminal is required to read the password; either use ...\n", "sudo can't ask"),
-        ("git commit", "Aborting commit due to empty commit message.\n", "Give the message with -m"),
-        ("git push", "fatal: could not read Username for 'https://a.b': terminal prompts disabled\n", "Git can't ask"),
+        (
+            "sudo ls",
+            "sudo: a terminal is required to read the password; either use ...\n",
+            "sudo can't ask",
+        ),
+        (
+            "git commit",
+            "Aborting commit due to empty commit message.\n",
+            "Give the message with -m",
+        ),
+        (
+            "git push",
+            "fatal: could not read Username for 'https://a.b': terminal prompts disabled\n",
+            "Git can't ask",
+        ),
         ("ssh host", "Host key verification failed.\r\n", "ssh can't ask about an unknown host"),
-        ("git fetch", "git@example.com: Permission denied (publickey).\n", "load a key into their agent"),
+        (
+            "git fetch",
+            "git@example.com: Permission denied (publickey).\n",
+            "load a key into their agent",
+        ),
         ("npm init", "Press ^C at any time to quit.\npackage name: (r) ", NO_ANSWER),
-        ("python3 a.py", "name: Traceback (most recent call last):\nEOFError: EOF when reading a line\n", "Pipe it in"),
+        (
+            "python3 a.py",
+            "name: Traceback (most recent call last):\nEOFError: EOF when reading a line\n",
+            "Pipe it in",
+        ),
         ("docker run -it x", "the input device is not a TTY\n", "Leave out -t"),
         ("read x </dev/tty", "bash: line 1: /dev/tty: No such device or address\n", NO_TERMINAL),
         ("apt-get install x", "Do you want to continue? [Y/n] Abort.\n", NO_ANSWER),
@@ -29,7 +49,9 @@ def test_what_failed_for_want_of_an_answer(command: str, output: str, hint: str)
     assert hint in advice(command, output, failed=True)
 
 
-@pytest.mark.parametrize("output", ["rm: remove regular empty file 'f'? ", "Overwrite? (y/N) ", "Proceed [yes/no]: "])
+@pytest.mark.parametrize(
+    "output", ["rm: remove regular empty file 'f'? ", "Overwrite? (y/N) ", "Proceed [yes/no]: "]
+)
 def test_a_question_at_the_end_counts_though_nothing_failed(output: str) -> None:
     assert NO_ANSWER in advice("x", output, failed=False)
 
@@ -41,7 +63,11 @@ def test_a_question_at_the_end_counts_though_nothing_failed(output: str) -> None
         ("cat readme", "Why does it do that?\n", False),
         ("false", "", True),
         ("echo already read; false", "already read\n", True),
-        ("ssh h", "Pseudo-terminal will not be allocated because stdin is not a terminal.\nssh: no host\n", True),
+        (
+            "ssh h",
+            "Pseudo-terminal will not be allocated because stdin is not a terminal.\nssh: no host\n",
+            True,
+        ),
     ],
 )
 def test_ordinary_output_gets_no_advice(command: str, output: str, failed: bool) -> None:
@@ -60,7 +86,9 @@ def test_ordinary_output_gets_no_advice(command: str, output: str, failed: bool)
         ("git ls-remote https://127.0.0.1:1/x.git", ""),
     ],
 )  # fmt: skip
-async def test_real_commands_end_at_once_and_say_why(space: Workspace, command: str, hint: str) -> None:
+async def test_real_commands_end_at_once_and_say_why(
+    space: Workspace, command: str, hint: str
+) -> None:
     result = await space.call(BashTool(), command=command, timeout=20)
     assert hint in result.output
     assert "Stopped after" not in result.output

@@ -40,7 +40,9 @@ def test_leaving_through_a_link_and_dots(space: Workspace, tmp_path: Path) -> No
     """``link/..`` is the parent of where the link leads, not the project."""
     (tmp_path / "other" / "deep").mkdir(parents=True)
     (space.root / "link").symlink_to(tmp_path / "other" / "deep")
-    assert (Permission.EXTERNAL_DIRECTORY, str(tmp_path.resolve() / "other")) in patterns(space, "link/../x.txt")
+    assert (Permission.EXTERNAL_DIRECTORY, str(tmp_path.resolve() / "other")) in patterns(
+        space, "link/../x.txt"
+    )
 
 
 def test_a_project_that_a_link_leads_to(space: Workspace, tmp_path: Path) -> None:
@@ -60,7 +62,10 @@ def test_a_path_that_can_not_be_looked_at(space: Workspace) -> None:
 def test_a_link_to_a_secret_is_asked_for_under_both_names(space: Workspace) -> None:
     space.file(".env", "KEY=1")
     (space.root / "notes.txt").symlink_to(space.root / ".env")
-    assert patterns(space, "notes.txt") == [(Permission.READ, "notes.txt"), (Permission.READ, ".env")]
+    assert patterns(space, "notes.txt") == [
+        (Permission.READ, "notes.txt"),
+        (Permission.READ, ".env"),
+    ]
 
 
 def test_home(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +74,9 @@ def test_home(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     assert locate("~/a.txt", space.context()).pattern == "a.txt"
 
 
-@pytest.mark.parametrize("raw", ["`src/a b.txt`", '"src/a b.txt"', "<src/a b.txt>", "src\\a b.txt", "@src/a b.txt"])
+@pytest.mark.parametrize(
+    "raw", ["`src/a b.txt`", '"src/a b.txt"', "<src/a b.txt>", "src\\a b.txt", "@src/a b.txt"]
+)
 def test_what_a_path_is_dressed_in_is_taken_off(space: Workspace, raw: str) -> None:
     space.file("src/a b.txt")
     assert locate(raw, space.context()).pattern == "src/a b.txt"
@@ -79,7 +86,9 @@ def test_what_a_path_is_dressed_in_is_taken_off(space: Workspace, raw: str) -> N
 
 
 @pytest.mark.parametrize("raw", ["/workspace/src/main.py", "/src/main.py", "/main.py"])
-def test_directories_that_a_model_makes_up_are_told_before_anybody_is_asked(space: Workspace, raw: str) -> None:
+def test_directories_that_a_model_makes_up_are_told_before_anybody_is_asked(
+    space: Workspace, raw: str
+) -> None:
     space.file("src/main.py")
     space.file("main.py")
     meant = "main.py" if raw == "/main.py" else "src/main.py"

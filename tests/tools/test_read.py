@@ -20,17 +20,24 @@ READ = ReadTool()
 
 def png(width: int, height: int) -> bytes:
     def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        return (
+            struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        )
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"".join(b"\0" + b"\0\0\0" * width for _ in range(height)))
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    )
 
 
 async def test_offset_and_limit_say_where_the_rest_is(space: Workspace) -> None:
     space.file("a.txt", "".join(f"line {n}\n" for n in range(1, 101)))
     result = await space.call(READ, path="a.txt", offset=40, limit=3)
-    assert result.output == "40\tline 40\n41\tline 41\n42\tline 42\n[Lines 40-42 of 100. Read on with offset=43.]"
+    assert (
+        result.output
+        == "40\tline 40\n41\tline 41\n42\tline 42\n[Lines 40-42 of 100. Read on with offset=43.]"
+    )
     assert result.title == "a.txt:40-42"
     last = await space.call(READ, path="a.txt", offset=99)
     assert last.output.endswith("[Lines 99-100 of 100, the end of the file.]")
@@ -42,7 +49,9 @@ async def test_offset_past_the_end(space: Workspace) -> None:
         await space.call(READ, path="a.txt", offset=9)
 
 
-@pytest.mark.parametrize("limits", [OutputLimits(lines=50), OutputLimits(bytes=2_000), OutputLimits(tokens=700)])
+@pytest.mark.parametrize(
+    "limits", [OutputLimits(lines=50), OutputLimits(bytes=2_000), OutputLimits(tokens=700)]
+)
 async def test_what_is_cut_continues_seamlessly(space: Workspace, limits: OutputLimits) -> None:
     """Reading on at the named offset gives every line once."""
     space.file("big.txt", "".join(f"the text of line {n}\n" for n in range(1, 301)))
@@ -59,7 +68,9 @@ async def test_what_is_cut_continues_seamlessly(space: Workspace, limits: Output
             assert result.metadata.truncation.kept_lines == len(lines)
             assert f"of 300. Read on with offset={offset}" in note
         whole = space.blobs[result.full_output].decode() if result.full_output else result.output
-        assert whole.rstrip(".]").split("\n")[-1].endswith(("line 300", "of the file")), "the rest is stored for recall"
+        assert whole.rstrip(".]").split("\n")[-1].endswith(("line 300", "of the file")), (
+            "the rest is stored for recall"
+        )
     assert seen == [f"the text of line {n}" for n in range(1, 301)]
 
 
@@ -155,7 +166,8 @@ async def test_a_directory_is_listed(space: Workspace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "meant"), [("src/mian.py", "src/main.py"), ("lib/main.py", "src/main.py"), ("README.MD", "readme.md")]
+    ("wanted", "meant"),
+    [("src/mian.py", "src/main.py"), ("lib/main.py", "src/main.py"), ("README.MD", "readme.md")],
 )
 async def test_a_missing_file_is_guessed(space: Workspace, wanted: str, meant: str) -> None:
     space.file("src/main.py")

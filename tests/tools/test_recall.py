@@ -48,7 +48,9 @@ async def test_a_search_reaches_other_branches_and_says_so(tmp_path: Path) -> No
     assert "cardamom" in results(harness)[0].output
 
 
-@pytest.mark.parametrize(("what", "words"), [("#99999", "no entry"), ("zyzzyva", "Nothing in this session")])
+@pytest.mark.parametrize(
+    ("what", "words"), [("#99999", "no entry"), ("zyzzyva", "Nothing in this session")]
+)
 async def test_what_is_not_there_is_said(tmp_path: Path, what: str, words: str) -> None:
     client = ScriptedClient([Reply(calls=(recall(what),)), Reply("Pity.")])
     harness = make_agent(tmp_path, client, rules=ALL)
@@ -58,7 +60,9 @@ async def test_what_is_not_there_is_said(tmp_path: Path, what: str, words: str) 
 
 
 async def test_recall_does_not_find_its_own_results(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("The word is xylophone."), Reply(calls=(recall("xylophone"),)), Reply("Yes.")])
+    client = ScriptedClient(
+        [Reply("The word is xylophone."), Reply(calls=(recall("xylophone"),)), Reply("Yes.")]
+    )
     harness = make_agent(tmp_path, client, rules=ALL)
     await harness.say("word?")
     await harness.say("which?")
@@ -67,22 +71,32 @@ async def test_recall_does_not_find_its_own_results(tmp_path: Path) -> None:
     assert len(found) >= 1
 
 
-async def test_a_search_ranks_and_brings_the_lines_that_fit_with_what_they_belong_to(tmp_path: Path) -> None:
-    steps = [("bash", "seq 1 40; echo retry_limit = 7"), ("bash", "echo limit"), ("bash", "echo limit")]
+async def test_a_search_ranks_and_brings_the_lines_that_fit_with_what_they_belong_to(
+    tmp_path: Path,
+) -> None:
+    steps = [
+        ("bash", "seq 1 40; echo retry_limit = 7"),
+        ("bash", "echo limit"),
+        ("bash", "echo limit"),
+    ]
     calls = [Call(tool, json.dumps({"command": command})) for tool, command in steps]
     harness, script, _ = await worked(tmp_path, "go", *calls)
     wanted = results(harness)[0]
     script[:] = [Reply(calls=(recall("what was the limit retry_limit"),))]
     await harness.say("and?")
     told = results(harness)[-1].output.split("\n")
-    assert any(line.startswith(f"#{wanted.id} bash") for line in told), "some of the words are enough"
+    assert any(line.startswith(f"#{wanted.id} bash") for line in told), (
+        "some of the words are enough"
+    )
     assert "  41: retry_limit = 7" in told
     assert told.count("  1: limit") == 1, "the same is not told twice"
     assert any("asked in #" in line and "seq 1 40" in line for line in told)
 
 
 async def test_one_looks_into_a_cut_output_by_range_and_by_text(tmp_path: Path) -> None:
-    harness, script, client = await worked(tmp_path, "count", Call("bash", '{"command": "seq 1 30000"}'))
+    harness, script, client = await worked(
+        tmp_path, "count", Call("bash", '{"command": "seq 1 30000"}')
+    )
     address = f"#{results(harness)[0].id}"
     assert f"[{address}]" in client.requests[-1].messages[-1].text, "the model is told the number"
     script[:] = [
@@ -101,15 +115,22 @@ async def test_one_looks_into_a_cut_output_by_range_and_by_text(tmp_path: Path) 
     assert "holds 'pepper'" in missing.output
 
 
-async def test_what_a_read_left_out_comes_back_as_it_was_by_lines_and_by_search(tmp_path: Path) -> None:
+async def test_what_a_read_left_out_comes_back_as_it_was_by_lines_and_by_search(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "project" / "big.py"
     file.parent.mkdir(exist_ok=True)
     file.write_text("".join(f"name_{n} = {n}  # {'.' * 40}\n" for n in range(1, 2_001)))
-    harness, script, _ = await worked(tmp_path, "read it", Call("read", '{"path": "big.py"}'), window=32_768)
+    harness, script, _ = await worked(
+        tmp_path, "read it", Call("read", '{"path": "big.py"}'), window=32_768
+    )
     (cut,) = results(harness)
     assert "name_1900" not in cut.output
     file.write_text("gone\n")
-    script[:] = [Reply(calls=(recall(f"#{cut.id} 1900-1901"),)), Reply(calls=(recall("name_1950 = 1950"),))]
+    script[:] = [
+        Reply(calls=(recall(f"#{cut.id} 1900-1901"),)),
+        Reply(calls=(recall("name_1950 = 1950"),)),
+    ]
     await harness.say("and the end?")
     lines, found = (result.output for result in results(harness)[-2:])
     assert lines.startswith("1900\tname_1900 = 1900")

@@ -98,21 +98,52 @@ def test_commas_and_brackets_in_strings_stay() -> None:
 @pytest.mark.parametrize(
     ("tool", "text", "message"),
     [
-        ("read", "{}", r"read: path is missing\. Fields: path \(string, required\), offset \(integer\)"),
+        (
+            "read",
+            "{}",
+            r"read: path is missing\. Fields: path \(string, required\), offset \(integer\)",
+        ),
         ("read", '{"path": "a", "offset": "ten"}', "offset: input should be a valid integer"),
         ("read", '{"path": "a", "color": 1}', "color is not a field"),
-        ("edit", '{"path": "a", "edits": [{"old": "x"}]}', r"^edit: edits\.0\.new is missing\. Fields"),
-        ("edit", '{"path": "a", "content": "x"}', "content is not a field, to replace a whole file use write"),
-        ("bash", '{"command": "ls", "cwd": "src"}', "cwd is not a field, begin the command with cd DIR &&"),
-        ("read", '{"path": "a"} {"path": "b"}', "more than one JSON object in the arguments; send a call for each"),
+        (
+            "edit",
+            '{"path": "a", "edits": [{"old": "x"}]}',
+            r"^edit: edits\.0\.new is missing\. Fields",
+        ),
+        (
+            "edit",
+            '{"path": "a", "content": "x"}',
+            "content is not a field, to replace a whole file use write",
+        ),
+        (
+            "bash",
+            '{"command": "ls", "cwd": "src"}',
+            "cwd is not a field, begin the command with cd DIR &&",
+        ),
+        (
+            "read",
+            '{"path": "a"} {"path": "b"}',
+            "more than one JSON object in the arguments; send a call for each",
+        ),
         ("read", "{'path': 'a", "not valid JSON"),
-        ("edit", '{"path": "a", "edits": []}', r"edits is empty\. .*edits \(list of {old, new, all}, required\)"),
-        ("bash", '{"command": "ls', "not valid JSON: they break off after 15 characters. Send less at once"),
+        (
+            "edit",
+            '{"path": "a", "edits": []}',
+            r"edits is empty\. .*edits \(list of {old, new, all}, required\)",
+        ),
+        (
+            "bash",
+            '{"command": "ls',
+            "not valid JSON: they break off after 15 characters. Send less at once",
+        ),
         ("bash", '{"command": "echo \\ud83d"}', "half of a surrogate pair"),
         ("bash", '{"command": "x", "timeout": 0}', "timeout: input should be greater than 0"),
         pytest.param("bash", "[" * 100_000, "not valid JSON", id="nesting"),
         pytest.param(
-            "bash", f'{{"command": "x", "timeout": 1{"0" * 5_000}}}', "too many digits at character 28", id="0"
+            "bash",
+            f'{{"command": "x", "timeout": 1{"0" * 5_000}}}',
+            "too many digits at character 28",
+            id="0",
         ),
     ],
 )
@@ -132,7 +163,11 @@ SCHEMA = ToolSchema(
     description="Search issues.",
     parameters={
         "type": "object",
-        "properties": {"query": {"type": "string"}, "description": {"type": "string"}, "limit": {"type": "integer"}},
+        "properties": {
+            "query": {"type": "string"},
+            "description": {"type": "string"},
+            "limit": {"type": "integer"},
+        },
         "required": ["query"],
     },
 )
@@ -155,7 +190,9 @@ def test_arguments_are_passed_on_as_they_came() -> None:
 
 
 def test_arguments_that_are_no_object_are_answered_with_the_fields() -> None:
-    with pytest.raises(ToolError, match=r"one JSON object.*query \(string, required\).*limit \(integer\)"):
+    with pytest.raises(
+        ToolError, match=r"one JSON object.*query \(string, required\).*limit \(integer\)"
+    ):
         parse_arguments(TOOL, "[1]")
 
 
@@ -174,5 +211,7 @@ def test_tools_load_without_heavy_modules() -> None:
         "import sys; from tui_agent.tools.registry import builtin_tools; builtin_tools(); "
         f"print([name for name in {FORBIDDEN!r} if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout.strip() == "[]"

@@ -60,7 +60,11 @@ async def test_grep_is_sorted_and_honours_ignore_files(space: Workspace) -> None
 async def test_grep_where(space: Workspace, arguments: dict[str, str], files: list[str]) -> None:
     tree(space)
     result = await space.call(GREP, pattern="import", **arguments)
-    found = sorted({line.split(":")[0] for line in result.output.split("\n")}) if result.metadata.count else []
+    found = (
+        sorted({line.split(":")[0] for line in result.output.split("\n")})
+        if result.metadata.count
+        else []
+    )
     assert found == files
 
 
@@ -71,30 +75,45 @@ async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace) -> 
     *rows, note = result.output.split("\n")
     assert rows == [f"f{number:02}.txt:{line}: hit" for number in range(4) for line in range(1, 51)]
     assert len(rows) == MAX_ROWS
-    assert note == "[200 of 3,000 matches in 60 files. For the rest use a narrower pattern, path or glob.]"
+    assert (
+        note
+        == "[200 of 3,000 matches in 60 files. For the rest use a narrower pattern, path or glob.]"
+    )
 
 
 async def test_a_pattern_that_is_none_is_searched_as_text(space: Workspace) -> None:
     space.file("a:1: b.go", "func main() {\n\tx := interface{}\nfoobaz\nfoo(?=baz)\n")
     result = await space.call(GREP, pattern="func main(")
-    assert result.output.startswith("a:1: b.go:1: func main() {\n[pattern is not a valid regular expression (")
+    assert result.output.startswith(
+        "a:1: b.go:1: func main() {\n[pattern is not a valid regular expression ("
+    )
     result = await space.call(GREP, pattern="foo(?=baz)")
-    assert result.output.startswith("a:1: b.go:4: foo(?=baz)\n[pattern is not a valid regular expression (look-around")
+    assert result.output.startswith(
+        "a:1: b.go:4: foo(?=baz)\n[pattern is not a valid regular expression (look-around"
+    )
     assert "PCRE2" not in result.output
-    with pytest.raises(ToolError, match=r"not a valid regular expression: \w.*Escape \( .* or set literal"):
+    with pytest.raises(
+        ToolError, match=r"not a valid regular expression: \w.*Escape \( .* or set literal"
+    ):
         await space.call(GREP, pattern="bar(")
 
 
-async def test_without_ripgrep_glob_still_finds(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_ripgrep_glob_still_finds(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ripgrep, "find_program", lambda *_arguments, **_more: None)
     tree(space)
     with pytest.raises(ToolError, match="No ripgrep runs here"):
         await space.call(GREP, pattern="import")
-    assert sorted((await space.call(GLOB, pattern="*.py")).output.split()) == ["src/a.py", "src/b.py"]
+    assert sorted((await space.call(GLOB, pattern="*.py")).output.split()) == [
+        "src/a.py",
+        "src/b.py",
+    ]
 
 
 @pytest.mark.parametrize(
-    "pattern", [r"\Aone", r"two\Z", r"two\z", r"\<two\>", "[[:alpha:]]+ [[:digit:]]", r"tw.*?\s\d|two$"]
+    "pattern",
+    [r"\Aone", r"two\Z", r"two\z", r"\<two\>", "[[:alpha:]]+ [[:digit:]]", r"tw.*?\s\d|two$"],
 )
 async def test_both_spellings_of_a_pattern_are_understood(space: Workspace, pattern: str) -> None:
     space.file("a.txt", "zero\none 1 two\n")
@@ -128,7 +147,13 @@ async def test_matches_are_counted_without_the_lines_around_them(space: Workspac
 
 @pytest.mark.parametrize(
     ("pattern", "lines"),
-    [("end$", ["1", "3"]), ("^$", ["2"]), (r"end\n\n", ["1", "2"]), ("end\n", ["1", "3"]), ("^", ["1", "2", "3"])],
+    [
+        ("end$", ["1", "3"]),
+        ("^$", ["2"]),
+        (r"end\n\n", ["1", "2"]),
+        ("end\n", ["1", "3"]),
+        ("^", ["1", "2", "3"]),
+    ],
 )
 async def test_the_ends_of_lines(space: Workspace, pattern: str, lines: list[str]) -> None:
     for name, text in (("a.txt", "the end\n\nthe end\n"), ("b.txt", "the end\r\n\r\nthe end\r\n")):
@@ -174,7 +199,10 @@ async def test_grep_leaves_secrets_out_unless_they_are_named(space: Workspace) -
     space.file(".env", "KEY=hit\n")
     space.file("a.txt", "hit\n")
     result = await space.call(GREP, pattern="hit")
-    assert result.output == "a.txt:1: hit\n[Not shown, may hold secrets: .env. Name one as path to search it.]"
+    assert (
+        result.output
+        == "a.txt:1: hit\n[Not shown, may hold secrets: .env. Name one as path to search it.]"
+    )
     assert (await space.call(GREP, pattern="hit", path=".env")).output == ".env:1: KEY=hit"
     needs = GREP.needs(GrepInput(pattern="hit", path=".env"), space.context())
     assert [(need.permission, need.pattern) for need in needs] == [(Permission.READ, ".env")]
@@ -251,7 +279,9 @@ async def test_glob_shows_a_hundred_and_counts_all(space: Workspace) -> None:
         space.file(f"f{number}.txt")
     result = await space.call(GLOB, pattern="*.txt")
     assert len(result.output.split("\n")) == 101
-    assert result.output.endswith("[100 of 130 files. For the rest use a narrower pattern, path or glob.]")
+    assert result.output.endswith(
+        "[100 of 130 files. For the rest use a narrower pattern, path or glob.]"
+    )
 
 
 async def test_glob_nothing_and_nonsense(space: Workspace) -> None:
@@ -293,7 +323,9 @@ async def test_ls_of_something_else(space: Workspace) -> None:
     assert (await space.call(LS, path="empty")).output == "[The directory is empty.]"
 
 
-async def test_a_search_that_takes_too_long_is_stopped(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_that_takes_too_long_is_stopped(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ripgrep, "TIMEOUT", 0.0)
     space.file("a.txt", "x\n")
     assert "Stopped after" in (await space.call(GREP, pattern="x")).output

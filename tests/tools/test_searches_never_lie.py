@@ -25,14 +25,16 @@ from tui_agent.tools.read import ReadInput, ReadTool
 READ, EDIT, GLOB, GREP = ReadTool(), EditTool(), GlobTool(), GrepTool()
 NAMES = st.one_of(
     st.text("ab.[]{}()!*?+,@~# \\-'\"\u202f\u00e9e\u0301日", min_size=1, max_size=10),
-    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=10),
+    st.text(
+        st.characters(exclude_categories=["Cs"], exclude_characters="/\0"), min_size=1, max_size=10
+    ),
     st.binary(min_size=1, max_size=8).map(
         lambda data: os.fsdecode(data.replace(b"/", b"").replace(b"\0", b"") or b"x")
     ),
 )
-LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=20).map(
-    "needle {}".format
-)
+LINES = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=20
+).map("needle {}".format)
 
 BEFORE = (b"", b"a\n", b"\xff\n", b"\0\n")
 
@@ -79,7 +81,10 @@ def test_a_name_on_disk_is_found_by_that_name(name: str, folder: str) -> None:
 @example(line="日本語の文章です", name="cp932", before=b"", ignored=False)
 @example(line="f(x) = a[0] * $5", name="utf-8", before=b"", ignored=True)
 @given(
-    line=LINES, name=st.just("utf-8"), before=st.sampled_from([b"", b"a\n", b"\xff\n", b"\0\n"]), ignored=st.booleans()
+    line=LINES,
+    name=st.just("utf-8"),
+    before=st.sampled_from([b"", b"a\n", b"\xff\n", b"\0\n"]),
+    ignored=st.booleans(),
 )
 def test_a_line_in_a_file_is_found_or_it_is_said_what_was_not_searched(
     line: str, name: str, before: bytes, ignored: bool
@@ -102,12 +107,15 @@ def test_a_line_in_a_file_is_found_or_it_is_said_what_was_not_searched(
 
 
 @pytest.mark.parametrize(
-    "pattern", ["app/[id]/page.tsx", "app/[id]/*.tsx", "page.tsx", "**/[id]/page.tsx", "app/**/page.*"]
+    "pattern",
+    ["app/[id]/page.tsx", "app/[id]/*.tsx", "page.tsx", "**/[id]/page.tsx", "app/**/page.*"],
 )
 async def test_brackets_are_what_they_say(space: Workspace, pattern: str) -> None:
     space.file("app/[id]/page.tsx", "export\n")
     assert (await space.call(GLOB, pattern=pattern)).output == "app/[id]/page.tsx"
-    assert (await space.call(GREP, pattern="export", glob=pattern)).output == "app/[id]/page.tsx:1: export"
+    assert (
+        await space.call(GREP, pattern="export", glob=pattern)
+    ).output == "app/[id]/page.tsx:1: export"
 
 
 async def test_a_directory_named_as_a_wildcard_hides_no_other(space: Workspace) -> None:
@@ -144,7 +152,9 @@ async def test_several_names_that_look_alike_are_named(space: Workspace) -> None
     assert "look like it" in (prepared.problem or "")
 
 
-async def test_names_outside_of_the_project_are_not_told_before_that_is_allowed(space: Workspace) -> None:
+async def test_names_outside_of_the_project_are_not_told_before_that_is_allowed(
+    space: Workspace,
+) -> None:
     outside = space.root.parent / "outside"
     outside.mkdir()
     for name in ("a\u202fb.txt", "a\u00a0b.txt"):
@@ -159,7 +169,10 @@ async def test_none_names_what_git_ignores_links_and_repositories(space: Workspa
     space.file("data.bin", b"\0\0needle\n")
     (space.root / "link.js").symlink_to("build/out.js")
     said = (await space.call(GLOB, pattern="out.js")).output
-    assert said == "No files match but those that a search leaves out. They are ignored by git: build/out.js."
+    assert (
+        said
+        == "No files match but those that a search leaves out. They are ignored by git: build/out.js."
+    )
     assert (await space.call(GLOB, pattern="build/*.js")).output == "build/out.js"
     assert "links: link.js" in (await space.call(GLOB, pattern="link.js")).output
     space.file(".git/HEAD", "ref: x\n")
@@ -169,10 +182,14 @@ async def test_none_names_what_git_ignores_links_and_repositories(space: Workspa
         "[Ignored by git, not searched unless named as path: build/out.js.]"
     )
     assert (await space.call(GREP, pattern="needle", path="data.bin")).metadata.count == 1
-    assert (await space.call(GREP, pattern="needle", path="build")).output == "build/out.js:1: needle"
+    assert (
+        await space.call(GREP, pattern="needle", path="build")
+    ).output == "build/out.js:1: needle"
 
 
-async def test_a_regular_expression_without_a_match_is_looked_for_as_it_is_written(space: Workspace) -> None:
+async def test_a_regular_expression_without_a_match_is_looked_for_as_it_is_written(
+    space: Workspace,
+) -> None:
     space.file("a.py", "total = price[0] * (1 + rate)\n")
     answer = (await space.call(GREP, pattern="price[0] * (1 + rate)")).output
     assert answer.startswith("a.py:1: total")

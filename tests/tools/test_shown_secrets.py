@@ -49,7 +49,14 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
 
 
-PLACES = ("local.json", "terraform.tfstate", ".dockercfg", "web.config", "deploy/kubeconfig", ".git/config")
+PLACES = (
+    "local.json",
+    "terraform.tfstate",
+    ".dockercfg",
+    "web.config",
+    "deploy/kubeconfig",
+    ".git/config",
+)
 PEM = f"{BEGIN.format('')}\n{PEM_BODY}\n{END.format('')}\n"
 KEY = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
 
@@ -98,15 +105,34 @@ async def test_nothing_shows_a_secret_unasked(
 ) -> None:
     run = partial(subprocess.run, cwd=space.root, check=True, capture_output=True)
     run(["git", "init", "-q"])
-    run(["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "one"])
+    run(
+        [
+            "git",
+            "-c",
+            "user.name=n",
+            "-c",
+            "user.email=e@x",
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-m",
+            "one",
+        ]
+    )
     data = text.encode("utf-16" if name.startswith("deploy") else "utf-8")
     path = space.file(name, data)
     shown = []
     loaded = await load_message(f"look at @{name}", space.root, session, space.put_blob)
     session.append(UserEntry(parts=loaded.parts))
-    shown += map(str, parse_problems(f"{name}:2:1: error: {text.splitlines()[:2][-1]}", space.root, space.root))
+    shown += map(
+        str,
+        parse_problems(f"{name}:2:1: error: {text.splitlines()[:2][-1]}", space.root, space.root),
+    )
     for tool, given in CALLS:
-        arguments = {key: value.format(name) if isinstance(value, str) else value for key, value in given.items()}
+        arguments = {
+            key: value.format(name) if isinstance(value, str) else value
+            for key, value in given.items()
+        }
         parsed = tool.Input.model_validate(arguments)
         try:
             if not any(need.secret for need in tool.needs(parsed, space.context())):
@@ -121,26 +147,51 @@ async def test_nothing_shows_a_secret_unasked(
             shown.append(str(error))
     path.write_bytes(data)
     shown.append(
-        repr(files_back(session.path(), resolve(session.path()), space.root, 50_000, TokenCounter("test/model")))
+        repr(
+            files_back(
+                session.path(),
+                resolve(session.path()),
+                space.root,
+                50_000,
+                TokenCounter("test/model"),
+            )
+        )
     )
     shown += exports(session, redacted=False)
     for part in parts_of(secret):
         assert not [output for output in shown if part in output]
-    assert [need for need in command_needs(f"cat {name}", space.root, space.root) if need.permission is Permission.READ]
+    assert [
+        need
+        for need in command_needs(f"cat {name}", space.root, space.root)
+        if need.permission is Permission.READ
+    ]
 
 
 @PLANTED
-def test_an_exportwithout_secrets_has_none(session: Session, name: str, text: str, secret: str) -> None:
-    session.append(UserEntry(parts=(TextPart(text=f"look\n{text}"), FilePart(path=name, text=text))))
+def test_an_exportwithout_secrets_has_none(
+    session: Session, name: str, text: str, secret: str
+) -> None:
+    session.append(
+        UserEntry(parts=(TextPart(text=f"look\n{text}"), FilePart(path=name, text=text)))
+    )
     call = ToolCallPart(call_id="1", tool="bash", arguments=json.dumps({"command": text}))
     session.append(AssistantEntry(parts=(TextPart(text=text), call), model="m"))
     metadata = ToolMetadata(diff=text)
     session.append(
         ToolResultEntry(
-            call_id="1", tool="bash", status=ToolStatus.COMPLETED, output=text, title=text, metadata=metadata
+            call_id="1",
+            tool="bash",
+            status=ToolStatus.COMPLETED,
+            output=text,
+            title=text,
+            metadata=metadata,
         )
     )
-    session.append(CompactionEntry(summary=text, first_kept_id=None, tokens_before=9, tokens_after=4, trigger="manual"))
+    session.append(
+        CompactionEntry(
+            summary=text, first_kept_id=None, tokens_before=9, tokens_after=4, trigger="manual"
+        )
+    )
     written = exports(session, redacted=True)
     assert all("[redacted]" in export for export in written)
     for part in parts_of(secret):
@@ -162,7 +213,8 @@ async def test_no_command_shows_a_secret_unasked(tmp_path: Path, form: str) -> N
     secrets.append((".git/config", "letmein9"))
     for view in (View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)):
         ran = await box.run(
-            "find . -type f -exec cat {} + 2>/dev/null; grep -r . .; git diff --no-index /dev/null .", view
+            "find . -type f -exec cat {} + 2>/dev/null; grep -r . .; git diff --no-index /dev/null .",
+            view,
         )
         assert "all may see this" in ran.output
         assert [found for found in secrets if found[1] in ran.output] == []
@@ -176,25 +228,42 @@ async def test_the_rest_of_a_file_is_shown_and_can_be_edited(space: Workspace) -
     assert '2\t  "port": 80,' in read.output
     assert '3\t  "api_key": "[redacted]"' in read.output
     with pytest.raises(ToolError, match="in the place of a secret"):
-        await space.call(WriteTool(), path="local.json", content='{"port": 81, "api_key": "[redacted]"}')
+        await space.call(
+            WriteTool(), path="local.json", content='{"port": 81, "api_key": "[redacted]"}'
+        )
     space.file("db.json", '{"password": "swordfish-77", "port": 80}')
     for old in ("password", 'password": "swo'):
         with pytest.raises(ToolError, match="would show a secret"):
-            await space.call(EditTool(), path="db.json", old=old, new=old.replace("password", "x").replace("swo", ""))
+            await space.call(
+                EditTool(),
+                path="db.json",
+                old=old,
+                new=old.replace("password", "x").replace("swo", ""),
+            )
     await space.call(EditTool(), path="local.json", old='"port": 80', new='"port": 81')
     assert KEY in path.read_text()
 
 
 async def test_a_key_that_was_allowed_is_shown_whole(space: Workspace) -> None:
     space.file("server.txt", PEM)
-    assert any(need.secret for need in ReadTool().needs(ReadTool.Input(path="server.txt"), space.context()))
+    assert any(
+        need.secret for need in ReadTool().needs(ReadTool.Input(path="server.txt"), space.context())
+    )
     assert PEM_BODY.split("\n")[1] in (await space.call(ReadTool(), path="server.txt")).output
-    assert "Not shown, may hold secrets: server.txt" in (await space.call(GrepTool(), pattern="KEY")).output
+    assert (
+        "Not shown, may hold secrets: server.txt"
+        in (await space.call(GrepTool(), pattern="KEY")).output
+    )
 
 
 def test_a_pattern_means_the_secrets_it_matches(tmp_path: Path) -> None:
     for name in ("server.pem", "a.so", "src"):
         (tmp_path / name).touch()
-    asked = {command: command_needs(command, tmp_path, tmp_path) for command in ("ls *.so", "cat *.p?m", "cat [s]*")}
-    secrets = [c for c, needs in asked.items() if any(need.permission is Permission.READ for need in needs)]
+    asked = {
+        command: command_needs(command, tmp_path, tmp_path)
+        for command in ("ls *.so", "cat *.p?m", "cat [s]*")
+    }
+    secrets = [
+        c for c, needs in asked.items() if any(need.permission is Permission.READ for need in needs)
+    ]
     assert secrets == ["cat *.p?m", "cat [s]*"]

@@ -55,7 +55,9 @@ def test_how_models_write_lists(todos: object) -> None:
 
 
 def test_an_unknown_status_and_an_item_without_content_are_told() -> None:
-    with pytest.raises(ToolError, match="later is no status; use pending, in_progress, done, cancelled"):
+    with pytest.raises(
+        ToolError, match="later is no status; use pending, in_progress, done, cancelled"
+    ):
         parse_arguments(TodoTool(), '{"todos": [{"content": "x", "status": "later"}]}')
     with pytest.raises(ToolError, match="an item has no content: status"):
         parse_arguments(TodoTool(), '{"todos": [{"status": "done"}]}')
@@ -82,7 +84,9 @@ def test_the_last_result_is_the_list() -> None:
 
 def test_a_compaction_carries_the_list() -> None:
     build = PathBuilder()
-    details = SummaryDetails(state=(StateText(tool="skill", name="x", text="y"), StateText(tool="todo", text=LIST)))
+    details = SummaryDetails(
+        state=(StateText(tool="skill", name="x", text="y"), StateText(tool="todo", text=LIST))
+    )
     kept = build.user("kept")
     build.compaction("summary", kept.id, details=details)
     build.say("ok")
@@ -92,7 +96,9 @@ def test_a_compaction_carries_the_list() -> None:
 def test_a_result_that_a_compaction_kept_is_newer_than_what_it_carries() -> None:
     build = PathBuilder()
     kept = build.run("todo", {}, LIST)
-    build.compaction("summary", kept.id, details=SummaryDetails(state=(StateText(tool="todo", text="[ ] old"),)))
+    build.compaction(
+        "summary", kept.id, details=SummaryDetails(state=(StateText(tool="todo", text="[ ] old"),))
+    )
     assert current_todos(build.path) == TODOS
 
 
@@ -109,7 +115,9 @@ def carried(text: str, tokens: int) -> tuple[StateText, ...]:
     build = PathBuilder()
     build.run("todo", {}, text)
     budgets = Budgets(user_messages=100, anchors=100, files=100, state=tokens)
-    return carry(Summarised(build.path, FileOperations(), tool_traits()), SummaryDetails(), budgets, words).state
+    return carry(
+        Summarised(build.path, FileOperations(), tool_traits()), SummaryDetails(), budgets, words
+    ).state
 
 
 def test_in_a_small_window_what_is_finished_goes_first() -> None:

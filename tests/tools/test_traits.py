@@ -34,9 +34,13 @@ def twice() -> PathBuilder:
 
 
 def test_a_setting_that_names_tools_stands_above_what_they_say() -> None:
-    settings = PruneSettings(protect_turns=0, protect_share=0, protect_steps=0, protected_tools=("other",))
+    settings = PruneSettings(
+        protect_turns=0, protect_share=0, protect_steps=0, protected_tools=("other",)
+    )
     view = resolve(twice().path)
-    assert plan_prune(view, PruneRules(settings, 10_000, new(protected=True), minimum=1)) is not None
+    assert (
+        plan_prune(view, PruneRules(settings, 10_000, new(protected=True), minimum=1)) is not None
+    )
 
 
 def test_a_new_tool_says_that_a_later_call_takes_the_place_of_an_earlier_one() -> None:
@@ -58,7 +62,11 @@ def test_other_programs_names_mean_one_tool_each() -> None:
     assert [parse_rule(name, Action.DENY).permission for name in BUILTIN] == list(BUILTIN)
     for tool in builtin_tools():
         # What only ends like a tool's name may be meant as a server's.
-        clear = (name for name in tool.traits.other_names.split() if not any(own.endswith(name) for own in BUILTIN))
+        clear = (
+            name
+            for name in tool.traits.other_names.split()
+            if not any(own.endswith(name) for own in BUILTIN)
+        )
         assert {find_tool(name, builtin_tools()).name for name in clear} <= {tool.name}
 
 
@@ -80,4 +88,8 @@ def _is_tool(node: ast.expr) -> bool:
 
 
 def _names_a_tool(nodes: list[ast.expr]) -> bool:
-    return any(isinstance(part, ast.Constant) and part.value in BUILTIN for node in nodes for part in ast.walk(node))
+    return any(
+        isinstance(part, ast.Constant) and part.value in BUILTIN
+        for node in nodes
+        for part in ast.walk(node)
+    )

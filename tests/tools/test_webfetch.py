@@ -26,10 +26,16 @@ from tui_agent.web.settings import FetchSettings
 LOOPBACK = FetchSettings(timeout=20, private=("127.0.0.0/8",))
 
 
-def answer(body: str | bytes = b"", kind: str = "text/html", status: str = "200 OK", **headers: str) -> bytes:
+def answer(
+    body: str | bytes = b"", kind: str = "text/html", status: str = "200 OK", **headers: str
+) -> bytes:
     """Return an answer as it goes over the wire; underscores in header names become dashes."""
     data = body if isinstance(body, bytes) else body.encode()
-    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(data)}", *([f"Content-Type: {kind}"] if kind else [])]
+    lines = [
+        f"HTTP/1.1 {status}",
+        f"Content-Length: {len(data)}",
+        *([f"Content-Type: {kind}"] if kind else []),
+    ]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode() + data
 
@@ -81,7 +87,9 @@ def names(**table: str) -> fetching.Resolve:
     return resolve
 
 
-def tool(settings: FetchSettings = LOOPBACK, resolve: fetching.Resolve | None = None, **more: Any) -> WebFetchTool:
+def tool(
+    settings: FetchSettings = LOOPBACK, resolve: fetching.Resolve | None = None, **more: Any
+) -> WebFetchTool:
     return WebFetchTool(WebClient(settings, resolve or names(), lambda _address: None, **more))
 
 
@@ -105,7 +113,16 @@ async def test_html_becomes_markdown(space: Workspace, server: WebServer) -> Non
     assert "```python\ndef f():\n    return 1\n```" in result.output
     assert "| a | b |" in result.output
     assert "[image: A diagram]" in result.output
-    for noise in ("steal", "color", "Everything", "Cookies", "ignore all", "and this", "¶", "base64"):
+    for noise in (
+        "steal",
+        "color",
+        "Everything",
+        "Cookies",
+        "ignore all",
+        "and this",
+        "¶",
+        "base64",
+    ):
         assert noise not in result.output
     assert not result.is_error
 
@@ -120,7 +137,14 @@ async def test_the_request_names_the_host_and_no_more_of_the_user_than_the_progr
     fields = dict(line.lower().split(": ", 1) for line in head.strip().split("\r\n")[1:])
     assert fields["host"] == f"docs.test:{server.port}"
     assert fields["user-agent"].startswith("tui-agent/")
-    assert set(fields) <= {"host", "user-agent", "accept", "accept-language", "accept-encoding", "connection"}
+    assert set(fields) <= {
+        "host",
+        "user-agent",
+        "accept",
+        "accept-language",
+        "accept-encoding",
+        "connection",
+    }
 
 
 @pytest.mark.parametrize(
@@ -133,7 +157,10 @@ async def test_the_request_names_the_host_and_no_more_of_the_user_than_the_progr
         (answer("grün".encode("latin-1"), "text/plain; charset=iso-8859-1"), "grün"),
         (answer("<meta charset=windows-1252><p>“grün”</p>".encode("cp1252")), "“grün”"),
         (answer("grün".encode(), "text/plain; charset=klingon"), "grün"),
-        (answer(gzip.compress(b"packed", mtime=0), "text/plain", Content_Encoding="gzip"), "packed"),
+        (
+            answer(gzip.compress(b"packed", mtime=0), "text/plain", Content_Encoding="gzip"),
+            "packed",
+        ),
     ],
 )
 async def test_text_comes_as_it_is_whatever_it_is_written_in(
@@ -161,14 +188,19 @@ async def test_binary_is_described(space: Workspace, server: WebServer) -> None:
 async def test_only_the_first_bytes_are_read(space: Workspace, server: WebServer) -> None:
     server.answers["/big"] = answer("x\n" * 500_000, "text/plain")
     result = await space.call(
-        tool(FetchSettings(max_bytes=20_000, private=("docs.test",))), url=f"http://docs.test:{server.port}/big"
+        tool(FetchSettings(max_bytes=20_000, private=("docs.test",))),
+        url=f"http://docs.test:{server.port}/big",
     )
-    assert "only its first 20.0 kB were read" in result.output or "Recall this result" in result.output
+    assert (
+        "only its first 20.0 kB were read" in result.output or "Recall this result" in result.output
+    )
     stored = space.blobs[result.full_output] if result.full_output else result.output.encode()
     assert len(stored) <= 20_200
 
 
-async def test_a_small_download_does_not_become_a_huge_one(space: Workspace, server: WebServer) -> None:
+async def test_a_small_download_does_not_become_a_huge_one(
+    space: Workspace, server: WebServer
+) -> None:
     packed = gzip.compress(bytes(b"a" * 79 + b"\n") * 1_000_000)
     assert len(packed) < 500_000
     server.answers["/bomb"] = answer(packed, "text/plain", Content_Encoding="gzip")
@@ -204,7 +236,9 @@ async def test_a_page_that_is_not_there_is_told(space: Workspace, server: WebSer
         (answer(status="302 Found", Location="/x"), "redirects more than 10 times"),
     ],
 )
-async def test_failures_are_told(space: Workspace, server: WebServer, page: bytes, words: str) -> None:
+async def test_failures_are_told(
+    space: Workspace, server: WebServer, page: bytes, words: str
+) -> None:
     server.answers["/x"] = page
     with pytest.raises(ToolError, match=words):
         await space.call(tool(), url=f"http://docs.test:{server.port}/x")
@@ -212,13 +246,25 @@ async def test_failures_are_told(space: Workspace, server: WebServer, page: byte
 
 @pytest.mark.parametrize(
     "host",
-    ["127.0.0.1", "localhost", "[::1]", "2130706433", "0x7f.1", "127.1", "0", "[::ffff:127.0.0.1]", "169.254.169.254"],
+    [
+        "127.0.0.1",
+        "localhost",
+        "[::1]",
+        "2130706433",
+        "0x7f.1",
+        "127.1",
+        "0",
+        "[::ffff:127.0.0.1]",
+        "169.254.169.254",
+    ],
 )
 async def test_this_machine_is_not_read(space: Workspace, server: WebServer, host: str) -> None:
     """However its address is written."""
     server.answers["/"] = answer("secret", "text/plain")
     fetch = WebFetchTool(WebClient(FetchSettings(timeout=5), proxy=lambda _address: None))
-    with pytest.raises(ToolError, match=r"an address of this machine or its network|is not a host name|not found"):
+    with pytest.raises(
+        ToolError, match=r"an address of this machine or its network|is not a host name|not found"
+    ):
         await space.call(fetch, url=f"http://{host}:{server.port}/")
     assert not server.requests
 
@@ -252,23 +298,33 @@ async def test_the_address_checked_is_the_address_used(space: Workspace, server:
         return ["127.0.0.1"] if len(asked) == 1 else ["10.255.255.1"]
 
     server.answers["/"] = answer("fine", "text/plain")
-    assert (await space.call(tool(resolve=turning), url=f"http://turning.test:{server.port}/")).output == "fine"
+    assert (
+        await space.call(tool(resolve=turning), url=f"http://turning.test:{server.port}/")
+    ).output == "fine"
     assert asked == ["turning.test"]
 
 
-async def test_redirects_within_a_site_are_followed_and_told(space: Workspace, server: WebServer) -> None:
+async def test_redirects_within_a_site_are_followed_and_told(
+    space: Workspace, server: WebServer
+) -> None:
     server.answers["/old"] = answer(status="301 Moved", Location="/new")
     server.answers["/new"] = answer("here", "text/plain")
     result = await space.call(tool(), url=f"http://docs.test:{server.port}/old")
     assert result.output == f"[From http://docs.test:{server.port}/new]\nhere"
 
 
-async def test_the_model_asks_for_another_host_unless_rules_decide(space: Workspace, server: WebServer) -> None:
-    server.answers["/out"] = answer(status="302 Found", Location=f"http://other.test:{server.port}/x")
+async def test_the_model_asks_for_another_host_unless_rules_decide(
+    space: Workspace, server: WebServer
+) -> None:
+    server.answers["/out"] = answer(
+        status="302 Found", Location=f"http://other.test:{server.port}/x"
+    )
     server.answers["/in"] = answer(status="302 Found", Location="/private")
     server.answers["/x"] = answer("other", "text/plain")
     server.answers["/private"] = answer("private", "text/plain")
-    with pytest.raises(ToolError, match=rf"redirects to http://other\.test:{server.port}/x\. To read that"):
+    with pytest.raises(
+        ToolError, match=rf"redirects to http://other\.test:{server.port}/x\. To read that"
+    ):
         await space.call(tool(), url=f"http://docs.test:{server.port}/out")
     assert len(server.requests) == 1
     asked = []
@@ -294,7 +350,9 @@ async def test_every_hop_is_checked(space: Workspace, server: WebServer) -> None
     context.verdict = lambda _need: "allow"
     resolve = names(metadata_test="169.254.169.254")
     with pytest.raises(ToolError, match=r"metadata\.test is 169\.254\.169\.254"):
-        await tool(resolve=resolve).run(WebFetchInput(url=f"http://docs.test:{server.port}/hop"), context)
+        await tool(resolve=resolve).run(
+            WebFetchInput(url=f"http://docs.test:{server.port}/hop"), context
+        )
 
 
 def test_needs_the_url_in_its_one_spelling(space: Workspace) -> None:
@@ -330,12 +388,16 @@ async def test_a_proxy_of_the_users_is_used(space: Workspace, server: WebServer)
 
     server.answers["http://inside.test/x"] = answer("through it", "text/plain")
     fetch = WebFetchTool(
-        WebClient(FetchSettings(timeout=20), unknown, lambda _address: f"http://127.0.0.1:{server.port}")
+        WebClient(
+            FetchSettings(timeout=20), unknown, lambda _address: f"http://127.0.0.1:{server.port}"
+        )
     )
     assert (await space.call(fetch, url="http://inside.test/x")).output == "through it"
     with pytest.raises(ToolError, match="an address of this machine"):
         await space.call(
-            WebFetchTool(WebClient(FetchSettings(), proxy=lambda _address: f"http://127.0.0.1:{server.port}")),
+            WebFetchTool(
+                WebClient(FetchSettings(), proxy=lambda _address: f"http://127.0.0.1:{server.port}")
+            ),
             url="http://169.254.169.254/latest",
         )
 
@@ -343,7 +405,10 @@ async def test_a_proxy_of_the_users_is_used(space: Workspace, server: WebServer)
 @pytest.mark.parametrize(
     ("html", "shown"),
     [
-        ("<title>T</title><header>Menu</header><header><h1>Real</h1></header><p>text</p>", "# Real\n\ntext"),
+        (
+            "<title>T</title><header>Menu</header><header><h1>Real</h1></header><p>text</p>",
+            "# Real\n\ntext",
+        ),
         (f"<article>teaser</article><div>{'content ' * 50}</div>", "content content"),
         ("<div>" * 5_000 + "deep" + "</div>" * 5_000, "deep"),
         ("<title>The\n title</title><p>x</p>", "# The title\n\nx"),

@@ -70,10 +70,15 @@ async def test_a_file_with_two_names_keeps_both(space: Workspace) -> None:
 
 async def test_edits_apply_in_order_and_are_shown_with_line_numbers(space: Workspace) -> None:
     path = space.file("a.py", TEXT)
-    edits = [{"old": "return 1", "new": "x = 1\n    return x"}, {"old": "    return x\n", "new": "    return x + 1\n"}]
+    edits = [
+        {"old": "return 1", "new": "x = 1\n    return x"},
+        {"old": "    return x\n", "new": "    return x + 1\n"},
+    ]
     result = await space.call(EDIT, path="a.py", edits=edits)
     assert path.read_text() == TEXT.replace("return 1", "x = 1\n    return x + 1")
-    assert result.output == ("Edited a.py: 2 places, +2 -1. Now:\n1\tdef a():\n2\t    x = 1\n3\t    return x + 1\n4\t")
+    assert result.output == (
+        "Edited a.py: 2 places, +2 -1. Now:\n1\tdef a():\n2\t    x = 1\n3\t    return x + 1\n4\t"
+    )
     assert "-    return 1\n+    x = 1\n+    return x + 1\n" in result.metadata.diff
     assert (result.metadata.additions, result.metadata.deletions) == (2, 1)
 
@@ -97,10 +102,15 @@ async def test_all_edits_or_none(space: Workspace) -> None:
             [{"old": "return 1", "new": "pass"}, {"old": "    return 1", "new": "x"}],
             "an edit before it changed the same",
         ),
-        (one("return one", "    return 1"), r"old was not found, but new is there already, at line 2\.$"),
+        (
+            one("return one", "    return 1"),
+            r"old was not found, but new is there already, at line 2\.$",
+        ),
     ],
 )
-async def test_edits_that_make_no_sense(space: Workspace, edits: list[dict[str, object]], message: str) -> None:
+async def test_edits_that_make_no_sense(
+    space: Workspace, edits: list[dict[str, object]], message: str
+) -> None:
     path = space.file("a.py", TEXT)
     with pytest.raises(ToolError, match=message):
         await space.call(EDIT, path="a.py", edits=edits)
@@ -161,12 +171,26 @@ async def test_single_edits_in_other_shapes(space: Workspace) -> None:
     await space.call(EDIT, path="a.txt", old_string="1", new_string="2")
     await space.call(EDIT, file_path="a.txt", edits={"old": "2", "new": "3"})
     await space.call(EDIT, path="a.txt", edits='[{"oldText": "3", "newText": "4"}]')
-    await space.call(EDIT, path="a.txt", edits=[{"oldString": "4", "newString": "5", "replaceAll": False}])
+    await space.call(
+        EDIT, path="a.txt", edits=[{"oldString": "4", "newString": "5", "replaceAll": False}]
+    )
     await space.call(EDIT, path="a.txt", search="5", replace="6")
-    await space.call(EDIT, edits=[{"path": "a.txt", "old": "6", "new": "7"}, {"path": "a.txt", "old": "7", "new": "8"}])
+    await space.call(
+        EDIT,
+        edits=[
+            {"path": "a.txt", "old": "6", "new": "7"},
+            {"path": "a.txt", "old": "7", "new": "8"},
+        ],
+    )
     assert path.read_text() == "8\n"
     with pytest.raises(ToolError, match="path is missing"):
-        await space.call(EDIT, edits=[{"path": "a.txt", "old": "8", "new": "9"}, {"path": "b", "old": "7", "new": "8"}])
+        await space.call(
+            EDIT,
+            edits=[
+                {"path": "a.txt", "old": "8", "new": "9"},
+                {"path": "b", "old": "7", "new": "8"},
+            ],
+        )
 
 
 async def test_a_file_to_be_edited_that_is_nowhere_is_made_with_write(space: Workspace) -> None:
@@ -196,7 +220,9 @@ async def test_a_read_only_file_stays(space: Workspace, monkeypatch: pytest.Monk
     assert path.read_text() == "1\n"
 
 
-async def test_a_failed_write_leaves_the_old_file(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_write_leaves_the_old_file(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = space.file("a.txt", "1\n")
 
     def full(*_: object, **_places: object) -> None:
@@ -211,7 +237,9 @@ async def test_a_failed_write_leaves_the_old_file(space: Workspace, monkeypatch:
 
 def test_edit_asks_with_the_diff_and_says_at_once_what_cannot_work(space: Workspace) -> None:
     space.file("a.py", TEXT)
-    arguments = parse_arguments(EDIT, '{"path": "a.py", "edits": [{"old": "return 1", "new": "return 9"}]}')
+    arguments = parse_arguments(
+        EDIT, '{"path": "a.py", "edits": [{"old": "return 1", "new": "return 9"}]}'
+    )
     (need,) = EDIT.needs(arguments, space.context())  # type: ignore[arg-type]
     assert need.permission is Permission.EDIT
     assert "+    return 9" in need.detail
@@ -228,16 +256,24 @@ def test_edit_asks_with_the_diff_and_says_at_once_what_cannot_work(space: Worksp
 @pytest.mark.parametrize("name", [".env", "../outside.txt"])
 def test_a_failing_edit_tells_nothing_of_a_file_nobody_allowed(space: Workspace, name: str) -> None:
     space.file(name, "TOKEN = abc123\n")
-    arguments = parse_arguments(EDIT, f'{{"path": "{name}", "edits": [{{"old": "TOKEN = abc", "new": "x\\n"}}]}}')
+    arguments = parse_arguments(
+        EDIT, f'{{"path": "{name}", "edits": [{{"old": "TOKEN = abc", "new": "x\\n"}}]}}'
+    )
     assert EDIT.needs(arguments, space.context())[0].permission is Permission.EDIT  # type: ignore[arg-type]
-    wrong = parse_arguments(EDIT, f'{{"path": "{name}", "edits": [{{"old": "TOKEN = zzz", "new": "x"}}]}}')
+    wrong = parse_arguments(
+        EDIT, f'{{"path": "{name}", "edits": [{{"old": "TOKEN = zzz", "new": "x"}}]}}'
+    )
     needs = EDIT.needs(wrong, space.context())  # type: ignore[arg-type]
     assert needs[0].detail == ""
 
 
-def test_a_failing_edit_tells_nothing_of_a_file_a_rule_keeps_from_being_read(space: Workspace) -> None:
+def test_a_failing_edit_tells_nothing_of_a_file_a_rule_keeps_from_being_read(
+    space: Workspace,
+) -> None:
     space.file("plans.txt", "buy = gold\n")
     context = space.context()
     context.verdict = lambda need: "deny" if need.permission is Permission.READ else "ask"
-    wrong = parse_arguments(EDIT, '{"path": "plans.txt", "edits": [{"old": "buy = silver", "new": "x"}]}')
+    wrong = parse_arguments(
+        EDIT, '{"path": "plans.txt", "edits": [{"old": "buy = silver", "new": "x"}]}'
+    )
     assert EDIT.needs(wrong, context)[0].detail == ""  # type: ignore[arg-type]

@@ -9,7 +9,13 @@ from textual import events
 
 from tests.support.ui_app import STILL, Clock, Stage, emit, make_stage, until
 from tests.support.ui_scenes import question_bash
-from tui_agent.agent.events import Decision, PermissionAsked, PermissionSettled, RunEnded, RunStarted
+from tui_agent.agent.events import (
+    Decision,
+    PermissionAsked,
+    PermissionSettled,
+    RunEnded,
+    RunStarted,
+)
 from tui_agent.config import ConfigError, load_config
 from tui_agent.ui import terminal
 from tui_agent.ui.attention import TerminalCall
@@ -17,7 +23,9 @@ from tui_agent.ui.attention import TerminalCall
 
 def a_stage(tmp_path: Path, **settings: Any) -> tuple[Stage, Clock]:
     clock = Clock()
-    return make_stage(tmp_path, clock=clock, cwd=tmp_path, settings=STILL.model_copy(update=settings)), clock
+    return make_stage(
+        tmp_path, clock=clock, cwd=tmp_path, settings=STILL.model_copy(update=settings)
+    ), clock
 
 
 def calls(stage: Stage) -> list[str]:
@@ -35,7 +43,9 @@ async def run(stage: Stage, clock: Clock, pilot: Any, seconds: float, ended: Run
     await emit(stage, pilot, ended)
 
 
-async def test_the_end_of_a_long_run_is_told_to_who_looks_elsewhere_and_the_title_waits(tmp_path: Path) -> None:
+async def test_the_end_of_a_long_run_is_told_to_who_looks_elsewhere_and_the_title_waits(
+    tmp_path: Path,
+) -> None:
     stage, clock = a_stage(tmp_path, notify="bell")
     async with stage.run() as pilot:
         stage.agent.session.set_title("fix the bug")
@@ -71,7 +81,9 @@ async def test_nobody_is_called_for_less(
         assert stage.app.sub_title == title
 
 
-async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_counts(tmp_path: Path) -> None:
+async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_counts(
+    tmp_path: Path,
+) -> None:
     stage, clock = a_stage(tmp_path)
     async with stage.run() as pilot:
         await pilot.press("x")
@@ -89,13 +101,19 @@ async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_count
 
 async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_path: Path) -> None:
     told = tmp_path / "told.json"
-    stage, clock = a_stage(tmp_path, notify="off", notify_command=f"cat > {told}; echo broken >&2; exit 3")
+    stage, clock = a_stage(
+        tmp_path, notify="off", notify_command=f"cat > {told}; echo broken >&2; exit 3"
+    )
     async with stage.run() as pilot:
         await look(stage, pilot, here=False)
         await run(stage, clock, pilot, 60, RunEnded("done"))
         await until(lambda: stage.toasts, pilot)
         call = json.loads(told.read_text())
-        assert (call["event"], call["text"], call["seconds"]) == ("done", "is done after 1:00", 60.0)
+        assert (call["event"], call["text"], call["seconds"]) == (
+            "done",
+            "is done after 1:00",
+            60.0,
+        )
         assert stage.toasts == ["notify_command: it ended with 3: broken"]
 
 
@@ -105,19 +123,29 @@ async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_p
         ({"TERM": "xterm-kitty"}, "\x1b]99;i=tui-agent:d=0;"),
         ({"TERM": "foot"}, "\x1b]777;notify;"),
         ({"TERM_PROGRAM": "iTerm.app"}, "\x1b]9;"),
-        ({"TERM": "tmux-256color", "TMUX": "/tmp/x", "WEZTERM_PANE": "0"}, "\x1bPtmux;\x1b\x1b]777;notify;"),
+        (
+            {"TERM": "tmux-256color", "TMUX": "/tmp/x", "WEZTERM_PANE": "0"},
+            "\x1bPtmux;\x1b\x1b]777;notify;",
+        ),
         ({"TERM": "xterm-256color"}, None),
         ({"TERM": "linux"}, None),
     ],
 )
-def test_terminals_are_asked_in_their_own_way(environment: dict[str, str], begins: str | None) -> None:
+def test_terminals_are_asked_in_their_own_way(
+    environment: dict[str, str], begins: str | None
+) -> None:
     sequence = terminal.notification("tui-agent", "fix the bug is done", environment)
     assert sequence is None if begins is None else (sequence or "").startswith(begins)
 
 
-@pytest.mark.parametrize("environment", [{"TERM": "xterm-kitty"}, {"TERM": "foot"}, {"TERM_PROGRAM": "iTerm.app"}])
+@pytest.mark.parametrize(
+    "environment", [{"TERM": "xterm-kitty"}, {"TERM": "foot"}, {"TERM_PROGRAM": "iTerm.app"}]
+)
 def test_nothing_a_model_wrote_ends_or_extends_a_sequence(environment: dict[str, str]) -> None:
-    sequence = terminal.notification("tui-agent", "a\x07\x1b]0;owned\x07b\x9cc;d\n\u202ee", environment) or ""
+    sequence = (
+        terminal.notification("tui-agent", "a\x07\x1b]0;owned\x07b\x9cc;d\n\u202ee", environment)
+        or ""
+    )
     plain = terminal.notification("tui-agent", "text", environment) or ""
     assert sequence.count("\x1b") == plain.count("\x1b")
     assert sequence.count("\x07") == plain.count("\x07")
@@ -137,12 +165,18 @@ def test_nothing_a_model_wrote_ends_or_extends_a_sequence(environment: dict[str,
         ({"TERM": "xterm-kitty"}, False),
     ],
 )
-def test_only_a_terminal_with_a_progress_bar_is_sent_one(environment: dict[str, str], shown: bool) -> None:
-    sent = "\x1bPtmux;\x1b\x1b]9;4;3\x1b\x1b\\\x1b\\" if "TMUX" in environment else "\x1b]9;4;3\x1b\\"
+def test_only_a_terminal_with_a_progress_bar_is_sent_one(
+    environment: dict[str, str], shown: bool
+) -> None:
+    sent = (
+        "\x1bPtmux;\x1b\x1b]9;4;3\x1b\x1b\\\x1b\\" if "TMUX" in environment else "\x1b]9;4;3\x1b\\"
+    )
     assert terminal.progress(terminal.Progress.WORKING, environment) == (sent if shown else "")
 
 
-async def test_the_progress_bar_follows_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_progress_bar_follows_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("TMUX", raising=False)
     monkeypatch.setenv("WT_SESSION", "1")
     stage, clock = a_stage(tmp_path, notify="off")
@@ -162,7 +196,9 @@ async def test_the_progress_bar_follows_the_run(tmp_path: Path, monkeypatch: pyt
 def test_a_project_cannot_name_a_command(tmp_path: Path) -> None:
     project = tmp_path / "p" / ".tui-agent" / "config.toml"
     project.parent.mkdir(parents=True)
-    project.write_text('[ui]\nnotify = "off"\nnotify_command = "curl evil"\n[projects."/x"]\npermissions = {}\n')
+    project.write_text(
+        '[ui]\nnotify = "off"\nnotify_command = "curl evil"\n[projects."/x"]\npermissions = {}\n'
+    )
     config = load_config(tmp_path / "config.toml", environ={}, project=project).config
     assert (config.ui.notify, config.ui.notify_command, config.projects) == ("off", None, {})
     (tmp_path / "config.toml").write_text('[ui]\nnotify_command = "mine"\nnotify = "loud"\n')

@@ -32,17 +32,34 @@ def heard(parser: InputParser, *inputs: str) -> list[str]:
 
 def test_an_answer_among_keys_is_taken_out() -> None:
     short = "\x1b]11;rgb:f/f/f\x07"
-    assert heard(InputParser(), f"a{LIGHT}b", DARK, f"{short}c") == ["a", "light", "b", "dark", "light", "c"]
+    assert heard(InputParser(), f"a{LIGHT}b", DARK, f"{short}c") == [
+        "a",
+        "light",
+        "b",
+        "dark",
+        "light",
+        "c",
+    ]
 
 
 @pytest.mark.parametrize("cut", range(2, len(LIGHT)))
 def test_an_answer_in_two_pieces_is_one(cut: int) -> None:
-    assert heard(InputParser(clock=Clock()), "x" + LIGHT[:cut], LIGHT[cut:] + "y") == ["x", "light", "y"]
+    assert heard(InputParser(clock=Clock()), "x" + LIGHT[:cut], LIGHT[cut:] + "y") == [
+        "x",
+        "light",
+        "y",
+    ]
 
 
 @pytest.mark.parametrize(
     "answer",
-    ["\x1b]11;?\x1b\\", "\x1b]11;?\x07", "\x1b]11;rgb:zzzz/\x07", "\x1b]11;#ffffff\x1b\\", "\x1b]10;rgb:0/0/0\x07"],
+    [
+        "\x1b]11;?\x1b\\",
+        "\x1b]11;?\x07",
+        "\x1b]11;rgb:zzzz/\x07",
+        "\x1b]11;#ffffff\x1b\\",
+        "\x1b]10;rgb:0/0/0\x07",
+    ],
 )
 def test_an_answer_nobody_understands_is_no_keys_either(answer: str) -> None:
     assert heard(InputParser(), f"a{answer}b") == ["a", "b"]
@@ -58,7 +75,9 @@ def test_a_piece_that_was_typed_is_keys_after_a_moment() -> None:
 
 
 @pytest.mark.parametrize(("chosen", "theme"), [(None, "textual-light"), ("dracula", "dracula")])
-async def test_the_answer_decides_when_the_user_did_not(tmp_path: Path, chosen: str | None, theme: str) -> None:
+async def test_the_answer_decides_when_the_user_did_not(
+    tmp_path: Path, chosen: str | None, theme: str
+) -> None:
     stage = make_stage(tmp_path, settings=UiSettings(theme=chosen, reduced_motion=True))
     async with stage.run() as pilot:
         stage.app.post_message(BackgroundKnown(light=True))
@@ -72,7 +91,11 @@ async def test_the_answer_decides_when_the_user_did_not(tmp_path: Path, chosen: 
 async def test_the_first_frame_is_as_the_terminal_was_the_last_time(tmp_path: Path) -> None:
     memory = BackgroundMemory(tmp_path / "cache", {"TERM_PROGRAM": "Some/Terminal"})
     assert memory.light() is None
-    for light, before in [(True, "textual-dark"), (False, "textual-light"), (False, "textual-dark")]:
+    for light, before in [
+        (True, "textual-dark"),
+        (False, "textual-light"),
+        (False, "textual-dark"),
+    ]:
         app = make_app(make_stage(tmp_path, settings=UiSettings()).services, memory=memory)
         assert app.theme == before
         async with app.run_test() as pilot:
@@ -111,7 +134,9 @@ def test_escape_and_a_letter_are_read_as_alt_however_they_arrive() -> None:
 
 
 @pytest.mark.parametrize("escapes", ["\x1b", "\x1b\x1b"])
-async def test_escape_and_words_leave_the_page_and_go_to_the_prompt(tmp_path: Path, escapes: str) -> None:
+async def test_escape_and_words_leave_the_page_and_go_to_the_prompt(
+    tmp_path: Path, escapes: str
+) -> None:
     stage = real_stage(tmp_path, working_script(1))
     async with stage.run(after=["look at it"]) as pilot:
         await pilot.press("ctrl+g")
@@ -121,7 +146,9 @@ async def test_escape_and_words_leave_the_page_and_go_to_the_prompt(tmp_path: Pa
         assert stage.screen is stage.main
 
 
-async def test_escape_and_a_word_in_the_prompt_is_no_word_motion_while_it_is_empty(stage: Stage) -> None:
+async def test_escape_and_a_word_in_the_prompt_is_no_word_motion_while_it_is_empty(
+    stage: Stage,
+) -> None:
     async with stage.run() as pilot:
         press_input(stage.app, "\x1bfix it")
         await until(lambda: stage.main.prompt.text == "fix it", pilot)

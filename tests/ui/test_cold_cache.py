@@ -17,7 +17,9 @@ CACHED = Usage(input=300, cache_read=2_800, output=20)
 FORGOTTEN = "The provider has forgotten this conversation"
 
 
-def a_stage(tmp_path: Path, clock: Clock, *, usage: Usage = CACHED, least: int = 2_000) -> RealStage:
+def a_stage(
+    tmp_path: Path, clock: Clock, *, usage: Usage = CACHED, least: int = 2_000
+) -> RealStage:
     (tmp_path / "stage").mkdir()
     return real_stage(
         tmp_path,
@@ -30,7 +32,9 @@ def a_stage(tmp_path: Path, clock: Clock, *, usage: Usage = CACHED, least: int =
     )
 
 
-async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(tmp_path: Path) -> None:
+async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(
+    tmp_path: Path,
+) -> None:
     clock = Clock()
     stage = a_stage(tmp_path, clock)
     async with stage.run() as pilot:
@@ -39,8 +43,9 @@ async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(
         assert FORGOTTEN not in stage.text()
         clock.now += 7 * 3600  # the machine slept: no timer has run
         await press(pilot, "e")
-        assert f"{FORGOTTEN}: the next request reads 3.1k tokens anew, about $0.0094 more." in " ".join(
-            stage.text().split()
+        assert (
+            f"{FORGOTTEN}: the next request reads 3.1k tokens anew, about $0.0094 more."
+            in " ".join(stage.text().split())
         )
         assert "f4 compact first" in stage.text()
         assert "cold" in stage.text()
@@ -51,7 +56,9 @@ async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(
         assert isinstance(stage.screen, CompactScreen)
 
 
-async def test_it_is_told_at_the_moment_the_cache_cools_and_when_it_does_so_again(tmp_path: Path) -> None:
+async def test_it_is_told_at_the_moment_the_cache_cools_and_when_it_does_so_again(
+    tmp_path: Path,
+) -> None:
     clock = Clock()
     stage = a_stage(tmp_path, clock)
     async with stage.run() as pilot:
@@ -68,7 +75,8 @@ async def test_it_is_told_at_the_moment_the_cache_cools_and_when_it_does_so_agai
 
 
 @pytest.mark.parametrize(
-    ("usage", "least"), [(Usage(input=300, cache_read=1_200), 2_000), (Usage(input=3_000), 2_000), (CACHED, 0)]
+    ("usage", "least"),
+    [(Usage(input=300, cache_read=1_200), 2_000), (Usage(input=3_000), 2_000), (CACHED, 0)],
 )
 async def test_nothing_is_said_of_what_is_small_never_cached_or_not_wanted(
     tmp_path: Path, usage: Usage, least: int
@@ -82,7 +90,9 @@ async def test_nothing_is_said_of_what_is_small_never_cached_or_not_wanted(
         assert FORGOTTEN not in stage.text()
 
 
-async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause_and_told_of_in_the_map(tmp_path: Path) -> None:
+async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause_and_told_of_in_the_map(
+    tmp_path: Path,
+) -> None:
     stage = a_stage(tmp_path, Clock(), usage=Usage(input=300, cache_write=2_800))
     async with stage.run((120, 30)) as pilot:
         for text in ("one", "two"):

@@ -4,7 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.agent.test_prepared_summary import Steady
-from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
+from tests.support.real_stage import (
+    SUMMARY,
+    RealStage,
+    looks,
+    real_stage,
+    working_script,
+    write_modules,
+)
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import press, run_command, send, until, write
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
@@ -60,7 +67,9 @@ async def test_an_edited_summary_is_not_discarded_unasked(tmp_path: Path) -> Non
         assert ids(stage) == before
 
 
-async def test_escape_while_it_is_written_goes_back_to_the_plan_and_stops_the_model(tmp_path: Path) -> None:
+async def test_escape_while_it_is_written_goes_back_to_the_plan_and_stops_the_model(
+    tmp_path: Path,
+) -> None:
     stage = a_stage(tmp_path, Reply("## Goal\n\nHalf of a summary, and", hang=True))
     async with stage.run(after=looks(TURNS)) as pilot:
         before = ids(stage)
@@ -141,14 +150,18 @@ async def test_what_an_automatic_compaction_failed_for_is_told_once(tmp_path: Pa
     broken = "The summariser is broken."
     async with stage.run() as pilot:
         stage.harness.agent.channel.emit(CompactionEnded(broken, (), "threshold"))
-        stage.harness.agent.channel.emit(Notice(f"Compaction did not help: {broken}", "warning", "compact"))
+        stage.harness.agent.channel.emit(
+            Notice(f"Compaction did not help: {broken}", "warning", "compact")
+        )
         await stage.until_text("did not help", pilot)
         assert stage.text().count(broken) == 1
         stage.harness.agent.channel.emit(CompactionEnded("Nothing was said since.", (), "manual"))
         await stage.until_text("Nothing was said since.", pilot)
 
 
-async def test_during_a_run_it_waits_for_the_next_step_and_before_it_there_is_nothing_to_prune(tmp_path: Path) -> None:
+async def test_during_a_run_it_waits_for_the_next_step_and_before_it_there_is_nothing_to_prune(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "stage").mkdir()
     stage = real_stage(tmp_path, [Reply("working", hang=True)])
     async with stage.run() as pilot:
@@ -163,7 +176,9 @@ async def test_during_a_run_it_waits_for_the_next_step_and_before_it_there_is_no
 
 
 async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND)
+    stage = a_stage(
+        tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND
+    )
     async with stage.run(after=looks(TURNS)) as pilot:
         before = ids(stage)
         await stage.main.controller.run("prune", "")
@@ -180,7 +195,11 @@ async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: 
 
 
 async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path, Reply(SUMMARY, cost=0.02), services={"price": lambda _model, usage: usage.input * 1e-4})
+    stage = a_stage(
+        tmp_path,
+        Reply(SUMMARY, cost=0.02),
+        services={"price": lambda _model, usage: usage.input * 1e-4},
+    )
     async with stage.run((110, 32), after=looks(TURNS)) as pilot:
         await press(pilot, "f4")
         dialog = stage.screen
@@ -198,7 +217,9 @@ async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_p
         assert "for at most $" in text
 
 
-async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_it_back(tmp_path: Path) -> None:
+async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_it_back(
+    tmp_path: Path,
+) -> None:
     stage = a_stage(tmp_path)
     async with stage.run((110, 32), after=looks(TURNS)) as pilot:
         before = ids(stage)
@@ -215,7 +236,9 @@ async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_
         (summary,) = stage.harness.path()[len(before) :]
         assert isinstance(summary, CompactionEntry)
         assert (summary.first_kept_id, summary.summary) == (second, "Only this counts.")
-        sent = "".join(message.text for message in stage.harness.agent.inspector.next_request().messages)
+        sent = "".join(
+            message.text for message in stage.harness.agent.inspector.next_request().messages
+        )
         assert '"""Module 0."""' not in sent
         assert '"""Module 1."""' in sent
         await run_command(stage, pilot, "undo", "")
@@ -239,7 +262,9 @@ async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> No
         assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())
 
 
-async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_chosen(tmp_path: Path) -> None:
+async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_chosen(
+    tmp_path: Path,
+) -> None:
     stage = a_stage(tmp_path)
     async with stage.run((110, 32), after=looks(TURNS)) as pilot:
         await run_command(stage, pilot, "compact", "#2")
@@ -257,9 +282,16 @@ async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_
 async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path) -> None:
     (tmp_path / "stage").mkdir()
     worker = Steady(999, summary=Reply(SUMMARY, cost=0.02))
-    settings = ContextSettings(compaction=CompactionSettings(keep_recent_share=0.5), prune=PruneSettings(when="off"))
+    settings = ContextSettings(
+        compaction=CompactionSettings(keep_recent_share=0.5), prune=PruneSettings(when="off")
+    )
     stage = real_stage(
-        tmp_path, worker, window=32_000, settings=settings, max_steps=999, rules=(Rule("*", "*", Action.ALLOW, "flag"),)
+        tmp_path,
+        worker,
+        window=32_000,
+        settings=settings,
+        max_steps=999,
+        rules=(Rule("*", "*", Action.ALLOW, "flag"),),
     )
 
     def stop(_event: object) -> None:
@@ -277,4 +309,6 @@ async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path
         await pilot.press("ctrl+s")
         await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
         assert len(stage.client.requests) == asked
-        await until(lambda: stage.screen is stage.main and "summary ready" not in stage.text(), pilot)
+        await until(
+            lambda: stage.screen is stage.main and "summary ready" not in stage.text(), pilot
+        )

@@ -47,7 +47,9 @@ async def put_cursor_on(screen: ContextScreen, entry_id: int, pilot: Any) -> Non
     await pilot.pause()
 
 
-async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_shown(tmp_path: Path) -> None:
+async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_shown(
+    tmp_path: Path,
+) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
@@ -55,7 +57,9 @@ async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_s
         assert screen.blocks.block is screen.blocks.shown.blocks[-1]
         rows = [row for row in screen.blocks.rows if isinstance(row, ListedBlock | ListedGroup)]
         blocks = screen.blocks.shown.blocks
-        counted = [row.tokens if isinstance(row, ListedGroup) else blocks[row.place].tokens for row in rows]
+        counted = [
+            row.tokens if isinstance(row, ListedGroup) else blocks[row.place].tokens for row in rows
+        ]
         assert sum(counted) == stage.main.gauge.reading.size.total  # type: ignore[union-attr]
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
@@ -92,12 +96,16 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         told = " ".join(stage.text().split())
         assert "; read anew from #" in told
         assert "the context was edited" in told
-        sent = "".join(message.text for message in stage.harness.agent.inspector.next_request().messages)
+        sent = "".join(
+            message.text for message in stage.harness.agent.inspector.next_request().messages
+        )
         assert '"""Module 0."""' not in sent
         assert '"""Module 1."""' in sent
 
 
-async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tmp_path: Path) -> None:
+async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(
+    tmp_path: Path,
+) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
@@ -130,7 +138,9 @@ async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path:
         screen.blocks.cursor = names.index("bash")
         await press(pilot, "m", "enter")
         session = stage.harness.session
-        masked = [entry_id for entry_id in result_ids(stage) if session.entry(entry_id).tool == "bash"]  # type: ignore[union-attr]
+        masked = [
+            entry_id for entry_id in result_ids(stage) if session.entry(entry_id).tool == "bash"
+        ]  # type: ignore[union-attr]
         assert [target for target, _ in edits(stage)] == masked
         assert len(masked) == 2
         await press(pilot, "u")
@@ -228,7 +238,15 @@ def blocks() -> list[ContextBlock]:
         ContextBlock("fix it", "user", (2,), 50, age_entries=4, age_steps=2, cached=True),
         ContextBlock("", "assistant", (3,), 20, age_entries=3, age_steps=1, cached=True),
         ContextBlock(
-            "read a.py", "tool_result", (4,), 900, tool="read", path="a.py", age_entries=2, age_steps=1, cached=True
+            "read a.py",
+            "tool_result",
+            (4,),
+            900,
+            tool="read",
+            path="a.py",
+            age_entries=2,
+            age_steps=1,
+            cached=True,
         ),
         ContextBlock("done", "assistant", (5,), 40, age_entries=1, cached=True),
         ContextBlock("next", "user", (6,), 10),
@@ -237,20 +255,33 @@ def blocks() -> list[ContextBlock]:
 
 def test_orders_and_groups() -> None:
     rows = blocks()
-    largest = [row.place for row in arrange(rows, SortOrder.SIZE, Grouping.NONE) if isinstance(row, ListedBlock)]
+    largest = [
+        row.place
+        for row in arrange(rows, SortOrder.SIZE, Grouping.NONE)
+        if isinstance(row, ListedBlock)
+    ]
     assert largest[:2] == [4, 1]
-    newest = [row.place for row in arrange(rows, SortOrder.AGE, Grouping.NONE) if isinstance(row, ListedBlock)]
+    newest = [
+        row.place
+        for row in arrange(rows, SortOrder.AGE, Grouping.NONE)
+        if isinstance(row, ListedBlock)
+    ]
     assert newest == [6, 5, 4, 3, 2, 1, 0]
     files = arrange(rows, SortOrder.SIZE, Grouping.FILE, {"no file"})
     groups = [(row.name, row.tokens, row.folded) for row in files if isinstance(row, ListedGroup)]
     assert groups == [("a.py", 900, False), ("no file", 520, True)]
 
 
-def test_what_is_there_already_costs_nothing_because_nothing_happens_and_a_cold_cache_has_no_price() -> None:
+def test_what_is_there_already_costs_nothing_because_nothing_happens_and_a_cold_cache_has_no_price() -> (
+    None
+):
     edit = plan_edit(blocks(), [4], "drop")
     assert isinstance(edit, Edit)
     assert edit.reread == 60, "the call of a result that is dropped goes with it"
-    assert question(edit, warm=False, dollars=None) == "Hide #4? Frees 900 tokens; the cache is cold anyway."
+    assert (
+        question(edit, warm=False, dollars=None)
+        == "Hide #4? Frees 900 tokens; the cache is cold anyway."
+    )
     assert plan_edit(blocks(), [2], "restore") == "#2 is in context already."
     pinned = [*blocks()[:2], ContextBlock("x", "user", (9,), 5, state=EntryState.PINNED)]
     assert plan_edit(pinned, [2], "pin") == "#9 is pinned already."

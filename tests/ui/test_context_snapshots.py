@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from tests.support.long_walk import walked
-from tests.support.real_stage import SUMMARY, RealStage, map_drawn, real_stage, working_script, write_modules
+from tests.support.real_stage import (
+    SUMMARY,
+    RealStage,
+    map_drawn,
+    real_stage,
+    working_script,
+    write_modules,
+)
 from tests.support.scripted_client import Call, Reply
 from tests.support.thoroughness import pictures
 from tests.support.ui_app import STILL, run_command, until
@@ -69,8 +76,23 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
     session.label(asked[1].id, "green")
     await agent.navigator.go(asked[3].parent_id)
     stage.client.script = [
-        Reply("", (Call("todo", '{"todos": "[x] read the view\\n[>] write a test\\n[ ] tell the team"}'),)),
-        Reply("", (Call("write", '{"path": "tests/test_redirect.py", "content": "def test():\\n    pass\\n"}'),)),
+        Reply(
+            "",
+            (
+                Call(
+                    "todo", '{"todos": "[x] read the view\\n[>] write a test\\n[ ] tell the team"}'
+                ),
+            ),
+        ),
+        Reply(
+            "",
+            (
+                Call(
+                    "write",
+                    '{"path": "tests/test_redirect.py", "content": "def test():\\n    pass\\n"}',
+                ),
+            ),
+        ),
         Reply("I wrote a test."),
     ]
     stage.client.requests.clear()
@@ -83,7 +105,9 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
     gauge.measure(reading)
     transcript = stage.main.view.transcript  # type: ignore[union-attr]
     for index in range(len(transcript.model)):
-        transcript.model.ensure(index)  # the scroll bar stands where estimates put it until all is measured
+        transcript.model.ensure(
+            index
+        )  # the scroll bar stands where estimates put it until all is measured
     transcript.settle()
 
 
@@ -110,7 +134,12 @@ PICTURES = pictures(
     ("compact", NARROW, DARK),
     ("map_asks", LARGE, LIGHT),
     ("panel", SMALL, ANSI),
-    nightly=(("summary", NARROW, DARK), ("markers", LARGE, DARK), ("map", WIDE, DARK), ("panel", WIDE, LIGHT)),
+    nightly=(
+        ("summary", NARROW, DARK),
+        ("markers", LARGE, DARK),
+        ("map", WIDE, DARK),
+        ("panel", WIDE, LIGHT),
+    ),
 )
 
 
@@ -133,8 +162,12 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
         "settings_rows": lambda: setting_rows(load_config(tmp_path / "config.toml", environ={})),
     }
     by_hand = ContextSettings(prune=PruneSettings(when="off", step_budget=2_000))
-    tools = tuple(tool for tool in builtin_tools() if tool.name in {"read", "write", "bash", "todo"})
-    stage = real_stage(tmp_path, script, services=services, window=16_000, settings=by_hand, tools=tools)
+    tools = tuple(
+        tool for tool in builtin_tools() if tool.name in {"read", "write", "bash", "todo"}
+    )
+    stage = real_stage(
+        tmp_path, script, services=services, window=16_000, settings=by_hand, tools=tools
+    )
     # Where, on what and when the test runs is not part of a picture, nor how the prompt is worded.
     now = stage.harness.agent.ports.clock()
     stage.harness.agent.ports.clock = lambda: now
@@ -153,6 +186,10 @@ async def play(stage: RealStage, pilot: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
-def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
+def test_picture(
+    snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str
+) -> None:
     stage = scene_stage(tmp_path, theme)
-    assert snap_compare(stage.app, terminal_size=size, run_before=lambda pilot: play(stage, pilot, name))
+    assert snap_compare(
+        stage.app, terminal_size=size, run_before=lambda pilot: play(stage, pilot, name)
+    )

@@ -21,7 +21,9 @@ def files(tmp_path: Path) -> list[str]:
 
 
 def escaped(path: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in "/._-" else f"\\{letter}" for letter in path)
+    return "".join(
+        letter if letter.isalnum() or letter in "/._-" else f"\\{letter}" for letter in path
+    )
 
 
 def ansi_c(byte: int) -> str:
@@ -60,11 +62,15 @@ def test_an_image_as_it_is_and_what_stays_text(files: list[str]) -> None:
     assert dropped_files("") is None
 
 
-def test_windows_paths_under_wsl(files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_paths_under_wsl(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert str(tmp_path / "plain.png") in files
     home = str(tmp_path / "plain.png")
     assert dropped_files("\\\\wsl$\\Debian" + home.replace("/", "\\")) == mention(home)
-    assert dropped_files('"\\\\wsl.localhost\\Debian' + home.replace("/", "\\") + '"') == mention(home)
+    assert dropped_files('"\\\\wsl.localhost\\Debian' + home.replace("/", "\\") + '"') == mention(
+        home
+    )
     there = {"/mnt/c/Users/me/my shot.png", "/mnt/c/a.png", "/mnt/d/b.png"}
     monkeypatch.setattr("tui_agent.ui.prompting.dropped.is_file", lambda path: str(path) in there)
     assert dropped_files('"C:\\Users\\me\\my shot.png"') == mention("/mnt/c/Users/me/my shot.png")

@@ -158,7 +158,11 @@ async def test_a_page_is_left_before_its_callback(stage: Stage) -> None:
 
 async def test_a_page_is_given_keys_and_left_while_it_is_built(stage: Stage) -> None:
     async with stage.run() as pilot:
-        tree = ["ctrl+t", "escape"], ["ctrl+t", "s", "escape"], ["ctrl+t", "space", "escape", "escape"]
+        tree = (
+            ["ctrl+t", "escape"],
+            ["ctrl+t", "s", "escape"],
+            ["ctrl+t", "space", "escape", "escape"],
+        )
         for keys in (*tree, ["ctrl+p", "pagedown", "down", "pageup"]):
             press_at_once(stage.app, *keys)
             await pilot.pause()

@@ -20,7 +20,9 @@ def staged(tmp_path: Path) -> RealStage:
     """Return a stage with a long output that hides a word, between answers that say it."""
     script = [
         Reply(
-            "Where is the xylophone?\n\n" + "\n\n".join(f"Paragraph {n}." for n in range(30)) + "\n\nXylophone again."
+            "Where is the xylophone?\n\n"
+            + "\n\n".join(f"Paragraph {n}." for n in range(30))
+            + "\n\nXylophone again."
         ),
         Reply("I look.", (Call("bash", json.dumps({"command": COMMAND})),)),
         Reply("Found it."),
@@ -33,7 +35,9 @@ async def told(bar: FindBar, text: str, pilot: Any) -> None:
     await until(lambda: str(bar.told.content).startswith(text), pilot)
 
 
-async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(tmp_path: Path) -> None:
+async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(
+    tmp_path: Path,
+) -> None:
     stage = staged(tmp_path)
     async with stage.run(after=[f"message {number}" for number in range(14)]) as pilot:
         await pilot.press("ctrl+f")
@@ -81,11 +85,20 @@ async def test_old_entries_of_a_long_session_are_found_by_the_index(tmp_path: Pa
     stage = real_stage(tmp_path, [Reply("x")])
     session = stage.harness.session
     session.append_many([UserEntry(parts=(TextPart(text="the first has a xylophone"),))])
-    session.append_many([UserEntry(parts=(TextPart(text=f"message {number}"),)) for number in range(MAX_SCANNED + 50)])
+    session.append_many(
+        [
+            UserEntry(parts=(TextPart(text=f"message {number}"),))
+            for number in range(MAX_SCANNED + 50)
+        ]
+    )
     last = session.append(UserEntry(parts=(TextPart(text="one more Xylophone"),)))
-    session.append(CheckpointEntry(files=(FileChange(path="xylophone.py", before=None, after="0" * 64),)))
+    session.append(
+        CheckpointEntry(files=(FileChange(path="xylophone.py", before=None, after="0" * 64),))
+    )
     async with stage.run():
-        assert await find_entries(stage.main.controller, "xylo") == [last.id, 1], "and nothing that is not shown"
+        assert await find_entries(stage.main.controller, "xylo") == [last.id, 1], (
+            "and nothing that is not shown"
+        )
 
 
 async def test_the_way_back_is_in_sight_on_a_narrow_screen(stage: Stage) -> None:

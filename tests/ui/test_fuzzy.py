@@ -18,7 +18,11 @@ NAMES = (
     "DefaultEventService",
     "UserController",
 )
-FOLDERS = [f"{ROOT}/{name}/notification{number}" for number in range(40) for name in ("tracker/ent/con", "webapi")]
+FOLDERS = [
+    f"{ROOT}/{name}/notification{number}"
+    for number in range(40)
+    for name in ("tracker/ent/con", "webapi")
+]
 PATHS = with_directories(
     [f"{folder}/Other{number}.java" for number, folder in enumerate(FOLDERS)]
     + [f"{ROOT}/webapi/controller/trackedentity/{name}.java" for name in NAMES]
@@ -26,7 +30,10 @@ PATHS = with_directories(
 
 
 def names(query: str, count: int) -> list[str]:
-    return [found.label.rsplit("/", 1)[-1].removesuffix(".java") for found in rank_files(query, PATHS)[:count]]
+    return [
+        found.label.rsplit("/", 1)[-1].removesuffix(".java")
+        for found in rank_files(query, PATHS)[:count]
+    ]
 
 
 @pytest.mark.parametrize(

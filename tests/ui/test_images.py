@@ -33,7 +33,11 @@ def tool(folder: Path, name: str, body: str) -> None:
         ({"DISPLAY": ":0"}, "xclip", '[ "$4" = image/png ] && /bin/cat "$IMAGE"'),
         # What a Mac writes, wherever it comes from.
         ({"DISPLAY": ":0"}, "xclip", f"printf '«data PNGf{PNG.hex().upper()}»\\n'"),
-        ({"WSL_DISTRO_NAME": "x"}, "powershell.exe", "/usr/bin/base64 \"$IMAGE\" | /usr/bin/tr -d '\\n'"),
+        (
+            {"WSL_DISTRO_NAME": "x"},
+            "powershell.exe",
+            "/usr/bin/base64 \"$IMAGE\" | /usr/bin/tr -d '\\n'",
+        ),
     ],
 )
 def test_an_image_is_read_with_what_the_system_has(
@@ -46,7 +50,9 @@ def test_an_image_is_read_with_what_the_system_has(
     assert native_tools({}, "darwin", reading=True)[0][0] == "osascript"
 
 
-@pytest.mark.parametrize("body", ["exit 1", "echo text", "printf ''", "exec /bin/cat /dev/zero | /usr/bin/head -c 100"])
+@pytest.mark.parametrize(
+    "body", ["exit 1", "echo text", "printf ''", "exec /bin/cat /dev/zero | /usr/bin/head -c 100"]
+)
 def test_what_is_no_image_is_none(tmp_path: Path, body: str) -> None:
     tool(tmp_path / "bin", "xclip", body)
     assert read_image({"DISPLAY": ":0", "PATH": str(tmp_path / "bin")}) is None
@@ -101,7 +107,9 @@ async def pasted(stage: Stage, pilot: Any) -> str:
     return stage.main.prompt.text
 
 
-async def test_an_image_of_the_clipboard_is_shown_and_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_image_of_the_clipboard_is_shown_and_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = a_stage(tmp_path, monkeypatch)
     async with stage.run((80, 30)) as pilot:
         await write(pilot, "what is")
@@ -140,7 +148,9 @@ async def test_a_dropped_path_is_shown_and_one_that_is_no_image_is_not(
         assert "▣ broken.png  ~" in screen_text(stage)
 
 
-async def test_a_model_that_takes_none_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_model_that_takes_none_is_told_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = a_stage(tmp_path, monkeypatch)
     async with stage.run((80, 30)) as pilot:
         directory = stage.agent.ports.directory
@@ -150,7 +160,9 @@ async def test_a_model_that_takes_none_is_told_of(tmp_path: Path, monkeypatch: p
         assert "takes no images: it is told the name only" in screen_text(stage)
 
 
-async def test_without_an_image_what_was_copied_here_is_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_an_image_what_was_copied_here_is_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = a_stage(tmp_path, monkeypatch, None)
     async with stage.run() as pilot:
         await pilot.press("ctrl+v")

@@ -35,7 +35,13 @@ class FakeLogins:
     def rows(self) -> Sequence[LoginRow]:
         return [
             LoginRow("openai", "OpenAI", "OPENAI_API_KEY", source="OPENAI_API_KEY"),
-            LoginRow("groq", "Groq", "GROQ_API_KEY", "https://console.groq.com/keys", is_kept="groq" in self.kept),
+            LoginRow(
+                "groq",
+                "Groq",
+                "GROQ_API_KEY",
+                "https://console.groq.com/keys",
+                is_kept="groq" in self.kept,
+            ),
             LoginRow("azure", "Azure OpenAI", "AZURE_API_KEY", missing=("AZURE_API_BASE",)),
         ]
 
@@ -82,9 +88,14 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
         await until(lambda: logins.kept, pilot)
         await pilot.pause()
         assert logins.kept == {"groq": KEY}
-        assert stage.main.notice.message == "Groq accepts the key. The key is kept in the system's keyring."
+        assert (
+            stage.main.notice.message
+            == "Groq accepts the key. The key is kept in the system's keyring."
+        )
         assert stage.agent.model == "anthropic/claude-sonnet-4-5", "there was a model"
-    assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.glob("sessions.db*") if path.is_file())
+    assert KEY.encode() not in b"".join(
+        path.read_bytes() for path in tmp_path.glob("sessions.db*") if path.is_file()
+    )
 
 
 async def enter_key(stage: Stage, pilot: Any, key: str) -> None:
@@ -96,7 +107,11 @@ async def enter_key(stage: Stage, pilot: Any, key: str) -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "keys", "kept"),
-    [("refused", ["enter"], KEY), ("unknown", ["down", "enter"], KEY), ("unknown", ["enter"], "sk-wrong")],
+    [
+        ("refused", ["enter"], KEY),
+        ("unknown", ["down", "enter"], KEY),
+        ("unknown", ["enter"], "sk-wrong"),
+    ],
 )
 async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_the_user_says_so(
     tmp_path: Path, verdict: Any, keys: list[str], kept: str
@@ -120,7 +135,10 @@ async def test_a_key_that_was_not_accepted_is_kept_only_if_it_was_not_tried_and_
 
 @pytest.mark.parametrize(
     ("argument", "words"),
-    [(f"groq {KEY}", "write /login groq alone"), ("azure", "Azure OpenAI needs AZURE_API_BASE too")],
+    [
+        (f"groq {KEY}", "write /login groq alone"),
+        ("azure", "Azure OpenAI needs AZURE_API_BASE too"),
+    ],
 )
 async def test_what_cannot_be_is_a_sentence(tmp_path: Path, argument: str, words: str) -> None:
     logins = FakeLogins()
@@ -176,7 +194,9 @@ async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
         await until(lambda: stage.requests[-1] == OpenRequest(demo=True), pilot)
 
 
-@pytest.mark.parametrize("text", ["hello", "look at this", "list the files", "do it", "so what", "1 thing"])
+@pytest.mark.parametrize(
+    "text", ["hello", "look at this", "list the files", "do it", "so what", "1 thing"]
+)
 async def test_first_words_are_a_message_and_no_choice(tmp_path: Path, text: str) -> None:
     stage = make_stage(tmp_path, logins=FakeLogins(), start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
@@ -207,7 +227,9 @@ class Accounts(FakeLogins):
         assert known.sign_in is not None
         if way == "device":
             return DeviceSignIn(known, self._server.oauth(known.sign_in), "an-app-of-ours")
-        return BrowserSignIn(known, replace(known.sign_in, page=f"{url}/auth", exchange=f"{url}/keys"))
+        return BrowserSignIn(
+            known, replace(known.sign_in, page=f"{url}/auth", exchange=f"{url}/keys")
+        )
 
 
 @pytest.mark.parametrize("way", ["browser", "paste"])
@@ -245,7 +267,9 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
 
 
 @pytest.mark.parametrize("end", ["entered", "escape", "refused"])
-async def test_a_code_is_shown_until_it_was_entered(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_code_is_shown_until_it_was_entered(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with LoginServer() as server:
         logins = Accounts(server, "github_copilot", "device")
         stage = make_stage(tmp_path, logins=logins)

@@ -43,7 +43,14 @@ from tui_agent.app.controller import READ_ONLY
 from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
-from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolMetadata, Usage, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    ShellEntry,
+    TextPart,
+    ToolMetadata,
+    Usage,
+    UserEntry,
+)
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
@@ -59,7 +66,9 @@ def user(text: str) -> UserEntry:
 
 def answer(text: str, *, cached: int = 0) -> AssistantEntry:
     usage = Usage(input=1_000 - cached, cache_read=cached, output=50)
-    return AssistantEntry(parts=(TextPart(text=text),), model="anthropic/claude-sonnet-4-5", usage=usage, cost=0.01)
+    return AssistantEntry(
+        parts=(TextPart(text=text),), model="anthropic/claude-sonnet-4-5", usage=usage, cost=0.01
+    )
 
 
 async def test_the_status_line_says_what_goes_on_and_ticks_only_then(stage: Stage) -> None:
@@ -87,7 +96,12 @@ async def test_a_cache_is_told_of_once_it_gave_something(stage: Stage) -> None:
 
 async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(stage: Stage) -> None:
     async with stage.run() as pilot:
-        await emit(stage, pilot, RunStarted(), RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"))
+        await emit(
+            stage,
+            pilot,
+            RunStarted(),
+            RunEnded("error", "The key was refused: set ANTHROPIC_API_KEY. [/x]"),
+        )
         assert "✗ The key was refused: set ANTHROPIC_API_KEY. [/x]  f8 retry" in screen_text(stage)
         await press(pilot, "f8")
         assert stage.agent.calls == []  # nothing was ever sent: there is nothing to retry
@@ -99,13 +113,17 @@ async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(stage: Stage
         stage.agent.append(AssistantEntry(parts=(), model="m", finish="error", error=error))
         await emit(stage, pilot, RunStarted(), RunEnded("error", error))
         assert screen_text(stage).count(error) == 1
-        assert f"✗ {error} · f8 retry" in screen_text(stage), "said once, where the conversation ends"
+        assert f"✗ {error} · f8 retry" in screen_text(stage), (
+            "said once, where the conversation ends"
+        )
         assert not stage.main.notice.display
 
 
 async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
-        await emit(stage, pilot, *(Notice(f"Problem {number}.", "warning", "mcp") for number in range(4)))
+        await emit(
+            stage, pilot, *(Notice(f"Problem {number}.", "warning", "mcp") for number in range(4))
+        )
         assert stage.main.notice.message == "Problem 1.\nProblem 2.\nProblem 3."
         assert "/doctor" not in screen_text(stage)
         await emit(stage, pilot, RunStarted())
@@ -145,7 +163,10 @@ async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(stage
         await pilot.press("escape")
         await until(lambda: stage.main.prompt.text != "half a", pilot)
         assert stage.main.prompt.text == "and the tests\n\nthen the docs\nhalf a"
-        assert stage.main.notice.message == "The 2 messages that waited are back in the prompt, not sent."
+        assert (
+            stage.main.notice.message
+            == "The 2 messages that waited are back in the prompt, not sent."
+        )
         assert not stage.view.waiting.display
         assert not stage.agent.queue
 
@@ -155,7 +176,9 @@ async def test_the_terminals_focus_restyles_nothing_but_what_had_the_focus(
 ) -> None:
     async with stage.run() as pilot:
         app, restyled = stage.app, list[str]()
-        monkeypatch.setattr(Transcript, "notify_style_update", lambda pane: restyled.append(pane.css_identifier))
+        monkeypatch.setattr(
+            Transcript, "notify_style_update", lambda pane: restyled.append(pane.css_identifier)
+        )
         assert stage.main.prompt.has_focus
         app.post_message(events.AppBlur())
         await until(lambda: not stage.main.prompt.has_focus, pilot)
@@ -167,7 +190,9 @@ async def test_the_terminals_focus_restyles_nothing_but_what_had_the_focus(
         await until(lambda: bool(restyled), pilot)
 
 
-async def test_what_is_typed_sent_or_pressed_before_the_session_is_there_does_its_work_then(stage: Stage) -> None:
+async def test_what_is_typed_sent_or_pressed_before_the_session_is_there_does_its_work_then(
+    stage: Stage,
+) -> None:
     gate = asyncio.Event()
 
     async def load() -> tuple[AppServices, FirstView]:
@@ -186,7 +211,9 @@ async def test_what_is_typed_sent_or_pressed_before_the_session_is_there_does_it
         await until(lambda: isinstance(app.screen, HelpScreen), pilot)
 
 
-async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_again(stage: Stage) -> None:
+async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_again(
+    stage: Stage,
+) -> None:
     really, locked = stage.services.open_session, True
 
     def open_session(request: OpenRequest) -> Session:
@@ -236,7 +263,9 @@ def test_nothing_about_sessions_is_imported_before_the_first_paint() -> None:
         "import sys, tui_agent.ui.app\n"
         "print([name for name in ('pydantic', 'sqlite3', 'markdown_it', 'pygments') if name in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -260,7 +289,10 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
     monkeypatch.setattr(settled, "HELD_BACK", 0.0)
     async with stage.run() as pilot:
         stage.agent.append(user("a"), answer("b"))
-        ends = {"cost": lambda: "1 request" in screen_text(stage), "fork": lambda: len(stage.agents) == 2}
+        ends = {
+            "cost": lambda: "1 request" in screen_text(stage),
+            "fork": lambda: len(stage.agents) == 2,
+        }
         for command, is_done in ends.items():
             go_on.clear()
             stage.main.prompt.reset()
@@ -360,7 +392,9 @@ async def test_no_single_letter_costs_money_or_moves(stage: Stage, letter: str) 
         assert (stage.agent.calls, stage.agent.session.leaf) == ([], leaf)
         assert stage.app.screen is stage.main
         await press(pilot, "o", "k")
-        assert stage.main.prompt.text in {f"{letter}ok", "ok"}, "the words are whole, or the letter is told of"
+        assert stage.main.prompt.text in {f"{letter}ok", "ok"}, (
+            "the words are whole, or the letter is told of"
+        )
 
 
 async def test_escape_leaves_the_conversation_first_and_the_run_last(stage: Stage) -> None:
@@ -387,7 +421,9 @@ async def test_undo_during_a_run_is_refused(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])
-async def test_one_help_finds_and_runs_commands_the_most_used_first(stage: Stage, size: tuple[int, int]) -> None:
+async def test_one_help_finds_and_runs_commands_the_most_used_first(
+    stage: Stage, size: tuple[int, int]
+) -> None:
     async with stage.run(size) as pilot:
         await pilot.press("f1")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
@@ -433,26 +469,41 @@ async def test_styles_read_after_the_first_paint_change_nothing_of_it(stage: Sta
     assert sorted(every) == sorted(path.name for path in style_path("").glob("*.tcss"))
     async with stage.run():
         main = stage.app.main
-        for widget in (main, main.header, main.body, main.notice, main.popup, main.prompt, main.gauge, main.status):
+        for widget in (
+            main,
+            main.header,
+            main.body,
+            main.notice,
+            main.popup,
+            main.prompt,
+            main.gauge,
+            main.status,
+        ):
             painted = dict(widget.styles.base.get_rules())
             stage.app.stylesheet.apply(widget)
             assert widget.styles.base.get_rules() == painted, widget
 
 
-async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_command_runs(stage: Stage) -> None:
+async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_command_runs(
+    stage: Stage,
+) -> None:
     async with stage.run() as pilot:
         command = asyncio.ensure_future(asyncio.Event().wait())
         stage.agent.beside.add(command)
         stage.agent.emit(ToolStarted("$1", "$", "ls", ""))
         await until(lambda: "interrupt" in screen_text(stage), pilot)
-        await emit(stage, pilot, ToolFinished("$1", "$", "completed", ToolMetadata(exit_code=0), 0.1))
+        await emit(
+            stage, pilot, ToolFinished("$1", "$", "completed", ToolMetadata(exit_code=0), 0.1)
+        )
         stage.agent.beside.clear()
         command.cancel()
         stage.agent.append(ShellEntry(command="ls", output=""))
         await until(lambda: "interrupt" not in screen_text(stage), pilot)
 
 
-async def test_what_is_sent_from_further_up_is_seen_and_a_command_leaves_the_place(stage: Stage) -> None:
+async def test_what_is_sent_from_further_up_is_seen_and_a_command_leaves_the_place(
+    stage: Stage,
+) -> None:
     async with stage.run((80, 24)) as pilot:
         for number in range(30):
             stage.agent.append(user(f"question {number}"), answer(f"answer {number}"))
@@ -460,7 +511,9 @@ async def test_what_is_sent_from_further_up_is_seen_and_a_command_leaves_the_pla
         await pilot.press("ctrl+home")
         await until(lambda: not transcript.following, pilot)
         await send(pilot, "/status")
-        await until(lambda: not stage.main.prompt.text and stage.app.screen is not stage.main, pilot)
+        await until(
+            lambda: not stage.main.prompt.text and stage.app.screen is not stage.main, pilot
+        )
         await pilot.press("escape")
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert not transcript.following
@@ -480,7 +533,9 @@ async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(sta
         await pilot.pause()
         text = screen_text(stage)
         assert text.count("left␛]0;owned") == 2
-        await stage.app.screen.mount(Static(EVIL, markup=False))  # a widget that forgets to make its text harmless
+        await stage.app.screen.mount(
+            Static(EVIL, markup=False)
+        )  # a widget that forgets to make its text harmless
         stage.app.notify(EVIL, markup=False)
         await pilot.pause()
         await pilot.pause()

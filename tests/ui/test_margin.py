@@ -46,7 +46,9 @@ def asked(text: str) -> UserEntry:
 
 
 def said(text: str, *calls: ToolCallPart, **fields: Any) -> AssistantEntry:
-    return AssistantEntry(parts=(TextPart(text=text), *calls) if text else calls, model=MODEL, **fields)
+    return AssistantEntry(
+        parts=(TextPart(text=text), *calls) if text else calls, model=MODEL, **fields
+    )
 
 
 def read(number: int, text: str = "") -> list[Entry]:
@@ -60,7 +62,11 @@ def read(number: int, text: str = "") -> list[Entry]:
 
 def compacted(kept: int | None) -> CompactionEntry:
     return CompactionEntry(
-        summary="## Goal\n\nShip it.", first_kept_id=kept, tokens_before=6_000, tokens_after=2_400, trigger="manual"
+        summary="## Goal\n\nShip it.",
+        first_kept_id=kept,
+        tokens_before=6_000,
+        tokens_after=2_400,
+        trigger="manual",
     )
 
 
@@ -68,7 +74,9 @@ def rows(stage: Any) -> list[str]:
     return [row for row in screen_text(stage).split("\n")[1:] if row.strip()]
 
 
-async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule_where_it_ends(stage: Stage) -> None:
+async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule_where_it_ends(
+    stage: Stage,
+) -> None:
     async with stage.run((90, 24)) as pilot:
         stage.agent.append(asked("first"), *read(1), said("one"), asked("second"), said("two"))
         await pilot.pause()
@@ -105,7 +113,9 @@ async def test_the_summary_in_force_is_edited_and_the_former_comes_back(stage: S
         assert stage.agent.inspector.standings().compaction == 4
 
 
-async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it(stage: Stage) -> None:
+async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it(
+    stage: Stage,
+) -> None:
     async with stage.run((120, 30)) as pilot:
         stage.agent.append(asked("first"), *read(1), said("one"), asked("second"))
         stage.agent.append(PruneEntry(targets=(3,), tokens_freed=700, reason="old"))
@@ -119,7 +129,9 @@ async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it
         lines = screen_text(stage).split("\n")[:-1]
         y = next(y for y, row in enumerate(lines) if "orders/1.csv" in row and "#3" in row)
         drawn = transcript.render_lines(Region(0, y - transcript.region.y - 2, 100, 3))
-        focused, other = ({part.style.bgcolor for part in strip if part.style} for strip in (drawn[2], drawn[0]))
+        focused, other = (
+            {part.style.bgcolor for part in strip if part.style} for strip in (drawn[2], drawn[0])
+        )
         assert focused.isdisjoint(other)
         stage.agent.append(compacted(5))
         assert transcript.jump_to(1)
@@ -160,7 +172,9 @@ async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:
     entries: list[Entry] = [asked("read them")]
     for number, name in enumerate(calendar.month_name[1:], 1):
         entries += read(number, f"Now {name}.")
-    entries = [entry.model_copy(update={"id": at}) for at, entry in enumerate([*entries, said("Done.")], 1)]
+    entries = [
+        entry.model_copy(update={"id": at}) for at, entry in enumerate([*entries, said("Done.")], 1)
+    ]
     async with shown(list_source(entries), (200, 50)) as view:
         text = [row for row in view.screen() if row]
         assert len(text) == 4
@@ -216,17 +230,26 @@ async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
     failed = said("", finish="error", error="prompt is too long").model_copy(update={"id": 2})
     async with shown(list_source([asked("go").model_copy(update={"id": 1})])) as view:
         await view.play(RunStarted(), EntryAppended(failed))
-        assert "· prompt is too long" in view.text(), "an overflow that is mended does not look like a failure"
+        assert "· prompt is too long" in view.text(), (
+            "an overflow that is mended does not look like a failure"
+        )
         assert "retry" not in view.text()
         await view.play(EntryAppended(said("done").model_copy(update={"id": 3})), RunEnded("done"))
         assert "· The request was made again: prompt is too long" in view.text()
         assert "retry" not in view.text()
     async with shown(list_source([asked("go").model_copy(update={"id": 1})])) as view:
-        await view.play(RunStarted(), EntryAppended(failed), RunEnded("error", "prompt is too long"))
+        await view.play(
+            RunStarted(), EntryAppended(failed), RunEnded("error", "prompt is too long")
+        )
         assert "✗ prompt is too long · f8 retry" in view.text()
-        again, done = asked("again").model_copy(update={"id": 3}), said("done").model_copy(update={"id": 4})
+        again, done = (
+            asked("again").model_copy(update={"id": 3}),
+            said("done").model_copy(update={"id": 4}),
+        )
         await view.play(RunStarted(), EntryAppended(again), EntryAppended(done), RunEnded("done"))
-        assert "✗ prompt is too long" in view.text(), "another request was answered, and that one never"
+        assert "✗ prompt is too long" in view.text(), (
+            "another request was answered, and that one never"
+        )
         assert "made again" not in view.text()
 
 
@@ -242,21 +265,32 @@ async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(stage: Stage, t
         assert stage.main.prompt.text == text
 
 
-async def test_the_gauge_keeps_its_length_says_nothing_before_it_knows_and_how_much_left(stage: Stage) -> None:
+async def test_the_gauge_keeps_its_length_says_nothing_before_it_knows_and_how_much_left(
+    stage: Stage,
+) -> None:
     async with stage.run((120, 24)):
         gauge = stage.main.gauge
         lengths = set()
         for total in (900, 84_200, 181_000):
-            size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=total < 1_000)
-            for reading in (GaugeReading(size), GaugeReading(size, 0.92, 12.34, stage.services.clock() + 99)):
+            size = ContextSize(
+                500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=total < 1_000
+            )
+            for reading in (
+                GaugeReading(size),
+                GaugeReading(size, 0.92, 12.34, stage.services.clock() + 99),
+            ):
                 gauge.reading = reading
                 bar = gauge.render().plain.split(" ")[0]
                 lengths.add(len(bar))
         assert len(lengths) == 1
-        gauge.reading = GaugeReading(measure([], ModelLimits("m", 200_000), ContextSettings(), TokenCounter("m")))
+        gauge.reading = GaugeReading(
+            measure([], ModelLimits("m", 200_000), ContextSettings(), TokenCounter("m"))
+        )
         assert "… / 200k" in gauge.render().plain
         for total in (84_200, 76_400):
-            size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False)
+            size = ContextSize(
+                500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False
+            )
             gauge.measure(GaugeReading(size))
         assert "76.4k / 200k 38%  −7.8k" in gauge.render().plain
         for total, estimated in ((77_000, True), (70_000, False)):

@@ -3,7 +3,14 @@
 from pathlib import Path
 from typing import Any
 
-from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
+from tests.support.real_stage import (
+    SUMMARY,
+    RealStage,
+    looks,
+    real_stage,
+    working_script,
+    write_modules,
+)
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import press, until
 from tui_agent.context.settings import ContextSettings, PruneSettings
@@ -42,7 +49,11 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         text = stage.text()
         assert "Each is a placeholder for the model. Here they can still be read." in text
         first, second = (result.id for result in results(stage)[:2])
-        row = next(line for line in text.split("\n") if f"#{first}  read module_0.py  912 tokens · bring back" in line)
+        row = next(
+            line
+            for line in text.split("\n")
+            if f"#{first}  read module_0.py  912 tokens · bring back" in line
+        )
         await pilot.click(offset=(row.index("bring back") + 1, text.split("\n").index(row)))
         await pilot.pause()
         states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
@@ -75,7 +86,9 @@ async def test_a_branch_summary_leads_to_the_branch(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, turns=2)
     async with stage.run((100, 30), after=looks(2)) as pilot:
         agent = stage.harness.agent
-        second = next(entry for entry in stage.harness.path() if entry.preview == "Look at module 1.")
+        second = next(
+            entry for entry in stage.harness.path() if entry.preview == "Look at module 1."
+        )
         left = stage.harness.session.leaf
         await agent.navigator.move(agent.navigator.plan(second.id), focus="")
         await pilot.pause()
@@ -137,7 +150,9 @@ async def test_a_picture_that_was_taken_out_says_so_and_is_restored(tmp_path: Pa
     async with stage.run((100, 20), after=looks(1)) as pilot:
         target = results(stage)[0].id
         note = "picture a.png taken out: the provider can't read it"
-        stage.harness.agent.keep(ContextEditEntry(target=target, action="leave_out", parts=("b" * 64,), note=note))
+        stage.harness.agent.keep(
+            ContextEditEntry(target=target, action="leave_out", parts=("b" * 64,), note=note)
+        )
         await pilot.pause()
         await last_marker(stage, pilot)
         assert "Picture a.png taken out: the provider can't read it" in stage.text()

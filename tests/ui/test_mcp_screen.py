@@ -31,7 +31,9 @@ from tui_agent.ui.screens.viewer import ViewerScreen
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."),)
 
 
-async def ready_stage(tmp_path: Path, place: Place, saved: dict[str, object] | None = None, **agent: Any) -> RealStage:
+async def ready_stage(
+    tmp_path: Path, place: Place, saved: dict[str, object] | None = None, **agent: Any
+) -> RealStage:
     await place.hub.settle()
     services: dict[str, Any] = {} if saved is None else {"save_setting": saved.__setitem__}
     return real_stage(tmp_path, [Reply("Hello.")], services=services, mcp=place.hub, **agent)
@@ -49,10 +51,14 @@ async def test_a_tool_is_switched_off_for_the_model_and_kept(tmp_path: Path, pla
         assert saved == {'mcp."tracker".allow': ["add"], 'mcp."tracker".deny': None}
         await pilot.press("escape")
         await stage.say("hi", pilot)
-        assert [tool.name for tool in stage.client.requests[0].tools if "tracker" in tool.name] == ["tracker_add"]
+        assert [tool.name for tool in stage.client.requests[0].tools if "tracker" in tool.name] == [
+            "tracker_add"
+        ]
 
 
-async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(tmp_path: Path, place: Place) -> None:
+async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(
+    tmp_path: Path, place: Place
+) -> None:
     script = tmp_path / "server.sh"
     script.write_text("echo the database is locked >&2; exit 3\n")
     place.add("ledger", command="sh", args=(str(script),))
@@ -65,43 +71,60 @@ async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(tmp_path:
         await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
         assert "the database is locked" in stage.text()
         await pilot.press("escape")
-        place.specs[0] = replace(place.specs[0], settings=place.specs[0].settings.model_copy(update={"enabled": False}))
+        place.specs[0] = replace(
+            place.specs[0], settings=place.specs[0].settings.model_copy(update={"enabled": False})
+        )
         await pilot.press("ctrl+r")
         await stage.until_text("Disabled in the settings", pilot)
         await pilot.press("r")
         await stage.until_text("ledger is disabled in the configuration", pilot)
 
 
-async def test_mcp_reload_reads_the_settings_and_tells_the_model(tmp_path: Path, place: Place) -> None:
+async def test_mcp_reload_reads_the_settings_and_tells_the_model(
+    tmp_path: Path, place: Place
+) -> None:
     stage = await ready_stage(tmp_path, place)
     async with stage.run() as pilot:
         await stage.say("hi", pilot)
         place.add_stdio(allow=("add",))
         await stage.main.controller.run("mcp", "reload")
         await until(lambda: place.hub.status() and place.hub.is_settled, pilot)
-        await until(lambda: "told of the servers' tools anew" in str(stage.main.notice.render()), pilot)
+        await until(
+            lambda: "told of the servers' tools anew" in str(stage.main.notice.render()), pilot
+        )
         await stage.say("again", pilot)
-        told = [[tool.name for tool in request.tools if "tracker" in tool.name] for request in stage.client.requests]
+        told = [
+            [tool.name for tool in request.tools if "tracker" in tool.name]
+            for request in stage.client.requests
+        ]
         assert told == [[], ["tracker_add"]]
         await stage.main.controller.run("mcp", "restart other")
-        await until(lambda: "There is no MCP server “other”" in str(stage.main.notice.render()), pilot)
+        await until(
+            lambda: "There is no MCP server “other”" in str(stage.main.notice.render()), pilot
+        )
 
 
-async def test_prompts_complete_as_commands_and_say_what_they_need(tmp_path: Path, place: Place) -> None:
+async def test_prompts_complete_as_commands_and_say_what_they_need(
+    tmp_path: Path, place: Place
+) -> None:
     place.add_stdio(allow=())
     stage = await ready_stage(tmp_path, place)
     async with stage.run() as pilot:
         await write(pilot, "/tracker")
         assert "/tracker:review" in str(stage.main.popup.options[0].prompt)
         await pilot.press("tab", "enter")
-        await until(lambda: "/tracker:review needs SUBJECT" in str(stage.main.notice.render()), pilot)
+        await until(
+            lambda: "/tracker:review needs SUBJECT" in str(stage.main.notice.render()), pilot
+        )
         stage.main.prompt.reset()
         await send(pilot, "/tracker:review the whole loop")
         await until(lambda: len(stage.client.requests) == 1, pilot)
         assert "Please review the whole loop." in stage.client.requests[0].messages[-1].text
 
 
-async def test_resources_and_agents_complete_after_an_at_and_travel_along(tmp_path: Path, place: Place) -> None:
+async def test_resources_and_agents_complete_after_an_at_and_travel_along(
+    tmp_path: Path, place: Place
+) -> None:
     place.add_stdio(allow=())
     stage = await ready_stage(tmp_path, place, tools=(*builtin_tools(), TaskTool()), agents=SPECS)
     async with stage.run() as pilot:
@@ -110,7 +133,9 @@ async def test_resources_and_agents_complete_after_an_at_and_travel_along(tmp_pa
         assert "resource: What is on today." in str(stage.main.popup.options[0].prompt)
         await pilot.press("tab")
         await write(pilot, "with @expl")
-        await until(lambda: stage.main.popup.choice and stage.main.popup.choice[1].label == "explore", pilot)
+        await until(
+            lambda: stage.main.popup.choice and stage.main.popup.choice[1].label == "explore", pilot
+        )
         await pilot.press("tab", "enter")
         await until(lambda: len(stage.client.requests) == 1, pilot)
         message = next(entry for entry in stage.harness.path() if isinstance(entry, UserEntry))
@@ -165,7 +190,9 @@ class GivenServers:
         self.done.append(f"sign out {name}")
 
 
-def given_screen(servers: GivenServers, stage: Any, page: EquipmentPage | None = None) -> EquipmentScreen:
+def given_screen(
+    servers: GivenServers, stage: Any, page: EquipmentPage | None = None
+) -> EquipmentScreen:
     agent = stage.agent
     agent.mcp = agent.ports.mcp = servers
     return EquipmentScreen(stage.main.controller, agent, page or EquipmentPage())
@@ -185,12 +212,20 @@ async def test_the_login_page_is_opened_and_a_login_is_given_up(
         await until(lambda: servers.done == ["sign out docs"], pilot)
         for is_open in (True, False):
             await pilot.press("enter")
-            await until(lambda is_open=is_open: ("Search the doc" in screen_text(stage)) is is_open, pilot)
+            await until(
+                lambda is_open=is_open: ("Search the doc" in screen_text(stage)) is is_open, pilot
+            )
 
 
 LINES = [
-    *(EquipmentLine(text) for text in (Heading("Agents"), "  ● build          the agent that is built in", "")),
-    *(EquipmentLine(text) for text in (Heading("Tools"), "  Built in: bash, edit, glob, grep, read, todo, write.", "")),
+    *(
+        EquipmentLine(text)
+        for text in (Heading("Agents"), "  ● build          the agent that is built in", "")
+    ),
+    *(
+        EquipmentLine(text)
+        for text in (Heading("Tools"), "  Built in: bash, edit, glob, grep, read, todo, write.", "")
+    ),
     EquipmentLine(Heading("MCP servers")),
 ]
 PICTURES = {
@@ -209,7 +244,9 @@ def test_it_looks_as_it_should(tmp_path: Path, name: str, snap_compare: Any) -> 
 
     async def show(pilot: Any) -> None:
         await until(lambda: stage.agents, pilot)
-        await stage.app.push_screen(given_screen(GivenServers(), stage, EquipmentPage(LINES, "MCP servers")))
+        await stage.app.push_screen(
+            given_screen(GivenServers(), stage, EquipmentPage(LINES, "MCP servers"))
+        )
         await pilot.pause()
         await pilot.press(*keys)
 

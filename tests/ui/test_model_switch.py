@@ -29,7 +29,11 @@ def a_stage(tmp_path: Path, *, small: int = 8_192, broken: bool = False) -> Real
 
     def script(request: ModelRequest) -> Reply:
         if not request.tools or "<length>" in request.messages[-1].text:
-            return Reply(error=ModelError(ErrorKind.NETWORK, "Nothing answers.")) if broken else Reply(SUMMARY)
+            return (
+                Reply(error=ModelError(ErrorKind.NETWORK, "Nothing answers."))
+                if broken
+                else Reply(SUMMARY)
+            )
         return Reply(TALK, usage=None)
 
     stage = real_stage(tmp_path, script)
@@ -51,7 +55,9 @@ def summarisers(stage: RealStage) -> list[str]:
 async def choose(stage: RealStage, pilot: Any) -> None:
     stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
     asked = stage.harness.agent
-    await until(lambda: isinstance(stage.screen, ChoiceScreen) or asked.model == "test/small", pilot)
+    await until(
+        lambda: isinstance(stage.screen, ChoiceScreen) or asked.model == "test/small", pilot
+    )
     await pilot.pause()
 
 
@@ -72,7 +78,9 @@ async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path
 
 
 @pytest.mark.parametrize("said", [[], ["hello"]])
-async def test_a_model_without_a_key_is_not_the_default_and_says_so(tmp_path: Path, said: list[str]) -> None:
+async def test_a_model_without_a_key_is_not_the_default_and_says_so(
+    tmp_path: Path, said: list[str]
+) -> None:
     (tmp_path / "stage").mkdir()
     row = ModelRow("test/small", "test", 64_000, None, None, (), has_key=False)
     stage = real_stage(tmp_path, [Reply("Hello.")], services={"models": lambda: (row,)})
@@ -90,10 +98,15 @@ async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_pa
     err = io.StringIO()
     assert await run_headless(harness, "/model test/small", err=err) == 0
     assert harness.agent.model == "test/small"
-    assert "Nobody can be asked in this run, so: Switch; clear old outputs and compact" in err.getvalue()
+    assert (
+        "Nobody can be asked in this run, so: Switch; clear old outputs and compact"
+        in err.getvalue()
+    )
 
 
-async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(tmp_path: Path) -> None:
+async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(
+    tmp_path: Path,
+) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=parts(8)) as pilot:
         await choose(stage, pilot)
@@ -102,7 +115,9 @@ async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(
         assert "does not fit small" in stage.text()
         await pilot.press("enter")
         await until(lambda: stage.harness.agent.model == "test/small", pilot)
-        compaction = next(entry for entry in stage.harness.path() if isinstance(entry, CompactionEntry))
+        compaction = next(
+            entry for entry in stage.harness.path() if isinstance(entry, CompactionEntry)
+        )
         assert compaction.model == "test/model"
         assert set(summarisers(stage)) <= {"test/model"}
         size = stage.harness.agent.context_size()
@@ -137,7 +152,9 @@ async def test_a_compaction_that_fails_leaves_the_model_as_it_was(tmp_path: Path
         assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())
 
 
-def effort_stage(tmp_path: Path, *levels: Effort, reply: Reply | None = None, **agent: Any) -> RealStage:
+def effort_stage(
+    tmp_path: Path, *levels: Effort, reply: Reply | None = None, **agent: Any
+) -> RealStage:
     services = {"reread_cost": lambda _model, _tokens: 0.25}
     stage = real_stage(tmp_path, [reply or Reply("An answer.")], services=services, **agent)
     stage.harness.directory.efforts["test/model"] = levels
@@ -148,12 +165,18 @@ def chosen(stage: RealStage) -> list[Effort | None]:
     return [entry.effort for entry in stage.harness.path() if isinstance(entry, EffortChangeEntry)]
 
 
-async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_beside_it(tmp_path: Path) -> None:
+async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_beside_it(
+    tmp_path: Path,
+) -> None:
     stage = effort_stage(tmp_path, Effort.LOW, Effort.HIGH)
     async with stage.run() as pilot:
         await pilot.press("f9")
         await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
-        assert [part in stage.text() for part in ("● default", "low ", "medium ")] == [True, True, False]
+        assert [part in stage.text() for part in ("● default", "low ", "medium ")] == [
+            True,
+            True,
+            False,
+        ]
         await pilot.press("down", "down", "enter")
         await until(lambda: not isinstance(stage.screen, ChoiceScreen), pilot)
         assert stage.harness.agent.effort.level is Effort.HIGH
@@ -169,8 +192,18 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
 @pytest.mark.parametrize(
     ("typed", "levels", "told", "beside"),
     [
-        ("much", tuple(Effort), "There is no effort “much”; there are default, off, minimal,", None),
-        ("max", (Effort.LOW, Effort.HIGH), "test/model has no effort max: it is asked for high.", "high"),
+        (
+            "much",
+            tuple(Effort),
+            "There is no effort “much”; there are default, off, minimal,",
+            None,
+        ),
+        (
+            "max",
+            (Effort.LOW, Effort.HIGH),
+            "test/model has no effort max: it is asked for high.",
+            "high",
+        ),
         ("xhigh", tuple(Effort), "Effort: max", "max"),
         ("low", (), "test/model can't be told how much to think: low has no effect.", None),
     ],
@@ -183,7 +216,10 @@ async def test_what_was_typed_is_taken_or_answered(
         await send(pilot, f"/effort {typed}")
         await until(lambda: told in " ".join(stage.text().split()), pilot)
         last = stage.text().splitlines()[-1]
-        assert ("model (" in last, f"model ({beside})" in last) == (beside is not None, beside is not None)
+        assert ("model (" in last, f"model ({beside})" in last) == (
+            beside is not None,
+            beside is not None,
+        )
 
 
 async def test_a_model_without_levels_offers_none(tmp_path: Path) -> None:
@@ -194,7 +230,9 @@ async def test_a_model_without_levels_offers_none(tmp_path: Path) -> None:
         assert not isinstance(stage.screen, ChoiceScreen)
 
 
-async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enough(tmp_path: Path) -> None:
+async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enough(
+    tmp_path: Path,
+) -> None:
     reply = Reply("An answer.", usage=Usage(input=100, output=10, cache_write=1_500))
     low = ContextSettings(cache=CacheSettings(warn_tokens=1_000))
     stage = effort_stage(tmp_path, *Effort, reply=reply, settings=low)

@@ -22,7 +22,9 @@ ROWS = (
 
 
 COMMANDS = (
-    UserCommand("review", "look at the change", "Review it with @x.md.", model="openai/x", agent="reviewer"),
+    UserCommand(
+        "review", "look at the change", "Review it with @x.md.", model="openai/x", agent="reviewer"
+    ),
     UserCommand("fresh", "", "New."),
 )
 
@@ -66,7 +68,9 @@ async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path:
         await enter(pilot, "/review main branch")
         await until(lambda: agents[0].sent, pilot)
         [(parts, is_later)] = agents[0].sent
-        assert [part.text for part in parts if isinstance(part, TextPart)] == ["Review it with @x.md.\n\nmain branch"]
+        assert [part.text for part in parts if isinstance(part, TextPart)] == [
+            "Review it with @x.md.\n\nmain branch"
+        ]
         assert not is_later
         assert (agents[0].model, agents[0].mode) == ("openai/x", "reviewer")
         await pilot.pause()
@@ -93,14 +97,23 @@ async def test_agent_changes_to_another_kind_asks_which_and_lists_them(tmp_path:
 
 @pytest.mark.parametrize(
     ("command", "first"),
-    [("agent", "● build"), ("skills", "The agent loads one"), ("tools", "Built in:"), ("mcp", "No servers.")],
+    [
+        ("agent", "● build"),
+        ("skills", "The agent loads one"),
+        ("tools", "Built in:"),
+        ("mcp", "No servers."),
+    ],
 )
-async def test_what_the_agent_works_with_is_one_page(tmp_path: Path, command: str, first: str) -> None:
+async def test_what_the_agent_works_with_is_one_page(
+    tmp_path: Path, command: str, first: str
+) -> None:
     stage, _agents = make(tmp_path)
     async with stage.run((80, 50)) as pilot:
         await enter(pilot, f"/{command}")
         await until(lambda: isinstance(stage.app.screen, EquipmentScreen), pilot)
-        await until(lambda: str(stage.app.screen.query_one("#about").render()).startswith(first), pilot)  # type: ignore[attr-defined]
+        await until(
+            lambda: str(stage.app.screen.query_one("#about").render()).startswith(first), pilot
+        )  # type: ignore[attr-defined]
         shown = screen_text(stage)
         assert "reads and fills in PDFs" in shown
         assert "look at the change" not in shown

@@ -11,7 +11,14 @@ from tests.support.ui_app import Stage, run_command, screen_text, until
 from tui_agent.app.copy_commands import last_code
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.app.report_commands import todo_lines
-from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
@@ -38,7 +45,12 @@ async def test_copying(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyP
     async with stage.run(notifications=True) as pilot:
         blob = stage.store.put_blob(b"all of it\n" * 3)
         result = ToolResultEntry(
-            call_id="c", tool="bash", status=ToolStatus.COMPLETED, output="all of", full_output=blob, title="ls"
+            call_id="c",
+            tool="bash",
+            status=ToolStatus.COMPLETED,
+            output="all of",
+            full_output=blob,
+            title="ls",
         )
         stage.agent.append(
             UserEntry(parts=(TextPart(text="Fix it."),)),
@@ -82,9 +94,15 @@ def test_pages() -> None:
 @pytest.mark.parametrize(
     "dialog",
     [
-        lambda: ReportScreen("Long", Content("\n".join(f"line {number} of a report" for number in range(90)))),
+        lambda: ReportScreen(
+            "Long", Content("\n".join(f"line {number} of a report" for number in range(90)))
+        ),
         lambda: ChoiceScreen(
-            Choice("Which?", [(str(number), f"answer {number} " * 5) for number in range(20)], "why " * 60)
+            Choice(
+                "Which?",
+                [(str(number), f"answer {number} " * 5) for number in range(20)],
+                "why " * 60,
+            )
         ),
         lambda: LineScreen(TextLine("What?", "text", details="why " * 60)),
         lambda: LongTextScreen(LongText("All of it", "\n".join(map(str, range(90))))),
@@ -105,5 +123,7 @@ async def test_a_dialog_shows_its_title_and_its_keys_in_any_size(
         title = str(shown.query_one(".dialog-title", Static).content)
         assert title.split(maxsplit=1)[0] in screen_text(stage)
         assert "esc back" in screen_text(stage)
-        last = max(part.region.bottom for part in shown.query(".dialog > *") if part is not shown.keys)
+        last = max(
+            part.region.bottom for part in shown.query(".dialog > *") if part is not shown.keys
+        )
         assert last == keys.y

@@ -58,13 +58,23 @@ def edit() -> PermissionRequest:
     diff = "--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-old [bold]\n+new [/bold]"
     needs = (PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),)
     return replace(
-        bash("c2"), tool="edit", title="x.py", needs=needs, reason="it changes a file", rules=("allow edit: *",)
+        bash("c2"),
+        tool="edit",
+        title="x.py",
+        needs=needs,
+        reason="it changes a file",
+        rules=("allow edit: *",),
     )
 
 
 @asynccontextmanager
 async def asked(
-    tmp_path: Path, request: PermissionRequest, *, size: tuple[int, int] = (80, 24), grace: float = 0.0, **given: Any
+    tmp_path: Path,
+    request: PermissionRequest,
+    *,
+    size: tuple[int, int] = (80, 24),
+    grace: float = 0.0,
+    **given: Any,
 ) -> AsyncIterator[tuple[Stage, Any]]:
     settings = STILL.model_copy(update={"permission_grace": grace} if grace else {})
     stage = make_stage(tmp_path, settings=settings, **given)
@@ -92,7 +102,9 @@ async def test_a_key_answers(tmp_path: Path, key: str, decision: Decision | None
         assert stage.main.prompt.text == ("" if decision else key), "what answers nothing is text"
 
 
-async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule(tmp_path: Path) -> None:
+async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule(
+    tmp_path: Path,
+) -> None:
     async with asked(tmp_path, bash(), size=(100, 30)) as (stage, _):
         text = screen_text(stage)
         assert "rm -rf build && make [all]" in text
@@ -112,7 +124,9 @@ async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> Non
 
 async def test_words_in_the_prompt_keep_the_keys_until_tab(tmp_path: Path) -> None:
     now = 1_000.0
-    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now)
+    stage = make_stage(
+        tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now
+    )
     async with stage.run() as pilot:
         await pilot.press("u", "space")
         await emit(stage, pilot, RunStarted(), PermissionAsked(bash()))
@@ -129,7 +143,9 @@ async def test_words_in_the_prompt_keep_the_keys_until_tab(tmp_path: Path) -> No
 
 async def test_an_emptied_prompt_gives_the_keys_back_after_a_pause(tmp_path: Path) -> None:
     now = 1_000.0
-    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now)
+    stage = make_stage(
+        tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now
+    )
     async with stage.run() as pilot:
         await pilot.press("h")
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
@@ -146,7 +162,24 @@ async def test_sentences_with_digits_and_pauses_answer_nothing(tmp_path: Path) -
     now = 1_000.0
     stage = make_stage(tmp_path, clock=lambda: now)
     chance = Random(29)
-    words = ["use", "2", "always", "5", "yes", "1", "no", "and", "3", "run", "a", "y", "stop", "4", "project", "6"]
+    words = [
+        "use",
+        "2",
+        "always",
+        "5",
+        "yes",
+        "1",
+        "no",
+        "and",
+        "3",
+        "run",
+        "a",
+        "y",
+        "stop",
+        "4",
+        "project",
+        "6",
+    ]
     async with stage.run() as pilot:
         for number in range(SENTENCES):
             text = " ".join(["it", *chance.choices(words, k=3)])
@@ -276,7 +309,9 @@ async def test_a_question_on_a_small_screen_shows_what_changes_and_every_answer(
 
 
 @pytest.mark.parametrize("size", [(80, 24), (80, 28), (120, 35), (200, 50)])
-async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     diff = "@@ -0,0 +1,3000 @@\n" + "\n".join(f"+line {number}" for number in range(3000))
     request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
     async with asked(tmp_path, request, size=size) as (stage, pilot):
@@ -311,7 +346,10 @@ async def test_a_command_is_shown_whole_with_what_of_it_asks(tmp_path: Path) -> 
         assert "git status && rm -rf build && cat ../x" in text
         assert "asks for  rm -rf build" in text
         assert "asks for  going to /srv" in text
-        assert "always in this session: the command “rm -rf build” · /srv and all that is in it" in text
+        assert (
+            "always in this session: the command “rm -rf build” · /srv and all that is in it"
+            in text
+        )
 
 
 async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Path) -> None:
@@ -356,15 +394,26 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         await press(pilot, "r")
         offered = "rm -rf build && make [all]"
         assert stage.view.question.query(Input).last().value == offered
-        assert "allow bash:  * stands for anything. Enter takes it, Escape goes back" in screen_text(stage)
+        assert (
+            "allow bash:  * stands for anything. Enter takes it, Escape goes back"
+            in screen_text(stage)
+        )
         await press(pilot, *["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
-        assert "always in this session: commands that begin with “rm -rf build”" in screen_text(stage)
+        assert "always in this session: commands that begin with “rm -rf build”" in screen_text(
+            stage
+        )
         await press(pilot, "p")
-        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.PROJECT, patterns=("rm -rf build *",)))]
+        assert stage.agent.answers == [
+            ("c1", PermissionAnswer(Decision.PROJECT, patterns=("rm -rf build *",)))
+        ]
 
 
 def chips(stage: Stage) -> list[str]:
-    return [str(chip.render()) for screen in stage.app.screen_stack for chip in screen.query(QuestionChip)]
+    return [
+        str(chip.render())
+        for screen in stage.app.screen_stack
+        for chip in screen.query(QuestionChip)
+    ]
 
 
 async def ask(stage: Stage, pilot: Any) -> None:
@@ -385,7 +434,9 @@ async def test_the_screen_on_top_says_that_the_agent_asks(stage: Stage, name: st
         assert [answer.decision.value for _, answer in stage.agent.answers] == ["once"]
 
 
-async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(stage: Stage) -> None:
+async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(
+    stage: Stage,
+) -> None:
     async with stage.run() as pilot:
         await ask(stage, pilot)
         assert chips(stage) == []

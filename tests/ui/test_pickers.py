@@ -9,7 +9,18 @@ from textual.app import App, ComposeResult
 from textual.events import Click
 from textual.widgets import OptionList
 
-from tests.support.ui_app import HOME, MODELS, Stage, make_stage, press, run_command, screen_text, send, until, write
+from tests.support.ui_app import (
+    HOME,
+    MODELS,
+    Stage,
+    make_stage,
+    press,
+    run_command,
+    screen_text,
+    send,
+    until,
+    write,
+)
 from tui_agent.app.services import FirstView, ModelRow, OpenHow, OpenRequest
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.model.served import LocalServer
@@ -20,7 +31,9 @@ from tui_agent.ui.widgets.options import Options
 
 
 def make_session(stage: Stage, *texts: str, cwd: object = HOME, title: str = "") -> Session:
-    session = Session(stage.store, stage.store.create_session(str(cwd), title=title).id, estimate=lambda _entry: 1)
+    session = Session(
+        stage.store, stage.store.create_session(str(cwd), title=title).id, estimate=lambda _entry: 1
+    )
     for text in texts:
         session.append(UserEntry(parts=(TextPart(text=text),)))
     return session
@@ -70,7 +83,9 @@ async def test_arrows_stop_at_both_ends(tmp_path: Path) -> None:
         await until(lambda: picker.highlighted == last, pilot)
 
 
-async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_comes_back(tmp_path: Path) -> None:
+async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_comes_back(
+    tmp_path: Path,
+) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     for name in ("one", "two", "three"):
         make_session(stage, name)
@@ -167,7 +182,9 @@ async def test_models_stand_in_groups_and_one_can_be_for_this_session_only(stage
         await rows(stage, pilot, 5)
         text = screen_text(stage)
         headings = ["Recent", "Anthropic", "Ollama", "No key yet: /login adds one"]
-        assert [text.index(heading) for heading in headings] == sorted(text.index(heading) for heading in headings)
+        assert [text.index(heading) for heading in headings] == sorted(
+            text.index(heading) for heading in headings
+        )
         assert "ctrl+s this session only" in text
         await press(pilot, "down", "ctrl+s")
         assert stage.agent.model == "anthropic/claude-haiku-4-5"
@@ -194,12 +211,16 @@ async def test_another_model_of_your_server_is_picked_and_set_up_there(tmp_path:
         assert f"Also at {url}" in screen_text(stage)
         await write(pilot, "mini")
         await until(lambda: len(stage.app.screen.query_one("#rows").options) == 2, pilot)  # type: ignore[attr-defined]
-        await press(pilot, "down" if "gpt-5-mini" in screen_text(stage).split("\n")[4] else "up", "enter")
+        await press(
+            pilot, "down" if "gpt-5-mini" in screen_text(stage).split("\n")[4] else "up", "enter"
+        )
         assert stage.agent.model == "openai/mini"
         assert stage.saved == {'models."openai/mini".base_url': url, "model": "openai/mini"}
 
 
-async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(tmp_path: Path) -> None:
+async def test_servers_are_asked_while_the_list_is_shown_and_when_one_is_picked(
+    tmp_path: Path,
+) -> None:
     answered, asked = asyncio.Event(), list[str | None]()
     listed = list(MODELS)
 
@@ -232,7 +253,9 @@ def judged(similar: tuple[str, ...] = ()) -> Any:
     """Judge names as the catalog would: ``new/`` is a provider, the rest is not."""
 
     def judge(name: str) -> NameVerdict:
-        return NameVerdict(name, NameStanding.NEW if name.startswith("new/") else NameStanding.IMPOSSIBLE, similar)
+        return NameVerdict(
+            name, NameStanding.NEW if name.startswith("new/") else NameStanding.IMPOSSIBLE, similar
+        )
 
     return judge
 
@@ -257,7 +280,9 @@ async def test_a_name_that_can_be_no_models_changes_nothing(tmp_path: Path) -> N
         (["escape"], None),
     ],
 )
-async def test_a_name_newer_than_the_catalog_is_asked_about(tmp_path: Path, keys: list[str], model: str | None) -> None:
+async def test_a_name_newer_than_the_catalog_is_asked_about(
+    tmp_path: Path, keys: list[str], model: str | None
+) -> None:
     stage = make_stage(tmp_path, judge_model=judged(("ollama/qwen3:4b",)))
     async with stage.run() as pilot:
         await send(pilot, "/model new/qwen")
@@ -269,7 +294,9 @@ async def test_a_name_newer_than_the_catalog_is_asked_about(tmp_path: Path, keys
         assert stage.agent.model == (model or "anthropic/claude-sonnet-4-5")
 
 
-async def test_a_theme_is_previewed_escape_restores_and_one_that_is_picked_is_kept(stage: Stage) -> None:
+async def test_a_theme_is_previewed_escape_restores_and_one_that_is_picked_is_kept(
+    stage: Stage,
+) -> None:
     async with stage.run() as pilot:
         await run_command(stage, pilot, "theme", "")
         before = stage.app.theme
@@ -298,7 +325,9 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
         used.append((chosen, model))
         return f"ollama/{model}"
 
-    stage = make_stage(tmp_path, start=FirstView(screen="welcome"), find_servers=find, use_server=use)
+    stage = make_stage(
+        tmp_path, start=FirstView(screen="welcome"), find_servers=find, use_server=use
+    )
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         assert asked == []
@@ -312,10 +341,15 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
         assert stage.agent.model == "ollama/devstral"
 
 
-async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp_path: Path) -> None:
+async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(
+    tmp_path: Path,
+) -> None:
     own = LocalServer("localhost:8080", "http://localhost:8080/v1", ("openai/one", "openai/two"))
     stage = make_stage(
-        tmp_path, start=FirstView(screen="welcome"), own_servers=lambda: [own], use_server=lambda _server, model: model
+        tmp_path,
+        start=FirstView(screen="welcome"),
+        own_servers=lambda: [own],
+        use_server=lambda _server, model: model,
     )
     async with stage.run((80, 30)) as pilot:
         await until(lambda: "2  use openai/two on localhost:8080" in screen_text(stage), pilot)
@@ -354,7 +388,9 @@ async def test_a_click_on_a_row_that_is_gone_chooses_nothing() -> None:
         listing = pilot.app.query_one(OptionList)
         drawn = listing.render_line(2)
         listing.set_options(["one"])
-        style = next(segment.style for segment in drawn if segment.style and "option" in segment.style.meta)
+        style = next(
+            segment.style for segment in drawn if segment.style and "option" in segment.style.meta
+        )
         listing.post_message(Click(listing, 1, 2, 0, 0, 1, False, False, False, style=style))
         await pilot.pause()
         assert pilot.app.is_running

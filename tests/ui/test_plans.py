@@ -27,11 +27,15 @@ async def asked(stage: RealStage, pilot: Any) -> None:
 
 def approval(stage: RealStage) -> UserEntry | None:
     typed = [entry for entry in stage.harness.path() if isinstance(entry, UserEntry)]
-    return next((entry for entry in typed if any(isinstance(part, FilePart) for part in entry.parts)), None)
+    return next(
+        (entry for entry in typed if any(isinstance(part, FilePart) for part in entry.parts)), None
+    )
 
 
 @pytest.mark.parametrize(("key", "mode"), [("1", "build"), ("2", "auto-edit")])
-async def test_an_approved_plan_is_carried_out_in_the_mode_that_was_chosen(tmp_path: Path, key: str, mode: str) -> None:
+async def test_an_approved_plan_is_carried_out_in_the_mode_that_was_chosen(
+    tmp_path: Path, key: str, mode: str
+) -> None:
     stage = staged(tmp_path)
     async with stage.run() as pilot:
         await stage.say("plan it", pilot)
@@ -62,7 +66,9 @@ async def test_text_that_is_typed_goes_to_the_prompt_and_planning_goes_on(tmp_pa
         assert approval(stage) is None
 
 
-async def test_a_plan_is_changed_in_the_editor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_plan_is_changed_in_the_editor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def edited(_app: object, text: str, name: str) -> str:
         assert (text, name) == (PLAN, "plan.md")
         return f"{text}\n3. Write it down."

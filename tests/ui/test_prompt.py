@@ -103,8 +103,12 @@ async def test_a_pasted_path_of_an_image_attaches_it(tmp_path: Path) -> None:
         assert stage.store.blob(part.blob) == PNG
 
 
-@pytest.mark.parametrize(("typed", "expected"), [("!ls -l", ("ls -l", False)), ("!!env", ("env", True))])
-async def test_exclamation_marks_run_a_command(stage: Stage, typed: str, expected: tuple[str, bool]) -> None:
+@pytest.mark.parametrize(
+    ("typed", "expected"), [("!ls -l", ("ls -l", False)), ("!!env", ("env", True))]
+)
+async def test_exclamation_marks_run_a_command(
+    stage: Stage, typed: str, expected: tuple[str, bool]
+) -> None:
     async with stage.run() as pilot:
         await press(pilot, *typed)
         assert stage.main.prompt.has_class("-shell")
@@ -122,16 +126,24 @@ async def test_ctrl_d_quits_only_when_the_prompt_is_empty(stage: Stage) -> None:
         assert not stage.app.is_running or stage.leaving
 
 
-async def test_the_editor_edits_the_whole_text_or_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_editor_edits_the_whole_text_or_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = make_stage(tmp_path)
     editor = tmp_path / "editor.sh"
-    editor.write_text('#!/bin/sh\nprintf "%s and more" "$(cat "$1")" > "$1.new" && mv "$1.new" "$1"\n')
+    editor.write_text(
+        '#!/bin/sh\nprintf "%s and more" "$(cat "$1")" > "$1.new" && mv "$1.new" "$1"\n'
+    )
     editor.chmod(0o755)
     monkeypatch.setenv("VISUAL", "/no/such/editor")
     async with stage.run() as pilot:
         monkeypatch.setattr(HeadlessDriver, "can_suspend", property(lambda _self: True))
-        monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _self: None, raising=False)
-        monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _self: None, raising=False)
+        monkeypatch.setattr(
+            HeadlessDriver, "suspend_application_mode", lambda _self: None, raising=False
+        )
+        monkeypatch.setattr(
+            HeadlessDriver, "resume_application_mode", lambda _self: None, raising=False
+        )
         await write(pilot, "text")
         await pilot.press("ctrl+x", "ctrl+e")
         await until(lambda: "Cannot start /no/such/editor" in stage.main.notice.message, pilot)

@@ -91,7 +91,9 @@ async def test_a_session_begun_later_does_not_get_what_another_window_left(stage
             other.keep_unsent(place, Unsent("of the other window"))
         await stage.main.controller.open(OpenRequest())
         assert not stage.main.prompt.text
-        assert stage.store.take_unsent(place).text == "of the other window", "the next program finds it"
+        assert stage.store.take_unsent(place).text == "of the other window", (
+            "the next program finds it"
+        )
 
 
 async def test_a_message_from_the_history_is_no_draft(stage: Stage) -> None:
@@ -138,7 +140,9 @@ async def test_undo_and_redo_are_a_chain_of_keys_or_commands(stage: Stage) -> No
         await until(lambda: stage.agent.session.leaf == 2, pilot)
         await until(lambda: stage.main.prompt.text == "and the README", pilot)
         await pilot.press("up", "up")
-        assert stage.main.prompt.text == "write a test for it", "what made room for a command is in the history"
+        assert stage.main.prompt.text == "write a test for it", (
+            "what made room for a command is in the history"
+        )
         await pilot.press("f6")
         await until(lambda: stage.agent.session.leaf == 4, pilot)
 
@@ -165,7 +169,9 @@ def sent_before(stage: Stage, cwd: Path, *texts: str, agent: str = "") -> None:
     session.release()
 
 
-async def test_every_prompt_of_the_project_is_found_and_what_was_written_is_not_lost(stage: Stage) -> None:
+async def test_every_prompt_of_the_project_is_found_and_what_was_written_is_not_lost(
+    stage: Stage,
+) -> None:
     sent_before(stage, HOME, "find the login bug", "!make test")
     sent_before(stage, HOME / "web", "fix the redirect\nand test it")
     sent_before(stage, Path("/home/ada/other"), "nothing of this project")

@@ -66,7 +66,10 @@ def test_tokens_are_short() -> None:
 
 
 def test_nouns_are_counted() -> None:
-    found = [shown.plural(count, noun) for count, noun in ((1, "entry"), (2, "entry"), (3, "day"), (12, "match"))]
+    found = [
+        shown.plural(count, noun)
+        for count, noun in ((1, "entry"), (2, "entry"), (3, "day"), (12, "match"))
+    ]
     assert found == ["1 entry", "2 entries", "3 days", "12 matches"]
 
 
@@ -77,7 +80,8 @@ def test_one_line_is_one_harmless_line(text: str) -> None:
     assert not any(ord(character) < 32 or 0x7F <= ord(character) < 0xA0 for character in line)
     line.encode()
     assert not any(
-        character in line for character in "\u200d\ufe0f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+        character in line
+        for character in "\u200d\ufe0f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     )
 
 
@@ -115,7 +119,10 @@ def test_a_chip_the_user_typed_stays_text() -> None:
 def test_files_rank_by_name_before_directory() -> None:
     assert token_at(['see @"my no'], 0, 11) == Token("mention", "my no", 0, 4, 11)
     paths = ["views/deep/other.py", "src/auth/views.py", "a/v/i/e/w/s.txt", "tests/test_views.py"]
-    assert [found.label for found in rank_files("views", paths)][:2] == ["src/auth/views.py", "tests/test_views.py"]
+    assert [found.label for found in rank_files("views", paths)][:2] == [
+        "src/auth/views.py",
+        "tests/test_views.py",
+    ]
 
 
 def test_directories_are_offered_and_said_to_be_some() -> None:
@@ -134,7 +141,9 @@ def test_candidates_of_several_sources_are_one_list() -> None:
     together = merged([files, rank_labels("rev", agents)])
     assert "reviewer" in [candidate.label for candidate in together[:2]]
     assert len(together) == 50
-    unasked = merged([rank_files("", [f"{number}.txt" for number in range(60)]), rank_labels("", agents)])
+    unasked = merged(
+        [rank_files("", [f"{number}.txt" for number in range(60)]), rank_labels("", agents)]
+    )
     assert [candidate.label for candidate in unasked[-2:]] == ["reviewer", "scout"]
 
 
@@ -161,7 +170,10 @@ def test_numbers_say_when_they_are_estimated_and_high() -> None:
     assert numbers(SIZE) == "~84.2k / 200k 42%"
     exact = ContextSize(1_000, 180_000, 181_000, 200_000, 0, None, 7, estimated=False)
     assert numbers(exact) == "181k / 200k ‼ 90%"
-    assert numbers(ContextSize(0, 0, 150_000, 200_000, 0, None, 7, estimated=False)) == "150k / 200k ▲ 75%"
+    assert (
+        numbers(ContextSize(0, 0, 150_000, 200_000, 0, None, 7, estimated=False))
+        == "150k / 200k ▲ 75%"
+    )
 
 
 def test_words_beside_the_gauge() -> None:
@@ -171,7 +183,9 @@ def test_words_beside_the_gauge() -> None:
     over = replace(size, total=40_000)
     assert extras(GaugeReading(over), 0) == ["window guessed"]
     assert extras(GaugeReading(replace(over, window_origin="catalog")), 0) == ["estimated"]
-    assert extras(GaugeReading(replace(over, window_origin="catalog", estimated=False)), 0) == ["full"]
+    assert extras(GaugeReading(replace(over, window_origin="catalog", estimated=False)), 0) == [
+        "full"
+    ]
     told = [extras(GaugeReading(size, warm_until=left), 0.0)[0] for left in (300, 61, 60, 0)]
     assert told == ["window guessed", "window guessed", "warm 1m", "cold"]
 
@@ -182,7 +196,10 @@ def test_the_status_follows_a_run() -> None:
         (RunStarted(), "waiting 0 s"),
         (RequestStarted(1, "m"), "waiting 0 s"),
         (RetryScheduled(2, 4, 12.0, "busy"), "retry in 12 s, attempt 2 of 4: busy"),
-        (RetryScheduled(2, 4, 2.0, "It is loading the model.", loading=40.0), "It is loading the model, 40 s"),
+        (
+            RetryScheduled(2, 4, 2.0, "It is loading the model.", loading=40.0),
+            "It is loading the model, 40 s",
+        ),
         (RequestStarted(1, "m"), "waiting 0 s"),
         (PromptProgress(1_200, 1_981), "reading 1,200 of 1,981 tokens"),
         (AnswerDelta("x"), "streaming 0 s"),
@@ -203,9 +220,15 @@ def test_the_status_follows_a_run() -> None:
 def test_a_model_that_says_nothing_yet_is_told_of() -> None:
     state = next_state(next_state(RunState(), RunStarted(), 90.0), RequestStarted(1, "m"), 100.0)
     assert describe_run(state, 102.0, 0) == "working 12 s · esc stops it"
-    assert describe_run(state, 136.0, 0) == "working 46 s · no word from the model yet, 36 s · esc stops it"
+    assert (
+        describe_run(state, 136.0, 0)
+        == "working 46 s · no word from the model yet, 36 s · esc stops it"
+    )
     reading = next_state(state, PromptProgress(1_200, 1_981), 110.0)
-    assert describe_run(reading, 110.0, 0) == "working 20 s · reading 1,200 of 1,981 tokens · esc stops it"
+    assert (
+        describe_run(reading, 110.0, 0)
+        == "working 20 s · reading 1,200 of 1,981 tokens · esc stops it"
+    )
 
 
 def test_the_gauge_grows_with_the_answer_that_is_streamed() -> None:
@@ -241,7 +264,13 @@ class Receiver:
 def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
     receiver = Receiver()
     inbox = Inbox(receiver)  # type: ignore[arg-type]
-    for event in (AnswerDelta("a"), AnswerDelta("b"), ToolOutput("1", "x"), ToolOutput("1", "y"), ToolOutput("2", "z")):
+    for event in (
+        AnswerDelta("a"),
+        AnswerDelta("b"),
+        ToolOutput("1", "x"),
+        ToolOutput("1", "y"),
+        ToolOutput("2", "z"),
+    ):
         inbox.put(event)
     assert receiver.posted == 1
     assert inbox.take() == [AnswerDelta("ab"), ToolOutput("1", "xy"), ToolOutput("2", "z")]
@@ -254,7 +283,12 @@ def test_the_first_word_of_an_answer_waits_for_nothing_and_comes_after_what_was_
     for event in (RunStarted(), RequestStarted(1, "m"), AnswerDelta("a"), RunEnded("done")):
         inbox.put(event)
     assert (receiver.posted, receiver.timers) == (1, [])
-    assert inbox.take() == [RunStarted(), RequestStarted(1, "m"), AnswerDelta("a"), RunEnded("done")]
+    assert inbox.take() == [
+        RunStarted(),
+        RequestStarted(1, "m"),
+        AnswerDelta("a"),
+        RunEnded("done"),
+    ]
     inbox.put(RunStarted())
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
 
@@ -298,7 +332,9 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     ending = EntryAppended(AssistantEntry(parts=(), model="m")), RunEnded("done")
     for event in ending:
         inbox.put(event)
-    assert (receiver.posted, len(receiver.timers)) == (3, 1), "the words are drawn before what their end changes"
+    assert (receiver.posted, len(receiver.timers)) == (3, 1), (
+        "the words are drawn before what their end changes"
+    )
     receiver.timers[0]()
     assert (receiver.posted, inbox.take()) == (4, list(ending))
 
@@ -307,7 +343,9 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     assert (receiver.posted, receiver.timers) == (5, [])
 
 
-@pytest.mark.parametrize(("sequence", "key"), [("\x1b\r", "alt+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")])
+@pytest.mark.parametrize(
+    ("sequence", "key"), [("\x1b\r", "alt+enter"), ("\x1b[13;3u", "alt+enter"), ("\r", "enter")]
+)
 def test_enter_with_modifiers_is_known_from_every_kind_of_terminal(sequence: str, key: str) -> None:
     events = list(XTermParser().feed(sequence))
     assert [event.key for event in events if isinstance(event, Key)] == [key]
@@ -325,7 +363,8 @@ def test_home_is_a_tilde(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_list_can_be_imported_before_the_conversation() -> None:
     program = (
-        "from tui_agent.ui.widgets.line_list import LineList; from tui_agent.ui.screens.context import ContextScreen"
+        "from tui_agent.ui.widgets.line_list import LineList; from "
+        "tui_agent.ui.screens.context import ContextScreen"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
@@ -346,12 +385,21 @@ def test_the_letters_of_a_long_query_are_looked_for_in_bounded_time() -> None:
         ("**Hello!** I am *here* and ~~not~~ __there__.", "Hello! I am here and not there."),
         ("## Goal Find it ## Next Steps 1. Test", "Goal Find it Next Steps 1. Test"),
         ("- a `list_of_items` with **`bold`** code", "a list_of_items with bold code"),
-        ("See [the docs](https://example.com/a_b_c) and ![a picture](x.png)", "See the docs and a picture"),
+        (
+            "See [the docs](https://example.com/a_b_c) and ![a picture](x.png)",
+            "See the docs and a picture",
+        ),
         ("`**kwargs` and `a_b_c` stay", "**kwargs and a_b_c stay"),
         ("```python x = 1 ```", "x = 1"),
         ("**A beginning that was cut o", "A beginning that was cut o"),
-        ("2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3", "2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3"),
-        ("Done. | | before | after | |---|:--:| | `a|b` | 1 | 2 |", "Done. · before · after · a|b · 1 · 2"),
+        (
+            "2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3",
+            "2 * 3 * 4, snake_case_name, *.py and **/*.py, C# #3",
+        ),
+        (
+            "Done. | | before | after | |---|:--:| | `a|b` | 1 | 2 |",
+            "Done. · before · after · a|b · 1 · 2",
+        ),
         ("Done. | before | after | |---|--", "Done. · before · after"),
         ("cat x | grep y || true", "cat x | grep y || true"),
         ("", ""),
@@ -387,9 +435,16 @@ def test_hints_are_keys_with_what_they_do_and_a_click() -> None:
 
 @pytest.mark.parametrize(
     ("room", "keys"),
-    [(80, ["↑↓", "enter", "ctrl+z", "esc"]), (57, ["enter", "ctrl+z", "esc"]), (30, ["enter", "esc"]), (5, ["esc"])],
+    [
+        (80, ["↑↓", "enter", "ctrl+z", "esc"]),
+        (57, ["enter", "ctrl+z", "esc"]),
+        (30, ["enter", "esc"]),
+        (5, ["esc"]),
+    ],
 )
-def test_what_does_not_fit_is_left_out_whole_and_the_way_back_stays(room: int, keys: list[str]) -> None:
+def test_what_does_not_fit_is_left_out_whole_and_the_way_back_stays(
+    room: int, keys: list[str]
+) -> None:
     assert [key for key, _, _ in fitting(HINTS, room)] == keys
 
 
@@ -415,8 +470,12 @@ def test_every_step_is_in_one_column_and_every_mark_is_under_its_step(
     marks = {at: "×" for at in marked if at < len(heights)}
     found = columns(Series((heights,), 100.0, marks), width)
     assert sum(column.cells for column in found) <= width
-    assert [at for column in found for at in range(column.first, column.end)] == list(range(len(heights)))
-    assert {at for at in marks if not any(one.mark and one.first <= at < one.end for one in found)} == set()
+    assert [at for column in found for at in range(column.first, column.end)] == list(
+        range(len(heights))
+    )
+    assert {
+        at for at in marks if not any(one.mark and one.first <= at < one.end for one in found)
+    } == set()
     assert all(heights[one.peak] == max(heights[one.first : one.end]) for one in found)
 
 
@@ -427,7 +486,9 @@ def test_a_width_is_used_up_and_few_steps_stay_narrow() -> None:
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=3), st.integers(1, 12))
-def test_what_is_not_nothing_shows_and_nothing_is_higher_than_the_plot(levels: list[float], height: int) -> None:
+def test_what_is_not_nothing_shows_and_nothing_is_higher_than_the_plot(
+    levels: list[float], height: int
+) -> None:
     levels = sorted(levels)
     cells = stacked(levels, 100.0, height)
     assert len(cells) == height

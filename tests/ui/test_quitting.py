@@ -5,7 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import NOW, Stage, emit, make_stage, press, screen_text, send, until, write
+from tests.support.ui_app import (
+    NOW,
+    Stage,
+    emit,
+    make_stage,
+    press,
+    screen_text,
+    send,
+    until,
+    write,
+)
 from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
 from tui_agent.app.services import OpenHow
 from tui_agent.session.ids import short_id
@@ -13,7 +23,9 @@ from tui_agent.session.session import Session
 from tui_agent.ui.screens.main import MainScreen
 
 
-async def test_ctrl_c_clears_what_was_written_and_quits_when_pressed_again_soon(tmp_path: Path) -> None:
+async def test_ctrl_c_clears_what_was_written_and_quits_when_pressed_again_soon(
+    tmp_path: Path,
+) -> None:
     now = NOW
     stage = make_stage(tmp_path, clock=lambda: now)
     async with stage.run() as pilot:
@@ -63,7 +75,10 @@ async def test_ctrl_q_quits_and_asks_only_during_a_run(stage: Stage) -> None:
 
 
 async def test_what_ends_the_program_is_logged_and_never_shown_as_a_traceback(
-    stage: Stage, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    stage: Stage,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(_screen: object) -> None:
         raise ZeroDivisionError("a mistake of ours")
@@ -81,7 +96,11 @@ async def test_what_ends_the_program_is_logged_and_never_shown_as_a_traceback(
 async def test_a_message_that_a_hook_refused_comes_back_into_the_prompt(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
         await emit(
-            stage, pilot, RunStarted(), MessageRefused("use sk-123", "there is a key in it"), RunEnded("stopped", "No.")
+            stage,
+            pilot,
+            RunStarted(),
+            MessageRefused("use sk-123", "there is a key in it"),
+            RunEnded("stopped", "No."),
         )
         assert stage.main.prompt.text == "use sk-123"
         await emit(stage, pilot, RunStarted(), MessageRefused("again", "there is a key in it"))
@@ -109,7 +128,9 @@ async def test_it_is_seen_when_the_terminal_gets_the_focus_and_at_the_first_lett
         assert stage.agent.session.id not in stage.main.notice.message
 
 
-@pytest.mark.parametrize(("keys", "how"), [(["enter"], OpenHow.FORK), (["down", "enter"], OpenHow.TAKE_OVER)])
+@pytest.mark.parametrize(
+    ("keys", "how"), [(["enter"], OpenHow.FORK), (["down", "enter"], OpenHow.TAKE_OVER)]
+)
 @pytest.mark.parametrize("text", ["go on please", "!ls"])
 async def test_sending_asks_how_to_go_on_and_keeps_the_text(
     stage: Stage, keys: list[str], how: OpenHow, text: str
@@ -121,7 +142,9 @@ async def test_sending_asks_how_to_go_on_and_keeps_the_text(
         assert stage.main.prompt.full_text == text
         await pilot.press(*keys)
         await until(lambda: len(stage.agents) == 2, pilot)
-        await until(lambda: stage.app.screen is stage.main and stage.main.prompt.full_text == text, pilot)
+        await until(
+            lambda: stage.app.screen is stage.main and stage.main.prompt.full_text == text, pilot
+        )
         assert stage.requests[-1].how == how
         assert not stage.agent.session.read_only
         await pilot.press("end", "enter")

@@ -26,7 +26,13 @@ def racing_stage(tmp_path: Path, replies: Any) -> RealStage:
     copies = tmp_path / "races"
     script = RacingClient(replies)._reply
     return real_stage(
-        tmp_path, script, services=checks, keeps_files=True, copies=copies, rules=ALLOW, clock=lambda: NOW
+        tmp_path,
+        script,
+        services=checks,
+        keeps_files=True,
+        copies=copies,
+        rules=ALLOW,
+        clock=lambda: NOW,
     )
 
 
@@ -34,13 +40,17 @@ def one_green(number: int, step: int) -> Reply:
     """Two fail the check: only the second writes what it looks for."""
     if step == 0:
         name = "green.txt" if number == 2 else f"red{number}.txt"
-        return Reply("I write it.", (writes(name, f"by {number}\n"), runs("rm f2.txt")), cost=0.01 * number)
+        return Reply(
+            "I write it.", (writes(name, f"by {number}\n"), runs("rm f2.txt")), cost=0.01 * number
+        )
     return Reply("It is done.", cost=0.01)
 
 
 def one_hangs(number: int, step: int) -> Reply:
     """The first waits in the middle of its answer, the second ends."""
-    return Reply("I think about it for long.", hang=True) if number == 1 else one_green(number, step)
+    return (
+        Reply("I think about it for long.", hang=True) if number == 1 else one_green(number, step)
+    )
 
 
 async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
@@ -165,7 +175,12 @@ async def test_a_race_begins_at_any_entry_of_the_tree(tmp_path: Path) -> None:
         await stage.say("hello", pilot)
         first = next(entry.id for entry in stage.harness.path() if entry.kind == "user")
         await pilot.press("ctrl+t")
-        await until(lambda: isinstance(stage.screen, TreeScreen) and stage.screen.session_tree.outline.total, pilot)
+        await until(
+            lambda: (
+                isinstance(stage.screen, TreeScreen) and stage.screen.session_tree.outline.total
+            ),
+            pilot,
+        )
         stage.screen.session_tree.go_to_entry(first)
         await pilot.press("r")
         await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
@@ -181,7 +196,9 @@ async def test_while_they_work_their_calls_are_rows_as_in_the_conversation(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     def slow(number: int, step: int) -> Reply:
-        return one_green(number, step) if step == 0 else Reply("I think about it for long.", hang=True)
+        return (
+            one_green(number, step) if step == 0 else Reply("I think about it for long.", hang=True)
+        )
 
     stage = racing_stage(tmp_path, slow)
     async with stage.run(size) as pilot:

@@ -18,12 +18,22 @@ from tui_agent.session.entries import CheckResult, RaceRunner, RunnerState
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.race import COLUMNS_FROM, RaceScreen
 
-RED = CheckResult(exit_code=1, seconds=0.4, last_lines=("FAIL: test_ten_pieces_are_cheaper", "FAILED (failures=1)"))
+RED = CheckResult(
+    exit_code=1,
+    seconds=0.4,
+    last_lines=("FAIL: test_ten_pieces_are_cheaper", "FAILED (failures=1)"),
+)
 GREEN = CheckResult(exit_code=0, seconds=0.3, last_lines=("Ran 2 tests in 0.000s", "OK"))
 
 
 def runner(name: str, state: RunnerState, **facts: Any) -> RaceRunner:
-    given = {"model": "anthropic/claude-sonnet-4-5", "mode": "auto-edit", "steps": 3, "tokens": 8_123, "seconds": 14.0}
+    given = {
+        "model": "anthropic/claude-sonnet-4-5",
+        "mode": "auto-edit",
+        "steps": 3,
+        "tokens": 8_123,
+        "seconds": 14.0,
+    }
     return RaceRunner(name=name, state=state, **{**given, **facts})
 
 
@@ -35,7 +45,9 @@ WORKING = [
 OVER = [
     runner("same 1", RunnerState.FAILED, cost=0.02, files=1, additions=4, check=RED),
     runner("same 2", RunnerState.PASSED, cost=0.03, files=1, additions=6, deletions=1, check=GREEN),
-    runner("gpt-5-mini high", RunnerState.CUT_OFF, cost=0.01, steps=1, problem="The program ended."),
+    runner(
+        "gpt-5-mini high", RunnerState.CUT_OFF, cost=0.01, steps=1, problem="The program ended."
+    ),
 ]
 
 
@@ -97,12 +109,19 @@ async def open_race(stage: Stage, pilot: Any, race: FakeRace) -> RaceScreen:
     screen = RaceScreen(stage.main.controller, race)
     assert screen.number is None  # as when a key comes before it is drawn
     stage.app.push_screen(screen)
-    await until(lambda: screen.is_mounted and screen.table.count and race.runners[0].name in screen_text(stage), pilot)
+    await until(
+        lambda: (
+            screen.is_mounted and screen.table.count and race.runners[0].name in screen_text(stage)
+        ),
+        pilot,
+    )
     return screen
 
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])
-async def test_it_follows_the_runners_and_puts_the_best_first_at_the_end(stage: Stage, size: tuple[int, int]) -> None:
+async def test_it_follows_the_runners_and_puts_the_best_first_at_the_end(
+    stage: Stage, size: tuple[int, int]
+) -> None:
     async with stage.run(size) as pilot:
         race = FakeRace(list(WORKING))
         screen = await open_race(stage, pilot, race)
@@ -148,7 +167,9 @@ async def test_a_failed_one_is_taken_only_after_a_question(stage: Stage) -> None
         await pilot.press("down", "t")
         await until(lambda: "Take it all the same?" in screen_text(stage), pilot)
         await pilot.press("enter")
-        await until(lambda: stage.app.screen is not stage.main and "t take" in screen_text(stage), pilot)
+        await until(
+            lambda: stage.app.screen is not stage.main and "t take" in screen_text(stage), pilot
+        )
         assert race.asked == []
         await pilot.press("t")
         await until(lambda: "Take it all the same?" in screen_text(stage), pilot)
@@ -163,11 +184,21 @@ async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
 ) -> None:
     async with stage.run(size) as pilot:
         names = ("whole", "without #2")
-        rows = [runner(name, RunnerState.DONE, context=name.removeprefix("whole")) for name in names]
+        rows = [
+            runner(name, RunnerState.DONE, context=name.removeprefix("whole")) for name in names
+        ]
         race = FakeRace(rows, is_past=True, texts={1: "I see the word.", 2: "I see no word."})
         await open_race(stage, pilot, race)
-        await until(lambda: "I see the word." in screen_text(stage) and "I see no word." in screen_text(stage), pilot)
-        is_wide = any("I see the word." in line and "no word" in line for line in screen_text(stage).splitlines())
+        await until(
+            lambda: (
+                "I see the word." in screen_text(stage) and "I see no word." in screen_text(stage)
+            ),
+            pilot,
+        )
+        is_wide = any(
+            "I see the word." in line and "no word" in line
+            for line in screen_text(stage).splitlines()
+        )
         assert is_wide == (size[0] >= COLUMNS_FROM)
 
 
@@ -204,13 +235,26 @@ async def test_a_diff_compares_the_marked_one_with_another(stage: Stage) -> None
 @pytest.mark.parametrize("size", [(40, 12), (80, 24)])
 def test_the_form(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
     stage = make_stage(tmp_path)
-    runners = (RunnerSpec(), RunnerSpec("openai/gpt-5-mini", Effort.HIGH), RunnerSpec(mode="auto-edit"))
-    order = RaceOrder("give a discount: a tenth off from ten pieces on", (), runners, None, "make test")
+    runners = (
+        RunnerSpec(),
+        RunnerSpec("openai/gpt-5-mini", Effort.HIGH),
+        RunnerSpec(mode="auto-edit"),
+    )
+    order = RaceOrder(
+        "give a discount: a tenth off from ten pieces on", (), runners, None, "make test"
+    )
 
     async def act(pilot: Any) -> None:
         await until(lambda: stage.main.view is not None and stage.main.agent is not None, pilot)
-        here, controller = RunnerSpec("anthropic/claude-sonnet-4-5", None, "build"), stage.main.controller
-        controller.soon(ask_for_order(controller, order, here, (), lambda _order: "3 runners, at most $1.20.", "Race"))
+        here, controller = (
+            RunnerSpec("anthropic/claude-sonnet-4-5", None, "build"),
+            stage.main.controller,
+        )
+        controller.soon(
+            ask_for_order(
+                controller, order, here, (), lambda _order: "3 runners, at most $1.20.", "Race"
+            )
+        )
         await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
 
     assert snap_compare(stage.app, terminal_size=size, run_before=act)
@@ -223,7 +267,9 @@ def test_the_table(snap_compare: Any, tmp_path: Path, size: tuple[int, int], ove
 
     async def act(pilot: Any) -> None:
         await until(lambda: stage.main.view is not None and stage.main.agent is not None, pilot)
-        screen = await open_race(stage, pilot, FakeRace(list(OVER if over else WORKING), asking=0 if over else 1))
+        screen = await open_race(
+            stage, pilot, FakeRace(list(OVER if over else WORKING), asking=0 if over else 1)
+        )
         await pilot.press("home", *(["space", "down"] if over else []))
         await until(lambda: len(screen.details.content) > 30, pilot)
 

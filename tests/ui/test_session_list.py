@@ -19,7 +19,9 @@ def say(text: str) -> UserEntry:
 
 
 def make_session(store: Store, *texts: str, cwd: object = HOME, **facts: object) -> Session:
-    session = Session(store, store.create_session(str(cwd), **facts).id, estimate=lambda _entry: 1_000)
+    session = Session(
+        store, store.create_session(str(cwd), **facts).id, estimate=lambda _entry: 1_000
+    )
     session.append_many([say(text) for text in texts])
     return session
 
@@ -42,7 +44,9 @@ def listed(tmp_path: Path, **more: object) -> Stage:
 
 async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> None:
     stage = listed(tmp_path)
-    session = make_session(stage.store, "first words", "deep inside: a [b]zebra[/]\x1b]0;", "more", "a zebra again")
+    session = make_session(
+        stage.store, "first words", "deep inside: a [b]zebra[/]\x1b]0;", "more", "a zebra again"
+    )
     make_session(stage.store, "something else")
     make_session(stage.store, "and more")
     async with stage.run((100, 24)) as pilot:
@@ -58,7 +62,9 @@ async def test_a_search_shows_the_entries_and_goes_to_one(tmp_path: Path) -> Non
         assert stage.main.prompt.has_focus
 
 
-async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_anew(stage: Stage) -> None:
+async def test_a_found_entry_of_the_open_session_is_shown_without_opening_it_anew(
+    stage: Stage,
+) -> None:
     async with stage.run() as pilot:
         stage.agent.session.append_many([say("a zebra"), say("more")])
         opened = len(stage.requests)
@@ -102,7 +108,9 @@ async def test_rows_and_the_line_below_tell_sizes_and_costs(tmp_path: Path) -> N
         row = next(number for number, text in enumerate(rows) if "costly" in text)
         assert "2 entries · $1.50 · opus" in rows[row]
         await pilot.press(*["down"] * row)
-        await until(lambda: "/home/ada/src/shop · opus · ~2k tokens · $1.50" in screen_text(stage), pilot)
+        await until(
+            lambda: "/home/ada/src/shop · opus · ~2k tokens · $1.50" in screen_text(stage), pilot
+        )
         await pilot.press("enter")
         await until(lambda: stage.requests[-1] == OpenRequest(session.id), pilot)
 
@@ -131,7 +139,9 @@ async def test_export_asks_for_the_form_and_writes_beside_the_project(tmp_path: 
     session.append(say("the other way"))
     async with stage.run() as pilot:
         rows = await shown(stage, pilot, 2)
-        await press(pilot, *["down"] * next(n for n, text in enumerate(rows) if "original" in text), "E")
+        await press(
+            pilot, *["down"] * next(n for n, text in enumerate(rows) if "original" in text), "E"
+        )
         assert "every branch" in screen_text(stage)
         await pilot.press("down", "down", "enter")
         await until(lambda: any("Exported to" in toast for toast in stage.toasts), pilot)

@@ -18,7 +18,9 @@ from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.jobs import JobsScreen
 
 
-async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry(tmp_path: Path) -> None:
+async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry(
+    tmp_path: Path,
+) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     write_files(stage)
     async with stage.run((100, 30)) as pilot:
@@ -35,7 +37,10 @@ async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry
 
 def with_job(tmp_path: Path) -> RealStage:
     command = "for n in 1 2 3; do echo line $n; done; sleep 600"
-    script = [Reply("", (Call("bash", f'{{"command": "{command}", "background": true}}'),)), Reply("Started.")]
+    script = [
+        Reply("", (Call("bash", f'{{"command": "{command}", "background": true}}'),)),
+        Reply("Started."),
+    ]
     return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
 
 

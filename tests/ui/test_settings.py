@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from tests.support.ui_app import STILL, Stage, emit, make_stage, press, run_command, screen_text, send, until, write
+from tests.support.ui_app import (
+    STILL,
+    Stage,
+    emit,
+    make_stage,
+    press,
+    run_command,
+    screen_text,
+    send,
+    until,
+    write,
+)
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.setting_names import GROUPS, OTHERS, sentence_of, sorted_by_group
 from tui_agent.config import THEMES, Config, ConfigError, load_config, set_value
@@ -31,7 +42,9 @@ def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Pat
     def config() -> Config:
         read = load_config(path, environ={}).config
         return read.model_copy(
-            update={"ui": STILL.model_copy(update=read.ui.model_dump(include=read.ui.model_fields_set))}
+            update={
+                "ui": STILL.model_copy(update=read.ui.model_dump(include=read.ui.model_fields_set))
+            }
         )
 
     stage = make_stage(
@@ -78,7 +91,10 @@ async def test_a_value_is_edited_and_saved(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.press(*["backspace"] * 6)
         await send(pilot, "5000")
-        assert tomllib.loads(path.read_text()) == {"unknown_key": 3, "compaction": {"keep_recent": 5000}}
+        assert tomllib.loads(path.read_text()) == {
+            "unknown_key": 3,
+            "compaction": {"keep_recent": 5000},
+        }
         assert "Saved." in screen_text(stage)
         assert "counts" not in screen_text(stage)
         assert "5000" in screen_text(stage)
@@ -96,7 +112,9 @@ async def test_a_wrong_value_is_explained_and_changes_nothing(tmp_path: Path) ->
         assert path.read_text() == ""
         assert stage.app.screen is screen
         await press(pilot, "enter")
-        assert stage.app.screen.query_one(Input).value.endswith("x"), "what was written can be mended"
+        assert stage.app.screen.query_one(Input).value.endswith("x"), (
+            "what was written can be mended"
+        )
 
 
 async def test_yes_or_no_is_changed_with_enter(tmp_path: Path) -> None:
@@ -107,7 +125,9 @@ async def test_yes_or_no_is_changed_with_enter(tmp_path: Path) -> None:
         assert tomllib.loads(path.read_text()) == {"compaction": {"auto": False}}
 
 
-async def test_a_closed_set_is_chosen_from_a_list_and_the_same_again_saves_nothing(tmp_path: Path) -> None:
+async def test_a_closed_set_is_chosen_from_a_list_and_the_same_again_saves_nothing(
+    tmp_path: Path,
+) -> None:
     stage, path = a_stage(tmp_path)
     async with stage.run() as pilot:
         await opened(stage, pilot, "prune.when")
@@ -122,7 +142,9 @@ async def test_a_closed_set_is_chosen_from_a_list_and_the_same_again_saves_nothi
         assert "Saved." in screen_text(stage)
 
 
-async def test_themes_come_as_a_list_and_an_empty_field_left_empty_changes_nothing(tmp_path: Path) -> None:
+async def test_themes_come_as_a_list_and_an_empty_field_left_empty_changes_nothing(
+    tmp_path: Path,
+) -> None:
     stage, path = a_stage(tmp_path)
     async with stage.run() as pilot:
         await opened(stage, pilot, "ui.theme")
@@ -139,7 +161,9 @@ async def test_themes_come_as_a_list_and_an_empty_field_left_empty_changes_nothi
 
 
 @pytest.mark.parametrize("key", ["model", "small_model", "compaction.model"])
-async def test_a_setting_that_names_a_model_is_picked_from_the_models(tmp_path: Path, key: str) -> None:
+async def test_a_setting_that_names_a_model_is_picked_from_the_models(
+    tmp_path: Path, key: str
+) -> None:
     stage, path = a_stage(tmp_path)
     async with stage.run((100, 30)) as pilot:
         screen = await opened(stage, pilot, key)
@@ -152,7 +176,9 @@ async def test_a_setting_that_names_a_model_is_picked_from_the_models(tmp_path: 
         await until(lambda: "Saved." in screen_text(stage), pilot)
         assert stage.app.screen is screen
         settings = tomllib.loads(path.read_text())
-        assert (settings["compaction"]["model"] if "." in key else settings[key]) == "ollama/qwen3:4b"
+        assert (
+            settings["compaction"]["model"] if "." in key else settings[key]
+        ) == "ollama/qwen3:4b"
         await pilot.press("ctrl+r")
         await until(lambda: "ollama" not in path.read_text(), pilot)
 
@@ -166,10 +192,14 @@ async def test_settings_stand_in_six_groups_as_sentences_with_on_and_off(tmp_pat
         assert len(GROUPS) == 6
         await write(pilot, "compact auto")
         await pilot.pause()
-        row = next(line for line in screen_text(stage).split("\n") if "Compact automatically" in line)
+        row = next(
+            line for line in screen_text(stage).split("\n") if "Compact automatically" in line
+        )
         assert row.split()[:4] == ["Compact", "automatically", "on", "compaction.auto"]
         await press(pilot, "enter")
-        row = next(line for line in screen_text(stage).split("\n") if "Compact automatically" in line)
+        row = next(
+            line for line in screen_text(stage).split("\n") if "Compact automatically" in line
+        )
         assert row.split()[:3] == ["Compact", "automatically", "off"]
 
 
@@ -177,7 +207,9 @@ def test_every_setting_has_a_sentence_of_its_own_and_a_group() -> None:
     rows = setting_rows(load_config(environ={}))
     names = [sentence_of(row) for row in rows]
     assert len(set(names)) == len(names)
-    assert {row.key for row in rows if sentence_of(row).lower() == row.words and " " in row.words} == set()
+    assert {
+        row.key for row in rows if sentence_of(row).lower() == row.words and " " in row.words
+    } == set()
     assert OTHERS not in sorted_by_group(rows)
 
 
@@ -211,7 +243,9 @@ def test_there_is_a_row_for_every_setting_and_secrets_are_hidden(tmp_path: Path)
     rows = setting_rows(load_config(path, environ={}))
     keys = [row.key for row in rows]
     assert len(keys) == len(set(keys))
-    assert {"model", "compaction.auto", "prune.when", "ui.theme", "keys", "retry.attempts"} <= set(keys)
+    assert {"model", "compaction.auto", "prune.when", "ui.theme", "keys", "retry.attempts"} <= set(
+        keys
+    )
     assert "sk-secret" not in str(rows)
     assert all(row.description for row in rows)
 
@@ -239,7 +273,9 @@ ACTIONS = [
         ({"compact": "escape"}, {}, "can't be given to anything else"),
     ],
 )
-def test_a_table_of_keys_is_checked(keymap: dict[str, str], good: dict[str, str], problem: str | None) -> None:
+def test_a_table_of_keys_is_checked(
+    keymap: dict[str, str], good: dict[str, str], problem: str | None
+) -> None:
     found, problems = checked(keymap, ACTIONS, {"f7"})
     assert found == good
     assert (problem in problems[0]) if problem else not problems
@@ -312,7 +348,9 @@ async def test_a_mistake_in_the_file_is_told(tmp_path: Path) -> None:
 
 
 async def test_what_is_odd_about_the_settings_is_told_at_the_start(tmp_path: Path) -> None:
-    stage, _ = a_stage(tmp_path, warnings=("config.toml has a setting this version does not have: [colour].",))
+    stage, _ = a_stage(
+        tmp_path, warnings=("config.toml has a setting this version does not have: [colour].",)
+    )
     async with stage.run() as pilot:
         await emit(stage, pilot, RunStarted())
         assert stage.toasts == [*stage.services.warnings]

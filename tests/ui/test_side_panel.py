@@ -84,13 +84,17 @@ async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> Non
         assert "+2 −0" in panel_text(stage)
 
 
-async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_its_row(tmp_path: Path) -> None:
+async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_its_row(
+    tmp_path: Path,
+) -> None:
     write_modules(tmp_path, 2)
     stage = real_stage(tmp_path, [*working_script(2), Reply("Third.")])
     async with stage.run((160, 30)) as pilot:
         await stage.say("first question", pilot)
         await stage.say("second question", pilot)
-        second = next(entry.id for entry in stage.harness.path() if entry.preview == "second question")
+        second = next(
+            entry.id for entry in stage.harness.path() if entry.preview == "second question"
+        )
         await stage.harness.agent.navigator.go(stage.harness.session.entry(second).parent_id)
         await stage.say("another way", pilot)
         await settled(stage, pilot)
@@ -98,7 +102,10 @@ async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_it
         text = panel_text(stage)
         assert "├ second question" in text
         view.panel.focus()
-        rows = ["".join(text for text, _style in view.panel.row(at, 60)) for at in range(view.panel.count)]
+        rows = [
+            "".join(text for text, _style in view.panel.row(at, 60))
+            for at in range(view.panel.count)
+        ]
         view.panel.cursor = next(at for at, row in enumerate(rows) if "├ second question" in row)
         await pilot.press("enter")
         await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
@@ -113,7 +120,10 @@ async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_it
 
 
 async def test_running_jobs_are_listed_until_they_end(tmp_path: Path) -> None:
-    script = [Reply("", (Call("bash", '{"command": "sleep 60", "background": true}'),)), Reply("It runs.")]
+    script = [
+        Reply("", (Call("bash", '{"command": "sleep 60", "background": true}'),)),
+        Reply("It runs."),
+    ]
     stage = real_stage(tmp_path, script)
     async with stage.run((160, 30)) as pilot:
         await stage.say("start it", pilot)

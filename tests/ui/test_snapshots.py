@@ -46,9 +46,13 @@ PICTURES = pictures(
 
 
 @pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
-def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
+def test_picture(
+    snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str
+) -> None:
     stage = scene_stage(tmp_path, name, theme=theme)
-    assert snap_compare(stage.app, terminal_size=size, run_before=lambda pilot: play(stage, pilot, name))
+    assert snap_compare(
+        stage.app, terminal_size=size, run_before=lambda pilot: play(stage, pilot, name)
+    )
 
 
 def test_a_picture_without_colour_still_tells_everything_apart(
@@ -68,7 +72,10 @@ def ratio(style: Style) -> float:
     return contrast(Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor))
 
 
-THEMES = {theme.name: theme for theme in (*BUILTIN_THEMES.values(), WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT)}
+THEMES = {
+    theme.name: theme
+    for theme in (*BUILTIN_THEMES.values(), WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT)
+}
 
 
 def variables_of(theme: Theme) -> dict[str, str]:
@@ -80,8 +87,14 @@ def test_every_role_can_be_read_on_every_ground_in_every_theme(name: str) -> Non
     variables = variables_of(THEMES[name])
     known = ("foreground", "background", *TEXT_ROLES, *GROUNDS, *TINTS, *SIGNS)
     colours = {role: Color.parse(variables[role]) for role in known}
-    texts = {(role, ground): contrast(colours[role], colours[ground]) for role in TEXT_ROLES for ground in GROUNDS}
-    plain = {("foreground", ground): contrast(colours["foreground"], colours[ground]) for ground in TINTS}
+    texts = {
+        (role, ground): contrast(colours[role], colours[ground])
+        for role in TEXT_ROLES
+        for ground in GROUNDS
+    }
+    plain = {
+        ("foreground", ground): contrast(colours["foreground"], colours[ground]) for ground in TINTS
+    }
     assert {place: found for place, found in {**texts, **plain}.items() if found < 4.5} == {}
     assert {sign for sign in SIGNS if contrast(colours[sign], colours["background"]) < 3} == set()
     assert len({colours[role].hex for role in COLOURED_ROLES}) == len(COLOURED_ROLES)
@@ -93,7 +106,9 @@ def test_a_terminal_that_keeps_its_own_colours_has_every_role(name: str) -> None
     assert set(variables) >= {*TEXT_ROLES, *TINTS, *SIGNS}
 
 
-@pytest.mark.parametrize("scene", ["conversation", "ask_edit", "failed", "sessions", "found", "models", "palette"])
+@pytest.mark.parametrize(
+    "scene", ["conversation", "ask_edit", "failed", "sessions", "found", "models", "palette"]
+)
 async def test_all_text_on_screen_can_be_read_in_every_theme(tmp_path: Path, scene: str) -> None:
     stage = scene_stage(tmp_path, scene)
     async with stage.run() as pilot:
@@ -103,9 +118,18 @@ async def test_all_text_on_screen_can_be_read_in_every_theme(tmp_path: Path, sce
             stage.app.theme = name
             await pilot.pause()
             # One letter alone is the placeholder's under the cursor.
-            drawn = [part for strip in strips(stage.app.screen) for part in strip if re.search(r"\w.", part.text)]
-            coloured = [part for part in drawn if part.style and part.style.color and part.style.bgcolor]
-            found |= {(name, part.text): ratio(part.style) for part in coloured if ratio(part.style) < 4.5}
+            drawn = [
+                part
+                for strip in strips(stage.app.screen)
+                for part in strip
+                if re.search(r"\w.", part.text)
+            ]
+            coloured = [
+                part for part in drawn if part.style and part.style.color and part.style.bgcolor
+            ]
+            found |= {
+                (name, part.text): ratio(part.style) for part in coloured if ratio(part.style) < 4.5
+            }
         assert found == {}
 
 
@@ -115,17 +139,28 @@ async def test_all_text_of_the_conversation_can_be_read(stage: Stage, theme: str
         stage.app.theme = theme
         await pilot.pause()
         palette = Palette(stage.view.transcript)
-        keys = {name.removeprefix("transcript--") for name in stage.view.transcript.COMPONENT_CLASSES} - DECORATION
+        keys = {
+            name.removeprefix("transcript--") for name in stage.view.transcript.COMPONENT_CLASSES
+        } - DECORATION
         keys |= {f"{base} syntax-{name}" for base in ("output", "code") for name in SYNTAX}
-        keys |= {f"output syntax-{name} {row}" for name in SYNTAX for row in ROWS} | {f"output {row}" for row in ROWS}
-        keys |= {"line-number added", "line-number removed", "added added-sign", "removed removed-sign"}
+        keys |= {f"output syntax-{name} {row}" for name in SYNTAX for row in ROWS} | {
+            f"output {row}" for row in ROWS
+        }
+        keys |= {
+            "line-number added",
+            "line-number removed",
+            "added added-sign",
+            "removed removed-sign",
+        }
         keys.discard("focused")  # a tint: no text is written in it
         ratios = {key: ratio(palette[key]) for key in sorted(keys)}
         assert {key: found for key, found in ratios.items() if found < 4.5} == {}
 
 
 @pytest.mark.parametrize("theme", ["high-contrast", "high-contrast-light"])
-@pytest.mark.parametrize("scene", ["conversation", "ask_edit", "streaming", "failed", "sessions", "found", "models"])
+@pytest.mark.parametrize(
+    "scene", ["conversation", "ask_edit", "streaming", "failed", "sessions", "found", "models"]
+)
 async def test_all_text_on_screen_has_the_most_contrast_when_a_theme_made_for_it_is_chosen(
     tmp_path: Path, theme: str, scene: str
 ) -> None:
@@ -135,6 +170,13 @@ async def test_all_text_on_screen_has_the_most_contrast_when_a_theme_made_for_it
         stage.app.theme = theme
         await pilot.pause()
         # One letter alone is the placeholder's under the cursor.
-        drawn = [part for strip in strips(stage.app.screen) for part in strip if re.search(r"\w.", part.text)]
-        coloured = [part for part in drawn if part.style and part.style.color and part.style.bgcolor]
+        drawn = [
+            part
+            for strip in strips(stage.app.screen)
+            for part in strip
+            if re.search(r"\w.", part.text)
+        ]
+        coloured = [
+            part for part in drawn if part.style and part.style.color and part.style.bgcolor
+        ]
         assert {part.text: ratio(part.style) for part in coloured if ratio(part.style) < 7} == {}

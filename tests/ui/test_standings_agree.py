@@ -68,9 +68,13 @@ class Actor:
             case "work":
                 self.work(1 + number % 4)
             case "shell" | "hide":
-                self.agent.append(ShellEntry(command="ls", output="x", exit_code=0, excluded=action == "hide"))
+                self.agent.append(
+                    ShellEntry(command="ls", output="x", exit_code=0, excluded=action == "hide")
+                )
             case "fail":
-                self.agent.append(AssistantEntry(parts=(), model=MODEL, error="overloaded", finish="error"))
+                self.agent.append(
+                    AssistantEntry(parts=(), model=MODEL, error="overloaded", finish="error")
+                )
             case "go back" | "undo move":
                 await self.move(action, number)
             case "reopen":
@@ -80,14 +84,19 @@ class Actor:
 
     def work(self, count: int) -> None:
         calls = [
-            ToolCallPart(call_id=f"c{self.calls + n}", tool="read", arguments='{"path": "a.py"}') for n in range(count)
+            ToolCallPart(call_id=f"c{self.calls + n}", tool="read", arguments='{"path": "a.py"}')
+            for n in range(count)
         ]
         self.calls += count
         self.agent.append(AssistantEntry(parts=(TextPart(text="Now this."), *calls), model=MODEL))
         for call in calls:
             self.agent.append(
                 ToolResultEntry(
-                    call_id=call.call_id, tool="read", status=ToolStatus.COMPLETED, output="line\n" * 40, title="a.py"
+                    call_id=call.call_id,
+                    tool="read",
+                    status=ToolStatus.COMPLETED,
+                    output="line\n" * 40,
+                    title="a.py",
                 )
             )
 
@@ -99,14 +108,26 @@ class Actor:
                 if result is not None:
                     self.agent.append(PruneEntry(targets=(result,), tokens_freed=9, reason="old"))
             case "compact" | "keep nothing":
-                kept = self.one(number, UserEntry, AssistantEntry, ShellEntry) if action == "compact" else None
+                kept = (
+                    self.one(number, UserEntry, AssistantEntry, ShellEntry)
+                    if action == "compact"
+                    else None
+                )
                 self.agent.append(
                     CompactionEntry(
-                        summary="They asked.", first_kept_id=kept, tokens_before=90, tokens_after=9, trigger="manual"
+                        summary="They asked.",
+                        first_kept_id=kept,
+                        tokens_before=90,
+                        tokens_after=9,
+                        trigger="manual",
                     )
                 )
             case "edit" if self.agent.inspector.standings().compaction:
-                self.agent.append(with_summary(resolve(self.path()), f"Edited {number}.", self.agent.counter.entry))
+                self.agent.append(
+                    with_summary(
+                        resolve(self.path()), f"Edited {number}.", self.agent.counter.entry
+                    )
+                )
             case "pin" | "mask" | "drop" | "restore" if target is not None:
                 self.agent.edit_context(target, action)
             case _:
@@ -130,12 +151,21 @@ def check_truth(agent: FakeAgent) -> None:
     assert said == {entry_id: fresh.of(entry_id, kind) for entry_id, kind in ids}
     request = project(path, ModelTraits(MODEL))
     sent = {origin for message in request.messages for origin in message.origin}
-    as_it_is = {one for one, standing in said.items() if standing in {Standing.SENT, Standing.PINNED, Standing.CLEARED}}
+    as_it_is = {
+        one
+        for one, standing in said.items()
+        if standing in {Standing.SENT, Standing.PINNED, Standing.CLEARED}
+    }
     assert as_it_is - set(_carried(path)) == sent - {found.compaction}
 
 
 def _carried(path: list[Entry]) -> list[int]:
-    return [pin.id for entry in path if isinstance(entry, CompactionEntry) for pin in entry.details.pinned]
+    return [
+        pin.id
+        for entry in path
+        if isinstance(entry, CompactionEntry)
+        for pin in entry.details.pinned
+    ]
 
 
 def check_margin(view: Shown, agent: FakeAgent) -> None:
@@ -153,9 +183,16 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
             assert block.standing is expected, (entry_id, kind, block.key)
             if isinstance(block, CardBlock) and block.entry:
                 assert block.tokens == agent.counter.entry(agent.session.entry(entry_id))
-                assert ("restore" in block.actions) == (entry_id in found.edited and expected is not Standing.PINNED)
+                assert ("restore" in block.actions) == (
+                    entry_id in found.edited and expected is not Standing.PINNED
+                )
     key = f"compaction:{found.compaction}"
-    rules = [index for index in range(len(model)) for block in model.item(index).blocks if block.key == key]
+    rules = [
+        index
+        for index in range(len(model))
+        for block in model.item(index).blocks
+        if block.key == key
+    ]
     assert len(rules) == bool(found.compaction)
     kept = [entry_id for entry_id in model.ids if found.boundary <= entry_id]
     for index in rules:
@@ -168,7 +205,9 @@ def check_tree(agent: FakeAgent) -> None:
     session, found = agent.session, agent.inspector.standings()
     index = TreeIndex(session.skeleton(), session.leaf, calibrated=agent.counter.calibrated)
     entries = session.entries([header.id for header in index.headers])
-    assert abs(sum(root.tokens for root in index.roots) - sum(map(agent.counter.entry, entries))) <= len(entries)
+    assert abs(
+        sum(root.tokens for root in index.roots) - sum(map(agent.counter.entry, entries))
+    ) <= len(entries)
     outline = Outline(index, TreeOptions())
     on_path = {row.id: row.kind for row in session.path_outline()}
     for y in range(outline.total):
@@ -191,7 +230,10 @@ def check_map_and_gauge(agent: FakeAgent) -> None:
             assert block.standing is found.of(block.origin[0], block.kind)
             assert KINDS[block.kind].is_message is not False
             if block.kind == "tool_result" and block.standing in {Standing.SENT, Standing.PINNED}:
-                assert abs(block.tokens - agent.counter.entry(agent.session.entry(block.origin[0]))) <= 1
+                assert (
+                    abs(block.tokens - agent.counter.entry(agent.session.entry(block.origin[0])))
+                    <= 1
+                )
     shares = agent.inspector.shares()
     for standing in (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED):
         of_map = shown_map.shares.get(standing, 0)
@@ -203,7 +245,9 @@ def check_map_and_gauge(agent: FakeAgent) -> None:
 async def play(steps: list[tuple[str, int]], directory: Path) -> None:
     store = Store(directory / "sessions.db")
     try:
-        session = Session(store, store.create_session(directory).id, estimate=TokenCounter(MODEL).entry)
+        session = Session(
+            store, store.create_session(directory).id, estimate=TokenCounter(MODEL).entry
+        )
         agent = FakeAgent(session, MODEL)
         agent.size = Agent.context_size(agent)
         async with shown(None, (80, 24)) as view:

@@ -19,7 +19,10 @@ from tui_agent.tools.task import TaskTool
 from tui_agent.ui.screens.branch import BranchScreen
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
-SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."), AgentSpec("general", "does", prompt="You do."))
+SPECS = (
+    AgentSpec("explore", "finds and reads", prompt="You explore."),
+    AgentSpec("general", "does", prompt="You do."),
+)
 TASK = "Find where the redirect loses its query and say which line it is"
 
 
@@ -42,7 +45,9 @@ def stage_with_tasks(tmp_path: Path, child: Reply) -> RealStage:
         opened.append(request)
         if request.how is not OpenHow.READ_ONLY or request.session_id is None:
             return stage.harness.session
-        return Session(stage.harness.store, request.session_id, estimate=lambda _entry: 1, read_only=True)
+        return Session(
+            stage.harness.store, request.session_id, estimate=lambda _entry: 1, read_only=True
+        )
 
     stage = real_stage(
         tmp_path,
@@ -51,7 +56,9 @@ def stage_with_tasks(tmp_path: Path, child: Reply) -> RealStage:
         tools=(*builtin_tools(), TaskTool()),
         agents=SPECS,
         rules=(Rule("task", "*", Action.ALLOW),),
-        clock=lambda: 1_790_000_000_000,  # what takes longer than a moment is told, on a busy machine too
+        clock=lambda: (
+            1_790_000_000_000
+        ),  # what takes longer than a moment is told, on a busy machine too
     )
     return stage
 
@@ -85,7 +92,9 @@ async def test_it_is_watched_while_it_works_and_the_parent_goes_on(tmp_path: Pat
         assert stage.harness.agent.running
 
 
-async def test_in_the_tree_it_hangs_folded_under_its_call_and_is_entered_and_not_gone_to(tmp_path: Path) -> None:
+async def test_in_the_tree_it_hangs_folded_under_its_call_and_is_entered_and_not_gone_to(
+    tmp_path: Path,
+) -> None:
     stage = stage_with_tasks(tmp_path, Reply("views.py:12 drops it."))
     async with stage.run() as pilot:
         await stage.say("where is it lost?", pilot)
@@ -115,7 +124,9 @@ async def test_a_session_says_whose_it_is_and_parent_goes_back(tmp_path: Path) -
         parent = stage.agent.session.id
         await stage.main.controller.run("parent", "")
         assert "was not started from another" in str(stage.main.notice.render())
-        child = stage.store.create_session(tmp_path, title="look", parent=(parent, 1), agent="explore")
+        child = stage.store.create_session(
+            tmp_path, title="look", parent=(parent, 1), agent="explore"
+        )
         await stage.main.controller.open(OpenRequest(child.id))
         await pilot.pause()
         assert stage.main.header.note == "explore, a subagent: /parent goes back"
@@ -126,7 +137,9 @@ async def test_a_session_says_whose_it_is_and_parent_goes_back(tmp_path: Path) -
 
 @pytest.mark.parametrize("size", [(40, 12), (80, 24)])
 def test_picture(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
-    stage = stage_with_tasks(tmp_path, Reply("**views.py:12** drops it.\n\n- `redirect(LOGIN_URL)` has no query"))
+    stage = stage_with_tasks(
+        tmp_path, Reply("**views.py:12** drops it.\n\n- `redirect(LOGIN_URL)` has no query")
+    )
     (tmp_path / "project" / "views.py").write_text("x = 1\n")
 
     async def act(pilot: Any) -> None:

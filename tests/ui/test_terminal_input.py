@@ -54,20 +54,32 @@ def test_a_key_is_read_in_each_way_it_is_written(written: str, key: str) -> None
 
 
 PARAMETERS = st.text("0123456789;:<=>?", max_size=8)
-BODY = st.text(st.characters(exclude_characters="\x07\x1b\x9c\x18\x1a", exclude_categories=["Cs"]), max_size=20)
+BODY = st.text(
+    st.characters(exclude_characters="\x07\x1b\x9c\x18\x1a", exclude_categories=["Cs"]), max_size=20
+)
 CONTROL = st.builds("\x1b[?{}{}".format, PARAMETERS, st.sampled_from("cnhlRtxpqsm"))
 STRINGS = st.one_of(
-    st.builds("\x1b]{};{}{}".format, st.integers(0, 9999), BODY, st.sampled_from(["\x07", "\x1b\\", "\x9c"])),
+    st.builds(
+        "\x1b]{};{}{}".format,
+        st.integers(0, 9999),
+        BODY,
+        st.sampled_from(["\x07", "\x1b\\", "\x9c"]),
+    ),
     st.builds("\x1b{}{}\x1b\\".format, st.sampled_from("PX^_"), BODY),
 )
 
 
 @given(
-    st.lists(st.one_of(st.sampled_from(list(KEYS)), st.sampled_from(ANSWERS), CONTROL, STRINGS), max_size=12),
+    st.lists(
+        st.one_of(st.sampled_from(list(KEYS)), st.sampled_from(ANSWERS), CONTROL, STRINGS),
+        max_size=12,
+    ),
     st.lists(st.integers(0, 400), max_size=10),
 )
 @settings(max_examples=examples(300), deadline=None)
-def test_a_stream_of_keys_and_answers_cut_anywhere_is_its_keys(pieces: list[str], cuts: list[int]) -> None:
+def test_a_stream_of_keys_and_answers_cut_anywhere_is_its_keys(
+    pieces: list[str], cuts: list[int]
+) -> None:
     stream = "".join(pieces)
     places = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
     chunks = [stream[start:end] for start, end in pairwise(places)]

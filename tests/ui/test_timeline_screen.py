@@ -90,7 +90,9 @@ async def test_what_was_sent_cannot_be_changed(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         screen = await opened(stage, pilot)
         leaf, last = stage.harness.session.leaf, screen.plot.cursor
-        await pilot.press("tab", "left_square_bracket", "left_square_bracket", "left_square_bracket")
+        await pilot.press(
+            "tab", "left_square_bracket", "left_square_bracket", "left_square_bracket"
+        )
         await pilot.press("right_square_bracket")
         assert screen.plot.cursor == last - 2
         assert screen.blocks.has_focus

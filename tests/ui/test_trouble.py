@@ -76,16 +76,27 @@ def read_only(stage: RealStage) -> Iterator[None]:
         yield
 
 
-TROUBLES: dict[str, Trouble] = {"locked": locked, "full": full, "deleted": deleted, "read only": read_only}
+TROUBLES: dict[str, Trouble] = {
+    "locked": locked,
+    "full": full,
+    "deleted": deleted,
+    "read only": read_only,
+}
 
-COMMANDS_IN = TROUBLES if NIGHTLY else {name: TROUBLES[name] for name in ("full", "deleted", "read only")}
+COMMANDS_IN = (
+    TROUBLES if NIGHTLY else {name: TROUBLES[name] for name in ("full", "deleted", "read only")}
+)
 KEYS_IN = TROUBLES if NIGHTLY else {"locked": locked}
 """Where every key of every page is tried; before its keys each page is opened by its command."""
 
 
 def defects(records: list[logging.LogRecord]) -> list[str]:
     """Return what was logged as a defect of the program."""
-    return [str(record.exc_info and record.exc_info[1]) for record in records if record.levelno >= logging.ERROR]
+    return [
+        str(record.exc_info and record.exc_info[1])
+        for record in records
+        if record.levelno >= logging.ERROR
+    ]
 
 
 async def leave_pages(stage: RealStage, pilot: Any) -> None:
@@ -112,7 +123,9 @@ def keys_of(screen: Screen[Any], tried: set[tuple[type, str]]) -> list[str]:
 def stage(tmp_path: Path) -> RealStage:
     write_modules(tmp_path)
     # Nobody is to be waited for.
-    return real_stage(tmp_path, working_script(2), store=open_store(tmp_path / "sessions.db", busy_timeout=1))
+    return real_stage(
+        tmp_path, working_script(2), store=open_store(tmp_path / "sessions.db", busy_timeout=1)
+    )
 
 
 @pytest.mark.parametrize("trouble", COMMANDS_IN.values(), ids=COMMANDS_IN)
@@ -122,7 +135,9 @@ async def test_every_command_goes_on_in_trouble(
     async with stage.run(after=["look at it"]) as pilot:
         with trouble(stage):
             for command in command_table():
-                for argument in () if command.name == "quit" else ARGUMENTS.get(command.name, ("",)):
+                for argument in (
+                    () if command.name == "quit" else ARGUMENTS.get(command.name, ("",))
+                ):
                     await run_command(stage, pilot, command.name, argument)
                     assert stage.app.is_running, command.name
                     assert defects(caplog.records) == [], command.name
@@ -157,7 +172,9 @@ async def test_what_could_not_be_read_is_counted_and_told(tmp_path: Path) -> Non
     with sqlite3.connect(tmp_path / "sessions.db") as database:
         keys = [row[0] for row in database.execute("SELECT key FROM bodies ORDER BY key")]
         database.execute("UPDATE bodies SET body = 'no entry' WHERE key = ?", (keys[3],))
-    damaged = Session(Store(tmp_path / "sessions.db"), stage.harness.session.id, estimate=lambda _entry: 1)
+    damaged = Session(
+        Store(tmp_path / "sessions.db"), stage.harness.session.id, estimate=lambda _entry: 1
+    )
     stage.harness.agent.session = damaged
     async with stage.run() as pilot:
         await stage.until_text("Recovered 6 of 7 entries", pilot)

@@ -15,7 +15,9 @@ from tui_agent.ui.widgets.user_status import UserStatusLine
 
 
 def a_stage(tmp_path: Path, command: str | None) -> Stage:
-    return make_stage(tmp_path, cwd=tmp_path, settings=STILL.model_copy(update={"status_line": command}))
+    return make_stage(
+        tmp_path, cwd=tmp_path, settings=STILL.model_copy(update={"status_line": command})
+    )
 
 
 def shown(stage: Stage) -> UserStatusLine:
@@ -29,7 +31,9 @@ async def ran(stage: Stage) -> None:
 
 async def test_its_first_line_is_shown_and_it_is_told_what_goes_on(tmp_path: Path) -> None:
     told = tmp_path / "told.json"
-    stage = a_stage(tmp_path, f"cat > {told}; printf '\\033[31mred\\033[0m \\033]0;owned\\007\\nsecond\\n'")
+    stage = a_stage(
+        tmp_path, f"cat > {told}; printf '\\033[31mred\\033[0m \\033]0;owned\\007\\nsecond\\n'"
+    )
     async with stage.run() as pilot:
         await until(lambda: shown(stage).text, pilot)
         assert shown(stage).text == "red ␛]0;owned␇"
@@ -39,7 +43,9 @@ async def test_its_first_line_is_shown_and_it_is_told_what_goes_on(tmp_path: Pat
         assert state["mode"] == "build"
         assert set(state["context"]) == {"tokens", "window", "percent"}
         stage.agent.append(UserEntry(parts=(TextPart(text="hello"),)))
-        await until(lambda: json.loads(told.read_text() or "{}").get("session", {}).get("entry") == 1, pilot)
+        await until(
+            lambda: json.loads(told.read_text() or "{}").get("session", {}).get("entry") == 1, pilot
+        )
 
 
 async def test_the_example_of_the_documents_prints_a_line(tmp_path: Path) -> None:
@@ -102,7 +108,9 @@ async def test_what_is_selected_is_copied_where_that_is_wanted(
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-async def test_the_cursor_of_every_field_blinks_or_stands_still_as_the_prompts(tmp_path: Path, *, wanted: bool) -> None:
+async def test_the_cursor_of_every_field_blinks_or_stands_still_as_the_prompts(
+    tmp_path: Path, *, wanted: bool
+) -> None:
     settings = STILL.model_copy(update={"cursor_blink": wanted, "reduced_motion": False})
     stage = make_stage(tmp_path, settings=settings)
     async with stage.run() as pilot:

@@ -88,7 +88,9 @@ def typed(keys: str, text: str, at: int) -> tuple[str, int]:
         ("2d<x", "abc", 0, ("bc", 0)),
     ],
 )
-def test_keys_do_what_they_do_in_vim(keys: str, text: str, at: int, expected: tuple[str, int]) -> None:
+def test_keys_do_what_they_do_in_vim(
+    keys: str, text: str, at: int, expected: tuple[str, int]
+) -> None:
     found, to = typed(keys, text, at)
     assert (found, clamped(found, to)) == expected
 
@@ -115,7 +117,9 @@ def a_stage(tmp_path: Path) -> Stage:
 
 
 async def keys(pilot: Any, text: str) -> None:
-    await press(pilot, *("escape" if key == "<" else "space" if key == " " else key for key in text))
+    await press(
+        pilot, *("escape" if key == "<" else "space" if key == " " else key for key in text)
+    )
 
 
 async def test_the_prompt_says_its_mode_and_enter_sends_in_every_mode(tmp_path: Path) -> None:

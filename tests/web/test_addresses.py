@@ -57,7 +57,15 @@ def test_not_public(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["93.184.216.34", "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101", "::ffff:0:1.1.1.1"]
+    "address",
+    [
+        "93.184.216.34",
+        "1.1.1.1",
+        "2606:4700::1111",
+        "::ffff:1.1.1.1",
+        "64:ff9b::101:101",
+        "::ffff:0:1.1.1.1",
+    ],
 )
 def test_public(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))

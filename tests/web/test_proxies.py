@@ -53,7 +53,9 @@ def test_a_socks_proxy(value: str, proxy: str) -> None:
     assert read_proxies({"all_proxy": value}).of(FAR) == proxy
 
 
-def test_a_socks_proxy_without_its_package_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socks_proxy_without_its_package_is_left_out_and_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(proxies, "find_spec", lambda _name: None)
     found = read_proxies({"ALL_PROXY": "socks://127.0.0.1:1/", "HTTPS_PROXY": "http://proxy:1"})
     assert found.of(FAR) == "http://proxy:1"
@@ -113,7 +115,9 @@ def test_what_no_proxy_exempts(entry: str, near: str, far: str) -> None:
     assert not far or found.of(far) == "http://proxy:1"
 
 
-@pytest.mark.parametrize("entry", ["fe80::/999", "http://", "a/b", "[]", "\x1b", "ftp://example.com", "1.2.3.4/x"])
+@pytest.mark.parametrize(
+    "entry", ["fe80::/999", "http://", "a/b", "[]", "\x1b", "ftp://example.com", "1.2.3.4/x"]
+)
 def test_an_entry_that_says_nothing_is_left_out_and_said(entry: str) -> None:
     found = read_proxies({"ALL_PROXY": "http://proxy:1", "NO_PROXY": f"{entry},example.com"})
     assert found.of("https://example.com") is None
@@ -131,7 +135,12 @@ WORDS = st.one_of(
 VALUES = st.lists(WORDS, max_size=6).map("".join)
 
 
-@given(VALUES, VALUES, VALUES, st.sampled_from([FAR, "http://127.0.0.1:1/", "http://[::1]/", "x", "http://[", ""]))
+@given(
+    VALUES,
+    VALUES,
+    VALUES,
+    st.sampled_from([FAR, "http://127.0.0.1:1/", "http://[::1]/", "x", "http://[", ""]),
+)
 def test_no_proxy_variables_end_anything(https: str, every: str, none: str, url: str) -> None:
     """What is found can be used by both libraries that connections are made with."""
     found = read_proxies({"HTTPS_PROXY": https, "all_proxy": every, "NO_PROXY": none})

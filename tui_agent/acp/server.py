@@ -70,11 +70,14 @@ from tui_agent.version import __version__
 PAGE = 50
 """Sessions listed at once."""
 _CURSOR_DIGITS = 10
-_KEYS, _TERMINAL = "keys", "terminal"
+_KEYS = "keys"
+_TERMINAL = "terminal"
 """Ways to a key, by their names in the protocol."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+log = logging.getLogger(__name__)
 
 
 class _SessionAbilities(ClientSessionCapabilities):
@@ -118,7 +121,9 @@ def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R
         try:
             return await method(*args, **kwargs)
         except UserFacingError as error:
-            raise RequestError(-32002 if isinstance(error, SessionNotFound) else -32603, str(error)) from error
+            raise RequestError(
+                -32002 if isinstance(error, SessionNotFound) else -32603, str(error)
+            ) from error
 
     return wrapper
 
@@ -153,18 +158,26 @@ class EditorAgent:
     ) -> InitializeResponse:
         self._able = client_capabilities or ClientCapabilities()
         description = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
-        methods: list[Any] = [AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=description)]
+        methods: list[Any] = [
+            AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=description)
+        ]
         if self._able.auth is not None and self._able.auth.terminal:
             description = "Asks for a provider and its key and keeps them in config.toml."
             terminal = TerminalAuthMethod(
-                type="terminal", id=_TERMINAL, name="Enter a key", description=description, args=["--login"]
+                type="terminal",
+                id=_TERMINAL,
+                name="Enter a key",
+                description=description,
+                args=["--login"],
             )
             methods.append(terminal)
         return InitializeResponse(
             protocol_version=min(protocol_version, PROTOCOL_VERSION),
             agent_capabilities=AgentCapabilities(
                 load_session=True,
-                prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
+                prompt_capabilities=PromptCapabilities(
+                    image=True, audio=False, embedded_context=True
+                ),
                 mcp_capabilities=McpCapabilities(http=True, sse=True),
                 session_capabilities=SessionCapabilities(
                     list=SessionListCapabilities(),
@@ -181,19 +194,27 @@ class EditorAgent:
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
         """Read the settings and look for keys again."""
         if method_id not in {_KEYS, _TERMINAL}:
-            raise RequestError(-32602, f"There is no login {method_id!r}; there are {_KEYS} and {_TERMINAL}.")
+            raise RequestError(
+                -32602, f"There is no login {method_id!r}; there are {_KEYS} and {_TERMINAL}."
+            )
         self._workshop.follow_settings(session.agent for session in self._open.values())
         await self._require_key()
         return AuthenticateResponse()
 
     async def _require_key(self) -> None:
-        if not (self._workshop.demo or await self._workshop.models() or await self._workshop.models(anew=True)):
+        if not (
+            self._workshop.demo
+            or await self._workshop.models()
+            or await self._workshop.models(anew=True)
+        ):
             raise RequestError(NEEDS_KEY, KEYLESS)
 
     # -- sessions -------------------------------------------------------------------------------------------
 
     @reports_errors
-    async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_more: Any) -> NewSessionResponse:
+    async def new_session(
+        self, cwd: str, mcp_servers: list[Any] | None = None, **_more: Any
+    ) -> NewSessionResponse:
         directory = Path(cwd)
         if not directory.is_absolute() or not is_directory(directory):
             raise RequestError(-32602, f"{cwd!r} is no directory that is there.")
@@ -224,7 +245,9 @@ class EditorAgent:
         **_more: Any,
     ) -> ResumeSessionResponse:
         """Open a session whose conversation the editor already has."""
-        return ResumeSessionResponse(**await self._state(await self._reopen(session_id, mcp_servers)))
+        return ResumeSessionResponse(
+            **await self._state(await self._reopen(session_id, mcp_servers))
+        )
 
     @reports_errors
     async def fork_session(
@@ -257,8 +280,12 @@ class EditorAgent:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
-        offset = int(cursor) if cursor and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS else 0
-        found = self._workshop.store.sessions(cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE)
+        offset = 0
+        if cursor and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS:
+            offset = int(cursor)
+        found = self._workshop.store.sessions(
+            cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE
+        )
         rows = [
             SessionInfo(
                 session_id=info.id,
@@ -268,12 +295,18 @@ class EditorAgent:
             )
             for info in found
         ]
-        return ListSessionsResponse(sessions=rows, next_cursor=str(offset + PAGE) if len(found) == PAGE else None)
+        return ListSessionsResponse(
+            sessions=rows, next_cursor=str(offset + PAGE) if len(found) == PAGE else None
+        )
 
     @reports_errors
-    async def set_session_mode(self, session_id: str, mode_id: str, **_more: Any) -> SetSessionModeResponse:
+    async def set_session_mode(
+        self, session_id: str, mode_id: str, **_more: Any
+    ) -> SetSessionModeResponse:
         if mode_id not in MODE_HELP:
-            raise RequestError(-32602, f"There is no mode {mode_id!r}; there are {', '.join(MODE_HELP)}.")
+            raise RequestError(
+                -32602, f"There is no mode {mode_id!r}; there are {', '.join(MODE_HELP)}."
+            )
         self._session(session_id).agent.change_mode(mode_id)
         return SetSessionModeResponse()
 
@@ -298,7 +331,9 @@ class EditorAgent:
             case "effort", str() if value in set(Effort):
                 agent.change_effort(Effort(value))
             case _:
-                raise RequestError(-32602, "Only a model, and an effort that it has, can be chosen.")
+                raise RequestError(
+                    -32602, "Only a model, and an effort that it has, can be chosen."
+                )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
     # -- work -----------------------------------------------------------------------------------------------
@@ -312,7 +347,9 @@ class EditorAgent:
             raise RequestError(-32602, "The prompt is empty.")
         wrong = self._workshop.follow_settings(session.agent for session in self._open.values())
         if wrong and wrong != self._wrong_settings:
-            opened.tell(helpers.update_agent_thought_text(f"{wrong} The settings stay as they were.\n"))
+            opened.tell(
+                helpers.update_agent_thought_text(f"{wrong} The settings stay as they were.\n")
+            )
         self._wrong_settings = wrong
         return PromptResponse(stop_reason=await opened.prompt(message))
 
@@ -322,7 +359,9 @@ class EditorAgent:
 
     # -- inside ---------------------------------------------------------------------------------------------
 
-    async def _take(self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]) -> EditorSession:
+    async def _take(
+        self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]
+    ) -> EditorSession:
         if self._client is None:
             raise RequestError(-32603, "There is no connection.")
         opened = EditorSession(self._client, self._workshop.services(cwd, servers), self._able)
@@ -340,20 +379,26 @@ class EditorAgent:
 
     async def _state(self, opened: EditorSession) -> dict[str, Any]:
         """Return the modes and options of a session that is open now; sends its commands."""
-        options, mode = await self._options(opened.agent), opened.agent.mode
+        options = await self._options(opened.agent)
+        mode = opened.agent.mode
         # Commands follow the answer that names the session, which an editor has to know first.
         commands = [
             AvailableCommand(
                 name=row.name,
                 description=row.help or row.name,
-                input=AvailableCommandInput(UnstructuredCommandInput(hint=row.argument)) if row.argument else None,
+                input=AvailableCommandInput(UnstructuredCommandInput(hint=row.argument))
+                if row.argument
+                else None,
             )
             for row in opened.controller.commands
         ]
         opened.tell(helpers.update_available_commands(commands))
         known: dict[str, str] = {name.value: text for name, text in MODE_HELP.items()}
         known.setdefault(mode, "an agent of your own")
-        modes = [SessionMode(id=name, name=name.capitalize(), description=text) for name, text in known.items()]
+        modes = [
+            SessionMode(id=name, name=name.capitalize(), description=text)
+            for name, text in known.items()
+        ]
         return {
             "modes": SessionModeState(current_mode_id=mode, available_modes=modes),
             "config_options": options,
@@ -376,7 +421,10 @@ class EditorAgent:
         rows = [("model", "model", agent.model or next(iter(names)), names)]
         effort = agent.effort
         if effort.levels:
-            chosen = effort.chosen.nearest(effort.levels) if effort.chosen is not None else None
+            if effort.chosen is not None:
+                chosen = effort.chosen.nearest(effort.levels)
+            else:
+                chosen = None
             levels = (DEFAULT_EFFORT, *(level for level in Effort if level in effort.levels))
             rows.append(("effort", "thought_level", chosen or DEFAULT_EFFORT, levels))
         return [
@@ -398,20 +446,25 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
         match server:
             case McpServerStdio():
                 env = {variable.name: variable.value for variable in server.env}
-                servers[server.name] = McpServerSettings(command=server.command, args=tuple(server.args), env=env)
+                servers[server.name] = McpServerSettings(
+                    command=server.command, args=tuple(server.args), env=env
+                )
             case HttpMcpServer() | SseMcpServer():
                 headers = {header.name: header.value for header in server.headers}
                 kind = "sse" if isinstance(server, SseMcpServer) else None
                 try:
-                    servers[server.name] = McpServerSettings(url=server.url, headers=headers, type=kind)
+                    servers[server.name] = McpServerSettings(
+                        url=server.url, headers=headers, type=kind
+                    )
                 except ValueError as error:
-                    raise RequestError(-32602, f"The server {server.name!r} can't be used: {error}") from None
+                    raise RequestError(
+                        -32602, f"The server {server.name!r} can't be used: {error}"
+                    ) from None
             case _:
-                raise RequestError(-32602, f"The server {server.name!r} speaks a transport that is not supported.")
+                raise RequestError(
+                    -32602, f"The server {server.name!r} speaks a transport that is not supported."
+                )
     return servers
-
-
-log = logging.getLogger(__name__)
 
 
 class MessageLines(asyncio.StreamReader):
@@ -428,9 +481,12 @@ class MessageLines(asyncio.StreamReader):
                 self._overrun = True
                 raise
             except asyncio.IncompleteReadError as error:
-                raise error if is_message(error.partial) else asyncio.IncompleteReadError(b"", None) from None
+                raise (
+                    error if is_message(error.partial) else asyncio.IncompleteReadError(b"", None)
+                ) from None
             # The end of a line that was too long for one piece says nothing.
-            overrun, self._overrun = self._overrun, False
+            overrun = self._overrun
+            self._overrun = False
             if overrun or is_message(line):
                 return line
             log.warning("a line of the editor is no message: %r", line[:200])
@@ -444,7 +500,9 @@ def is_message(line: bytes) -> bool:
         return True
     if not isinstance(value, dict):
         return False
-    method, error, number = value.get("method"), value.get("error"), value.get("id")
+    method = value.get("method")
+    error = value.get("error")
+    number = value.get("id")
     return (
         isinstance(method, str | None)
         and isinstance(error, dict | None)

@@ -71,6 +71,25 @@ T = TypeVar("T")
 MAX_OFFERED = 12
 """Rows of a long list that are offered as answers: the first ones."""
 
+MAX_BYTES = 5_000_000
+"""Larger files are read from disk: their text would travel as one message."""
+
+NEEDS_KEY = -32000
+"""The protocol's error for an agent that needs a login first."""
+
+KEYLESS = "No key of a provider was found: set one in the environment or the settings."
+
+_STOPS: dict[str, StopReason] = {
+    "done": "end_turn",
+    "length": "max_tokens",
+    "interrupted": "cancelled",
+    "step_limit": "max_turn_requests",
+    "budget": "max_turn_requests",
+    "stopped": "end_turn",
+}
+
+Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
+
 
 class EditorFrontend(Frontend):
     """Speaks for the controller of one session in an editor."""
@@ -79,7 +98,9 @@ class EditorFrontend(Frontend):
         self._session = session
         self._asked = 0
 
-    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+    def say(
+        self, message: str, severity: Severity = "information", remedy: Remedy | None = None
+    ) -> None:
         del severity, remedy
         self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
 
@@ -98,22 +119,34 @@ class EditorFrontend(Frontend):
 
     async def _ask(self, question: Choice) -> str | None:
         self._asked += 1
-        options = [PermissionOption(option_id=key, name=text, kind="allow_once") for key, text in question.answers]
-        content = [helpers.tool_content(helpers.text_block(question.details))] if question.details else None
-        call = ToolCallUpdate(tool_call_id=f"question-{self._asked}", title=question.question, content=content)
+        options = [
+            PermissionOption(option_id=key, name=text, kind="allow_once")
+            for key, text in question.answers
+        ]
+        content = None
+        if question.details:
+            content = [helpers.tool_content(helpers.text_block(question.details))]
+        call = ToolCallUpdate(
+            tool_call_id=f"question-{self._asked}", title=question.question, content=content
+        )
         return await self._session.choice(call, options)
 
     async def _ask_text(self, question: TextLine) -> str | None:
         able = self._session.able.elicitation
         if able is None or able.form is None:
             return None
-        field = ElicitationStringPropertySchema(type="string", title="Answer", default=question.text or None)
+        field = ElicitationStringPropertySchema(
+            type="string", title="Answer", default=question.text or None
+        )
         form = ElicitationFormSessionMode(
-            session_id=self._session.agent.session.id, requested_schema=ElicitationSchema(properties={"answer": field})
+            session_id=self._session.agent.session.id,
+            requested_schema=ElicitationSchema(properties={"answer": field}),
         )
         await self._session.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
-            response = await self._session.client.create_elicitation(message=question.question, mode=form)
+            response = await self._session.client.create_elicitation(
+                message=question.question, mode=form
+            )
             if isinstance(response, AcceptElicitationResponse):
                 return str((response.content or {}).get("answer") or "")
         return None
@@ -128,10 +161,6 @@ class EditorFrontend(Frontend):
     def go_to(self, request: OpenRequest) -> None:
         del request
         self.say("Open sessions from the editor's own list.")
-
-
-MAX_BYTES = 5_000_000
-"""Larger files are read from disk: their text would travel as one message."""
 
 
 class UnsavedText:
@@ -152,29 +181,39 @@ class UnsavedText:
 
     async def save(self, path: Path) -> bool:
         """Have the editor save a file it has other text of; returns whether that is the text the model has read."""
-        text = await self._differing(path) if self._able.write_text_file else None
+        text = None
+        if self._able.write_text_file:
+            text = await self._differing(path)
         if text is None:
             return False
         with contextlib.suppress(RequestError, ConnectionError):
-            await self._client.write_text_file(session_id=self._session, path=str(path), content=text)
+            await self._client.write_text_file(
+                session_id=self._session, path=str(path), content=text
+            )
             return self._told.get(path) == _digest(text)
         return False
 
     async def _differing(self, path: Path) -> str | None:
-        on_disk = await asyncio.to_thread(_read, path) if self._able.read_text_file else None
+        on_disk = None
+        if self._able.read_text_file:
+            on_disk = await asyncio.to_thread(_read, path)
         if on_disk is None:
             return None
         try:
             answer = await self._client.read_text_file(session_id=self._session, path=str(path))
         except (RequestError, ConnectionError):
             return None
-        return None if _plain(answer.content) == _plain(on_disk) else answer.content
+        if _plain(answer.content) == _plain(on_disk):
+            return None
+        return answer.content
 
 
 def _read(path: Path) -> str | None:
     """Return a file's text, None where no editor would show it as text."""
     data = read_regular(path, MAX_BYTES + 1)
-    return decode_text(data) if data is not None and len(data) <= MAX_BYTES else None
+    if data is not None and len(data) <= MAX_BYTES:
+        return decode_text(data)
+    return None
 
 
 def _plain(text: str) -> str:
@@ -186,27 +225,12 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-NEEDS_KEY = -32000
-"""The protocol's error for an agent that needs a login first."""
-KEYLESS = "No key of a provider was found: set one in the environment or the settings."
-
-_STOPS: dict[str, StopReason] = {
-    "done": "end_turn",
-    "length": "max_tokens",
-    "interrupted": "cancelled",
-    "step_limit": "max_turn_requests",
-    "budget": "max_turn_requests",
-    "stopped": "end_turn",
-}
-
-
-Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
-
-
 class EditorSession:
     """Drives one agent for an editor. Everything happens on the event loop."""
 
-    def __init__(self, client: Client, services: AppServices, able: ClientCapabilities | None = None) -> None:
+    def __init__(
+        self, client: Client, services: AppServices, able: ClientCapabilities | None = None
+    ) -> None:
         self.client = client
         self.able = able or ClientCapabilities()
         """The editor's capabilities."""
@@ -215,7 +239,8 @@ class EditorSession:
         self.controller.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
-        self.tell, self.wait_sent = self._waiting.put_nowait, self._waiting.join
+        self.tell = self._waiting.put_nowait
+        self.wait_sent = self._waiting.join
         """Queues an update behind the earlier ones; waits until all are sent."""
         self._telling: asyncio.Task[None] | None = None
         """Sends queued updates; begun when the session has its name, which they carry."""
@@ -231,7 +256,9 @@ class EditorSession:
     async def open(self, request: OpenRequest) -> None:
         """Open the session it is about, once; raises StoreError."""
         agent = await self.controller.open_or_raise(request)
-        asked = self.notify is not None and getattr(self.able.session, "compaction", None) is not None
+        asked = (
+            self.notify is not None and getattr(self.able.session, "compaction", None) is not None
+        )
         self._updates = Updates(agent.ports.cwd, agent.ports.blob, compactions=asked)
         self._telling = asyncio.ensure_future(self._send_all())
         if self.able.fs is not None and self.able.fs.read_text_file:
@@ -258,7 +285,10 @@ class EditorSession:
             RequestError: the run failed.
             CommandError: the message is a command that can't be used.
         """
-        intent = None if prompt.attached else parse(prompt.text)
+        if prompt.attached:
+            intent = None
+        else:
+            intent = parse(prompt.text)
         if isinstance(intent, CommandIntent) and (stop := await self._command(intent)) is not None:
             return stop
         agent = self.agent
@@ -305,7 +335,8 @@ class EditorSession:
         command = find(intent.name, command_table())
         if command is None:
             return None
-        cancels, was_running = self._cancels, self.agent.running
+        cancels = self._cancels
+        was_running = self.agent.running
         try:
             await self.controller.run_through(command, intent.arguments)
         except asyncio.CancelledError:
@@ -334,7 +365,9 @@ class EditorSession:
             update = await self._waiting.get()
             try:
                 if isinstance(update, CompactionUpdate) and self.notify is not None:
-                    await self.notify(CLIENT_METHODS["session_update"], update.params(self.agent.session.id))
+                    await self.notify(
+                        CLIENT_METHODS["session_update"], update.params(self.agent.session.id)
+                    )
                 else:
                     await self.client.session_update(self.agent.session.id, update)
             except ConnectionError:
@@ -350,7 +383,9 @@ class EditorSession:
             case PermissionAsked(request=request):
                 self._asking[request.call_id] = asyncio.ensure_future(self._ask(request))
             case PermissionSettled(call_id=call_id):
-                if (task := self._asking.pop(call_id, None)) is not None and task is not asyncio.current_task():
+                if (
+                    task := self._asking.pop(call_id, None)
+                ) is not None and task is not asyncio.current_task():
                     task.cancel()
             case EntryAppended(entry=AssistantEntry(finish=finish)):
                 self._finish = finish
@@ -366,11 +401,15 @@ class EditorSession:
 
     async def _tell_options(self) -> None:
         """Send the editor the current options: a command may have changed them."""
-        options = await self.options() if self.options is not None else []
+        if self.options is not None:
+            options = await self.options()
+        else:
+            options = []
         self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
     def _answer(self, ended: RunEnded) -> None:
-        waiting, self._ended = self._ended, []
+        waiting = self._ended
+        self._ended = []
         for future in waiting:
             if not future.done():
                 future.set_result(ended)
@@ -378,7 +417,9 @@ class EditorSession:
     async def _ask(self, request: PermissionRequest) -> None:
         """Ask the editor; without an answer from it the call is refused."""
         chosen = await self.choice(self._updates.question(request), options_of(request))
-        self.agent.answer_permission(request.call_id, PermissionAnswer(Decision(chosen or Decision.DENY)))
+        self.agent.answer_permission(
+            request.call_id, PermissionAnswer(Decision(chosen or Decision.DENY))
+        )
 
     async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
         """Ask by a permission request; returns the option, None without an answer from the editor."""
@@ -386,7 +427,10 @@ class EditorSession:
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self.client.request_permission(self.agent.session.id, call, options)
             offered = {option.option_id for option in options}
-            if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
+            if (
+                isinstance(response.outcome, AllowedOutcome)
+                and response.outcome.option_id in offered
+            ):
                 return response.outcome.option_id
         return None
 
@@ -397,7 +441,12 @@ def options_of(request: PermissionRequest) -> list[PermissionOption]:
     rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
         (Decision.ONCE, "Allow once", "allow_once", True),
         (Decision.SESSION, f"Always in this session: {rules}", "allow_always", bool(rules)),
-        (Decision.PROJECT, f"Always, in later sessions too: {rules}", "allow_always", bool(rules) and not request.loop),
+        (
+            Decision.PROJECT,
+            f"Always, in later sessions too: {rules}",
+            "allow_always",
+            bool(rules) and not request.loop,
+        ),
         (Decision.DENY, "Refuse", "reject_once", True),
         (Decision.STOP, "Refuse and stop", "reject_always", bool(request.loop)),
     ]

@@ -66,6 +66,18 @@ from tui_agent.tools.todo import TodoStatus, TodoTool, parse
 MAX_RESOURCE_CHARS = 200_000
 """Characters taken of one resource the editor embeds."""
 
+MAX_OUTPUT_CHARS = 20_000
+"""Characters of one output that an editor is sent; all of it is in the session."""
+
+STEP_CHARS = 400
+"""Characters a running command has to have written before its output is sent again."""
+
+_PLAN: dict[TodoStatus, Any] = {
+    TodoStatus.PENDING: "pending",
+    TodoStatus.IN_PROGRESS: "in_progress",
+    TodoStatus.DONE: "completed",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -98,7 +110,9 @@ def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], st
                 attached.append(FilePart(path=_name(resource.uri, cwd), text=text))
                 texts.append(_apart(texts, _name(resource.uri, cwd)))
             case EmbeddedResourceContentBlock(resource=BlobResourceContents() as resource):
-                attached.append(_image(resource.blob, resource.mime_type or "", resource.uri, put_blob))
+                attached.append(
+                    _image(resource.blob, resource.mime_type or "", resource.uri, put_blob)
+                )
             case _:
                 raise _refused(f"A prompt can't hold {getattr(block, 'type', 'this')} content.")
     return Prompt("".join(texts), tuple(attached))
@@ -106,7 +120,9 @@ def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], st
 
 def _apart(texts: Sequence[str], name: str) -> str:
     """Return a name as it stands in the text: editors put it where the user did, mostly with a space before it."""
-    return name if not texts or texts[-1][-1:].isspace() else f" {name}"
+    if not texts or texts[-1][-1:].isspace():
+        return name
+    return f" {name}"
 
 
 def _image(data: str, mime: str, uri: str | None, put_blob: Callable[[bytes], str]) -> ImagePart:
@@ -129,23 +145,13 @@ def _name(uri: str, cwd: Path) -> str:
     if parts.scheme != "file":
         return uri
     path = Path(unquote(parts.path))
-    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)
+    if path.is_relative_to(cwd):
+        return str(path.relative_to(cwd))
+    return str(path)
 
 
 def _refused(sentence: str) -> RequestError:
     return RequestError(-32602, sentence)
-
-
-MAX_OUTPUT_CHARS = 20_000
-"""Characters of one output that an editor is sent; all of it is in the session."""
-STEP_CHARS = 400
-"""Characters a running command has to have written before its output is sent again."""
-
-_PLAN: dict[TodoStatus, Any] = {
-    TodoStatus.PENDING: "pending",
-    TodoStatus.IN_PROGRESS: "in_progress",
-    TodoStatus.DONE: "completed",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +164,11 @@ class CompactionUpdate:
     error: str = ""
 
     def params(self, session_id: str) -> dict[str, Any]:
-        update: dict[str, Any] = {"sessionUpdate": "compaction_update", "compactionId": self.id, "status": self.status}
+        update: dict[str, Any] = {
+            "sessionUpdate": "compaction_update",
+            "compactionId": self.id,
+            "status": self.status,
+        }
         if self.summary:
             update["summary"] = [{"type": "text", "text": self.summary}]
         if self.error:
@@ -236,12 +246,18 @@ class Updates:
                     f"Compacted: {entry.tokens_before:,} → {entry.tokens_after:,} tokens.\n"
                 )
             case UserEntry() if entry.diagnostics:
-                found = "\n".join(part.text.partition("\n")[2] for part in entry.parts if isinstance(part, FilePart))
+                found = "\n".join(
+                    part.text.partition("\n")[2]
+                    for part in entry.parts
+                    if isinstance(part, FilePart)
+                )
                 yield helpers.update_agent_thought_text(f"New problems after the edits:\n{found}\n")
             case _:
                 pass
 
-    def _compaction(self, what: CompactionStarted | CompactionEnded | CompactionEntry) -> Iterator[CompactionUpdate]:
+    def _compaction(
+        self, what: CompactionStarted | CompactionEnded | CompactionEntry
+    ) -> Iterator[CompactionUpdate]:
         match what, self._compacting:
             case CompactionStarted(), _:
                 self._given += 1
@@ -263,19 +279,25 @@ class Updates:
             given: Any = loads(event.arguments)
         except ValueError:
             given = event.arguments
-        path = given.get("path") if isinstance(given, dict) else None
+        path = None
+        if isinstance(given, dict):
+            path = given.get("path")
         yield helpers.update_tool_call(
             self._ids[event.call_id],
             title=_title(event.tool, event.title),
             status="in_progress",
-            locations=[ToolCallLocation(path=self._path(path))] if isinstance(path, str) and path else None,
+            locations=[ToolCallLocation(path=self._path(path))]
+            if isinstance(path, str) and path
+            else None,
             raw_input=given,
         )
 
     def _output(self, call_id: str, text: str) -> Iterator[Any]:
         if call_id not in self._ids:
             return
-        output = self._outputs[call_id] = (self._outputs.get(call_id, "") + text)[-MAX_OUTPUT_CHARS:]
+        output = self._outputs[call_id] = (self._outputs.get(call_id, "") + text)[
+            -MAX_OUTPUT_CHARS:
+        ]
         self._sent[call_id] = self._sent.get(call_id, STEP_CHARS) + len(text)
         if self._sent[call_id] >= STEP_CHARS:
             self._sent[call_id] = 0
@@ -309,7 +331,9 @@ class Updates:
         )
         if entry.tool == TodoTool.name and entry.status is ToolStatus.COMPLETED:
             plan = [todo for todo in parse(entry.output) if todo.status in _PLAN]
-            yield helpers.update_plan(helpers.plan_entry(todo.content, status=_PLAN[todo.status]) for todo in plan)
+            yield helpers.update_plan(
+                helpers.plan_entry(todo.content, status=_PLAN[todo.status]) for todo in plan
+            )
 
     # -- questions ------------------------------------------------------------------------------------------
 
@@ -322,11 +346,15 @@ class Updates:
                 content += diffs_of(need.detail, self._path(need.pattern))
             elif need.detail:
                 content.append(_text(need.detail[:MAX_OUTPUT_CHARS]))
-        content.append(_text("\n".join(filter(None, [request.reason, *request.loop]))[:MAX_OUTPUT_CHARS]))
+        content.append(
+            _text("\n".join(filter(None, [request.reason, *request.loop]))[:MAX_OUTPUT_CHARS])
+        )
         kind = tool_traits()[request.tool].kind
         call = self._ids[request.call_id]
         title = request.question or _title(request.tool, request.title)
-        return ToolCallUpdate(tool_call_id=call, title=title, kind=kind, status="pending", content=content)
+        return ToolCallUpdate(
+            tool_call_id=call, title=title, kind=kind, status="pending", content=content
+        )
 
     # -- when it is loaded ----------------------------------------------------------------------------------
 
@@ -339,7 +367,9 @@ class Updates:
                 for part in entry.parts:
                     yield helpers.update_user_message(self._part(part))
             case ShellEntry():
-                yield helpers.update_user_message_text(f"!{entry.command}\n{entry.output[:MAX_OUTPUT_CHARS]}")
+                yield helpers.update_user_message_text(
+                    f"!{entry.command}\n{entry.output[:MAX_OUTPUT_CHARS]}"
+                )
             case AssistantEntry():
                 for said in entry.parts:
                     match said:
@@ -359,15 +389,21 @@ class Updates:
     def _part(self, part: UserPart) -> Any:
         if isinstance(part, ImagePart) and (content := self._blob(part.blob)) is not None:
             return helpers.image_block(base64.b64encode(content).decode("ascii"), part.mime)
-        return helpers.text_block(part.text if isinstance(part, TextPart) else f"@{part.path or part.type}")
+        return helpers.text_block(
+            part.text if isinstance(part, TextPart) else f"@{part.path or part.type}"
+        )
 
     def _path(self, path: str) -> str:
         return str(self._cwd / path)
 
 
 def usage_update(size: ContextSize, cost: float | None) -> UsageUpdate:
-    dollars = Cost(amount=cost, currency="USD") if cost else None
-    return UsageUpdate(session_update="usage_update", used=max(0, size.total), size=size.window, cost=dollars)
+    dollars = None
+    if cost:
+        dollars = Cost(amount=cost, currency="USD")
+    return UsageUpdate(
+        session_update="usage_update", used=max(0, size.total), size=size.window, cost=dollars
+    )
 
 
 def diffs_of(diff: str, path: str) -> list[Any]:
@@ -380,13 +416,18 @@ def diffs_of(diff: str, path: str) -> list[Any]:
     for line in (*diff.splitlines(), "@@"):  # the last hunk ends as the others do
         if line.startswith("@@"):
             if old or new:
-                found.append(helpers.tool_diff_content(path, "".join(new), "".join(old) if old else None))
-            old, new, inside = [], [], True
+                found.append(
+                    helpers.tool_diff_content(path, "".join(new), "".join(old) if old else None)
+                )
+            old = []
+            new = []
+            inside = True
         elif inside and line.startswith("\\"):  # the line before this one has no line end
             for side in ended:
                 side[-1] = side[-1].removesuffix("\n")
         elif inside:
-            mark, text = line[:1], f"{line[1:]}\n"
+            mark = line[:1]
+            text = f"{line[1:]}\n"
             ended = [side for side, other in ((old, "+"), (new, "-")) if mark != other]
             for side in ended:
                 side.append(text)
@@ -396,7 +437,9 @@ def diffs_of(diff: str, path: str) -> list[Any]:
 def _aside(event: CompactionStarted | RetryScheduled | Notice) -> str:
     match event:
         case RetryScheduled(seconds=seconds, reason=reason, loading=loading):
-            return reason if loading is not None else f"{reason} Trying again in {seconds:.0f} s."
+            if loading is not None:
+                return reason
+            return f"{reason} Trying again in {seconds:.0f} s."
         case Notice(message=message):
             return message
         case _:
@@ -408,4 +451,6 @@ def _text(text: str) -> Any:
 
 
 def _title(tool: str, title: str) -> str:
-    return title if title.startswith(tool) else f"{tool} {title}".strip()
+    if title.startswith(tool):
+        return title
+    return f"{tool} {title}".strip()

@@ -80,9 +80,12 @@ class SessionMcp:
         return self._agent.running
 
     def status(self) -> tuple[McpServerStatus, ...]:
-        directory, model = self._agent.ports.directory, self._agent.model
+        directory = self._agent.ports.directory
+        model = self._agent.model
         counter = directory.counter(model)
-        return self._hub.status(counter.schema, window=directory.limits(model).window, count_text=counter.text)
+        return self._hub.status(
+            counter.schema, window=directory.limits(model).window, count_text=counter.text
+        )
 
     async def reload(self) -> None:
         """Reread the configuration and tell the model which tools there are: the next request misses the cache."""
@@ -125,7 +128,10 @@ class Agent:
         self._answerer = Answerer(self._journal, ports)
         self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
         """The files of the project: the session's changes to them, and how they go along when one moves."""
-        self._subagents = None if ports.is_subagent else Subagents(self)
+        if ports.is_subagent:
+            self._subagents = None
+        else:
+            self._subagents = Subagents(self)
         self.tools: ToolRunner = ToolRunner(
             self._journal,
             ports,
@@ -137,7 +143,9 @@ class Agent:
         self.jobs = self.tools.jobs
         """The commands that go on in the background; they end with the agent."""
         self.mcp = SessionMcp(self)
-        self.subagents: dict[str, Agent] = {} if self._subagents is None else self._subagents.working
+        self.subagents: dict[str, Agent] = (
+            {} if self._subagents is None else self._subagents.working
+        )
         """The subagents that work now, by the call they work on."""
         intake = Intake(self._journal, ports)
         self.queue = intake.queue
@@ -228,7 +236,9 @@ class Agent:
             return None
         own = self.session.reader.own_cost()
         beside = self.session.info.side_cost
-        return (own or 0.0) + beside if own or beside else None
+        if own or beside:
+            return (own or 0.0) + beside
+        return None
 
     # -- the user's actions -----------------------------------------------------------------------------------
 
@@ -267,13 +277,20 @@ class Agent:
         return True
 
     def take_back(self) -> str | None:
-        message = self.queue.pop() if self.queue else None
+        message = None
+        if self.queue:
+            message = self.queue.pop()
         self.channel.emit(self.queue.snapshot())
         return message.typed if message else None
 
     def interrupt(self) -> None:
         prepared = self.context.prepared
-        for task in (self._run, self._compacting, *self.beside, None if prepared is None else prepared.task):
+        for task in (
+            self._run,
+            self._compacting,
+            *self.beside,
+            None if prepared is None else prepared.task,
+        ):
             if task is not None:
                 task.cancel()
 
@@ -287,7 +304,9 @@ class Agent:
         self._is_project_ready = False
         self._run = asyncio.get_running_loop().create_task(self._loop.run())
         self._run.add_done_callback(
-            lambda run: self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
+            lambda run: self.channel.emit(
+                RunEnded("interrupted") if run.cancelled() else run.result()
+            )
         )
 
     def _prepare_project(self, event: AgentEvent) -> None:
@@ -300,13 +319,18 @@ class Agent:
 
     def change_model(self, model: str) -> None:
         if model != self.model:
-            self.keep(ModelChangeEntry(model=model), then=lambda: setattr(self.context, "model", model))
+            self.keep(
+                ModelChangeEntry(model=model), then=lambda: setattr(self.context, "model", model)
+            )
             self.context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
         """Have models think so much from the next request on; None: as the settings say."""
         if effort != self.context.chosen_effort:
-            self.keep(EffortChangeEntry(effort=effort), then=lambda: setattr(self.context, "chosen_effort", effort))
+            self.keep(
+                EffortChangeEntry(effort=effort),
+                then=lambda: setattr(self.context, "chosen_effort", effort),
+            )
             self.context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
@@ -334,7 +358,9 @@ class Agent:
         """
         if self.running:
             self.context.pending = focus or ""
-            self.channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
+            self.channel.emit(
+                Notice("The history is compacted before the next step, or at the end of the run.")
+            )
             return Postponed()
         self._compacting = asyncio.ensure_future(
             self.context.compact("manual", focus, for_model=for_model, boundary=boundary)
@@ -364,12 +390,17 @@ class Agent:
         finally:
             self.beside.discard(task)
             task.cancel()
-        entry = interrupted(command, excluded=excluded) if task.cancelled() else task.result()
+        if task.cancelled():
+            entry = interrupted(command, excluded=excluded)
+        else:
+            entry = task.result()
         self.keep(entry)
         self.files.keep_changes()
         return entry
 
-    def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int) -> None:
+    def edit_context(
+        self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int
+    ) -> None:
         """Change the model's view of entries from the next request on; edits made together are undone together."""
         self.keep(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
 
@@ -400,7 +431,10 @@ class Agent:
         """Interrupt the run and end all it started. The session stays open; it is the caller's."""
         self.interrupt()
         await self.wait_idle()
-        if self.context.prepared is not None and (writing := self.context.prepared.task) is not None:
+        if (
+            self.context.prepared is not None
+            and (writing := self.context.prepared.task) is not None
+        ):
             writing.cancel()
             await asyncio.wait([writing])
         await self._titles.aclose()
@@ -414,6 +448,7 @@ class Agent:
         await self.ports.hooks.aclose()
 
     def _about(self) -> About:
-        info, places = self.session.info, {"cwd": str(self.ports.cwd), "project": str(self.ports.project)}
+        info = self.session.info
+        places = {"cwd": str(self.ports.cwd), "project": str(self.ports.project)}
         parent = info.id if self.ports.is_subagent else None
         return About(session=info.id, parent=parent, model=self.model, **places)

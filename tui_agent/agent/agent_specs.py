@@ -132,7 +132,9 @@ def load_specs(
 
     def make(path: Path, folder: Folder) -> AgentSpec | None:
         spec = _spec(path, files, folder, problems)
-        return None if spec is None else _with_skills(spec, path, files, skills, problems)
+        if spec is None:
+            return None
+        return _with_skills(spec, path, files, skills, problems)
 
     own = load_all("Agent", make, paths, problems)
     return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
@@ -158,7 +160,9 @@ def _spec(path: Path, files: FileCache, folder: Folder, problems: list[str]) -> 
     problems += (f"Agent {name}: {problem}." for problem in tools.problems)
     text = document.text("effort")
     try:
-        effort = Effort(text) if text else None  # which knows other programs' names of levels too
+        effort = None
+        if text:
+            effort = Effort(text)
     except ValueError:
         raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
     steps = document.text("max-steps") or document.text("steps") or document.text("maxTurns")
@@ -187,9 +191,13 @@ def _with_skills(
     """Return an agent with the skills that its file names at the end of its prompt."""
     found = files.document(path, FILE_BYTES)
     named = () if found is None else split_list(found[0].fields.get("skills") or ())
-    problems += (f"Agent {spec.name}: there is no skill {name}." for name in named if name not in skills)
+    problems += (
+        f"Agent {spec.name}: there is no skill {name}." for name in named if name not in skills
+    )
     texts = [skills[name].text() for name in named if name in skills]
-    return replace(spec, prompt="\n\n".join(filter(None, [spec.prompt, *texts]))) if texts else spec
+    if texts:
+        return replace(spec, prompt="\n\n".join(filter(None, [spec.prompt, *texts])))
+    return spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,16 +238,23 @@ def _tools(document: Document, folder: Folder) -> _Tools:
         denied = [str(name) for name, is_wanted in value.items() if is_wanted is False]
         value = [str(name) for name, is_wanted in value.items() if is_wanted is True] or None
     # An empty list, and one in which nothing is known, allow no tool.
-    wanted = None if value is None else allowed_tools(value, source, own=not folder.whose)
+    if value is None:
+        wanted = None
+    else:
+        wanted = allowed_tools(value, source, own=not folder.whose)
     return _Tools(wanted, denied_tools(denied, source))
 
 
 def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
-    value = document.fields.get("permissions", document.fields.get("permission") if folder.whose else None)
+    value = document.fields.get(
+        "permissions", document.fields.get("permission") if folder.whose else None
+    )
     if value is None:
         return ()
     if not isinstance(value, dict):
-        raise DocumentError("permissions must be a table as in the configuration, for example “edit: deny”")
+        raise DocumentError(
+            "permissions must be a table as in the configuration, for example “edit: deny”"
+        )
     known = set(Permission) if folder.whose else value.keys()
     table: dict[str, str | dict[str, str]] = {
         str(key): {str(pattern): str(action) for pattern, action in item.items()}

@@ -10,7 +10,12 @@ from contextlib import aclosing
 from dataclasses import field, replace
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repeated_calls, find_repetition
+from tui_agent.agent.doom_loop import (
+    CHECKED_CHARS,
+    Repetition,
+    find_repeated_calls,
+    find_repetition,
+)
 from tui_agent.agent.events import (
     AnswerDelta,
     AnswerWasReasoning,
@@ -117,15 +122,24 @@ class _Attempt:
     def read_text_calls(self, request: ModelRequest, check: Check) -> str:
         """Take the calls written into the text; returns why those that were meant as calls can't be read."""
         asked = request.tools and request.tool_choice == "auto"
-        if self.calls or not asked or self.finished is None or self.finished.reason not in {"stop", "tool_calls"}:
+        if (
+            self.calls
+            or not asked
+            or self.finished is None
+            or self.finished.reason not in {"stop", "tool_calls"}
+        ):
             return ""
-        found = read_text_calls("".join(self.text), {tool.name: tool for tool in request.tools}, check)
+        found = read_text_calls(
+            "".join(self.text), {tool.name: tool for tool in request.tools}, check
+        )
         if found is None or found.problem:
             return "" if found is None else found.problem
         ids = CallIds(call.call_id for message in request.messages for call in message.tool_calls)
         self.text[:] = filter(None, [found.text])
         self.calls += [
-            ToolCallPart(call_id=ids.take(None), tool=call.tool, arguments=call.arguments, as_text=True)
+            ToolCallPart(
+                call_id=ids.take(None), tool=call.tool, arguments=call.arguments, as_text=True
+            )
             for call in found.calls
         ]
         return ""
@@ -160,7 +174,9 @@ class _Attempt:
             return None
         if self.finished.note:
             return f"The provider refused to answer: {self.finished.note}"
-        return None if "".join(self.text).strip() else "The provider refused to answer and gave no reason."
+        if "".join(self.text).strip():
+            return None
+        return "The provider refused to answer and gave no reason."
 
 
 class Answerer:
@@ -185,15 +201,20 @@ class Answerer:
         """The part of the answer streamed so far; None between answers."""
         if (attempt := self._attempt) is None:
             return None
-        return LiveAnswer("".join(attempt.text), "".join(attempt.reasoning), list(attempt.writing.values()))
+        return LiveAnswer(
+            "".join(attempt.text), "".join(attempt.reasoning), list(attempt.writing.values())
+        )
 
-    async def answer(self, request: ModelRequest, *, step: int, estimate: int, check: Check) -> AssistantEntry:
+    async def answer(
+        self, request: ModelRequest, *, step: int, estimate: int, check: Check
+    ) -> AssistantEntry:
         """Send a request until it is answered and append the answer at the leaf.
 
         ``estimate`` is the program's own count of the request in tokens; ``check`` judges calls that the model wrote as
         text. A partial answer is appended too when cancelled or raising ModelError (out of retries), RepeatingAnswer.
         """
-        number, loading = 1, 0.0
+        number = 1
+        loading = 0.0
         self.unread = ""
         while True:
             names = frozenset(tool.name for tool in request.tools)
@@ -216,7 +237,12 @@ class Answerer:
                     raise
                 kept = self._set_aside(attempt, error)
                 waits = RetryScheduled(
-                    number, self._ports.retry.attempts, delay, error.message, kept, loading if is_loading else None
+                    number,
+                    self._ports.retry.attempts,
+                    delay,
+                    error.message,
+                    kept,
+                    loading if is_loading else None,
                 )
                 self._channel.emit(waits)
                 try:
@@ -228,7 +254,9 @@ class Answerer:
                 number, loading = (number, loading + delay) if is_loading else (number + 1, loading)
             else:
                 if attempt.repetition is not None:
-                    raise RepeatingAnswer(self._finish(attempt.entry(interrupted=True)), attempt.repetition)
+                    raise RepeatingAnswer(
+                        self._finish(attempt.entry(interrupted=True)), attempt.repetition
+                    )
                 self.unread = attempt.read_text_calls(request, check)
                 return self._finish(attempt.entry())
 
@@ -263,13 +291,18 @@ class Answerer:
             case ToolCallDelta():
                 self._channel.emit(attempt.write(event))
             case ToolCallReady(call_id=call_id, tool=tool, arguments=arguments):
-                attempt.calls.append(ToolCallPart(call_id=call_id, tool=plain_name(tool), arguments=arguments))
+                attempt.calls.append(
+                    ToolCallPart(call_id=call_id, tool=plain_name(tool), arguments=arguments)
+                )
             case UsageReport(usage=usage, cost=cost):
-                attempt.usage, attempt.cost = usage, cost
+                attempt.usage = usage
+                attempt.cost = cost
             case Finished():
                 attempt.finished = event
         if self._draft_timer is None:
-            self._draft_timer = asyncio.get_running_loop().call_later(DRAFT_SECONDS, self._save_draft)
+            self._draft_timer = asyncio.get_running_loop().call_later(
+                DRAFT_SECONDS, self._save_draft
+            )
 
     def _leave_out(self, refused: PartLeftOut) -> None:
         """Tell that a request went out without parts, and leave those of this session out of later ones."""

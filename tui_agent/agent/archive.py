@@ -53,8 +53,12 @@ class SessionArchive:
             entry = self._session.entry(entry_id)
         except (EntryNotFound, EntryDamaged):
             return None
-        full = self._blob(entry.full_output) if isinstance(entry, ToolResultEntry) and entry.full_output else None
-        return full.decode("utf-8", "replace") if full is not None else entry_text(entry)
+        full = None
+        if isinstance(entry, ToolResultEntry) and entry.full_output:
+            full = self._blob(entry.full_output)
+        if full is not None:
+            return full.decode("utf-8", "replace")
+        return entry_text(entry)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
         try:
@@ -78,7 +82,10 @@ class SessionArchive:
         listed: set[tuple[str, ...]] = set()
         for entry_id in sorted(ranked, key=seen.__contains__):
             entry = next(iter(self._session.entries([entry_id])), None)
-            text = None if entry is None or _is_recalling(entry) else self.text(entry_id)
+            if entry is None or _is_recalling(entry):
+                text = None
+            else:
+                text = self.text(entry_id)
             if entry is None or text is None:
                 continue
             lines = passage(text, query, PASSAGE_LINES)
@@ -86,7 +93,9 @@ class SessionArchive:
                 continue
             listed.add(said)
             here = self._session.on_path(entry_id)
-            found.append(FoundEntry(entry_id, entry.kind, gist(entry), lines, self._beside(entry), here))
+            found.append(
+                FoundEntry(entry_id, entry.kind, gist(entry), lines, self._beside(entry), here)
+            )
             if len(found) == limit:
                 break
         return found
@@ -96,24 +105,45 @@ class SessionArchive:
         words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
         held: dict[int, int] = {}
         results = self._session.path_outline().of_kind("tool_result")
-        batches = (results[max(0, end - _READ_AT_ONCE) : end] for end in range(len(results), 0, -_READ_AT_ONCE))
-        newest = (entry for batch in batches for entry in reversed(self._session.reader.load(batch)))
+        batches = (
+            results[max(0, end - _READ_AT_ONCE) : end]
+            for end in range(len(results), 0, -_READ_AT_ONCE)
+        )
+        newest = (
+            entry for batch in batches for entry in reversed(self._session.reader.load(batch))
+        )
         for entry in islice(filter(_is_cut, newest), _CUT_SEARCHED):
             text = (self.text(entry.id) or "").lower()
             held[entry.id] = sum(word in text for word in words)
-        return sorted((one for one, number in held.items() if number), key=lambda one: (-held[one], -one))
+        return sorted(
+            (one for one, number in held.items() if number), key=lambda one: (-held[one], -one)
+        )
 
     def _beside(self, entry: Entry) -> str:
         """Return the entry's counterpart, as a line: the call that a result answers, the results of an answer."""
         if isinstance(entry, ToolResultEntry):
             around = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
-            asked = [e for e in around if isinstance(e, AssistantEntry) and _call_of(e, entry) is not None]
-            call = _call_of(asked[-1], entry) if asked else None
-            return f"asked in #{asked[-1].id}: {call.tool} {call.arguments[:_CALL_CHARS]}" if call else ""
+            asked = [
+                e
+                for e in around
+                if isinstance(e, AssistantEntry) and _call_of(e, entry) is not None
+            ]
+            call = None
+            if asked:
+                call = _call_of(asked[-1], entry)
+            if call:
+                return f"asked in #{asked[-1].id}: {call.tool} {call.arguments[:_CALL_CHARS]}"
+            return ""
         if isinstance(entry, AssistantEntry) and entry.tool_calls:
             around = self._session.entries(range(entry.id + 1, entry.id + 1 + _NEAR))
-            answers = [e for e in around if isinstance(e, ToolResultEntry) and _call_of(entry, e) is not None]
-            return "; ".join(f"#{answer.id} {gist(answer)}" for answer in answers[: len(entry.tool_calls)])
+            answers = [
+                e
+                for e in around
+                if isinstance(e, ToolResultEntry) and _call_of(entry, e) is not None
+            ]
+            return "; ".join(
+                f"#{answer.id} {gist(answer)}" for answer in answers[: len(entry.tool_calls)]
+            )
         return ""
 
 

@@ -56,7 +56,11 @@ class Models:
     ) -> None:
         self.catalog = sources.catalog
         self.router = Router(
-            self.catalog, sources.environ, models=sources.models, providers=sources.providers, logins=sources.logins
+            self.catalog,
+            sources.environ,
+            models=sources.models,
+            providers=sources.providers,
+            logins=sources.logins,
         )
         learnt = LearntFacts(sources.learnt)
         self.directory = CatalogDirectory(
@@ -109,7 +113,9 @@ def make_ports(
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
     """Return the user's tool files and, in a trusted project, its own, with the problems of others."""
     problems: list[str] = []
-    places: list[tuple[Path, Path | None]] = [(place.path, None) for place in folders.of_user("tools")]
+    places: list[tuple[Path, Path | None]] = [
+        (place.path, None) for place in folders.of_user("tools")
+    ]
     if trusted:
         places += [(place.path, folders.project) for place in folders.of_project("tools", problems)]
     found = [

@@ -6,7 +6,13 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.agent.archive import entry_text
-from tui_agent.agent.mentions import IMAGE_SUFFIXES, FileMention, entry_mentions, file_mentions, has_mention
+from tui_agent.agent.mentions import (
+    IMAGE_SUFFIXES,
+    FileMention,
+    entry_mentions,
+    file_mentions,
+    has_mention,
+)
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.recalling import fits, names_in_use, outline
 from tui_agent.context.settings import ContextSettings
@@ -20,7 +26,14 @@ from tui_agent.lazy import dataclass
 from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real_path
 from tui_agent.pictures import MAX_SOURCE_BYTES, NoPicture, Picture, picture_type, read_picture
 from tui_agent.safe_text import valid
-from tui_agent.session.entries import Entry, FilePart, TextPart, ToolResultEntry, ToolStatus, UserPart
+from tui_agent.session.entries import (
+    Entry,
+    FilePart,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserPart,
+)
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
 from tui_agent.text_files.lines import numbered
@@ -35,6 +48,17 @@ FILE_BYTES = 50 * 1024
 """Bytes of text that are attached of one file."""
 MAX_NAMES = 300
 """Names shown of a directory."""
+
+_MOST_FILES = 5
+
+_LARGEST = 1_000_000
+"""Bytes of a file beyond which it stays away."""
+
+LOOKED_AT = 400
+"""Newest entries among which the files are looked for."""
+
+_LEAST_ROOM = 500
+"""Tokens below which no file is worth a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +109,21 @@ async def load_message(
     part of the text was not written by the user; ``named`` finds non-files, and goes first for a plain word.
     """
     naming = naming or Naming(text)
-    source, project = naming.text, naming.project
+    source = naming.text
+    project = naming.project
     if not has_mention(source):
         return Prepared((TextPart(text=text),))
-    mentions, outside = file_mentions(source), []
+    mentions = file_mentions(source)
+    outside = []
     if project is not None:
         typed = {mention.written for mention in file_mentions(naming.typed)}
         brought = [mention for mention in mentions if mention.written not in typed]
-        places = {mention: (_path(mention.written, cwd), _path(mention.path, cwd)) for mention in brought}
-        outside = [one for one in brought if not all(is_inside(project, place) for place in places[one])]
+        places = {
+            mention: (_path(mention.written, cwd), _path(mention.path, cwd)) for mention in brought
+        }
+        outside = [
+            one for one in brought if not all(is_inside(project, place) for place in places[one])
+        ]
         mentions = [mention for mention in mentions if mention not in outside]
     found = await asyncio.to_thread(lambda: [_read(mention, cwd) for mention in mentions])
     missing: dict[str, list[str]] = {}
@@ -108,12 +138,17 @@ async def load_message(
         elif not mention.in_code:
             reason = await asyncio.to_thread(_why_missing, mention.written, cwd)
             missing.setdefault(reason, []).append(mention.written)
-    entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
+    entries = [
+        part for number in entry_mentions(source) if (part := _entry(number, session)) is not None
+    ]
     problems = [
         f"Not attached, {why}: {', '.join(names)}."
         for why, names in (
             *missing.items(),
-            ("the command came with the project and names what is outside of it", [item.written for item in outside]),
+            (
+                "the command came with the project and names what is outside of it",
+                [item.written for item in outside],
+            ),
         )
         if names
     ]
@@ -130,7 +165,10 @@ def _entry(number: int, session: Session) -> FilePart | None:
     if entry_text(entry) is None:
         return None
     line = entry.preview or entry.kind
-    return FilePart(path=f"#{number}", text=f'entry #{number}, {entry.kind}: {line} — recall("#{number}") shows all')
+    return FilePart(
+        path=f"#{number}",
+        text=f'entry #{number}, {entry.kind}: {line} — recall("#{number}") shows all',
+    )
 
 
 def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
@@ -191,7 +229,9 @@ def _lines(path: Path, first: int, last: int) -> str:
     encoding = encoding_of(real)
     if encoding is None:
         return "[binary file]"
-    window = without_secrets(read_window(real, encoding, range(first, last + 1), FILE_BYTES), real, FILE_BYTES)
+    window = without_secrets(
+        read_window(real, encoding, range(first, last + 1), FILE_BYTES), real, FILE_BYTES
+    )
     shown: list[str] = []
     size = 0
     for number, line in enumerate(window.lines, first):
@@ -210,22 +250,15 @@ def _directory(name: str, path: Path) -> FilePart:
     if len(found) > MAX_NAMES:
         names.append(f"[{len(found) - MAX_NAMES} more; use ls for the rest]")
     # A listing is no file that was read: its path ends in a slash.
-    return FilePart(path=f"{name.rstrip('/')}/", text=valid("\n".join(names)) or "[empty directory]")
+    return FilePart(
+        path=f"{name.rstrip('/')}/", text=valid("\n".join(names)) or "[empty directory]"
+    )
 
 
 def _stored(part: FilePart | _Image, put_blob: Callable[[bytes], str]) -> UserPart:
     if isinstance(part, FilePart):
         return part
     return image_part(part.picture, put_blob, part.path)
-
-
-_MOST_FILES = 5
-_LARGEST = 1_000_000
-"""Bytes of a file beyond which it stays away."""
-LOOKED_AT = 400
-"""Newest entries among which the files are looked for."""
-_LEAST_ROOM = 500
-"""Tokens below which no file is worth a place."""
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
@@ -288,5 +321,11 @@ def _part(name: str, project: Path, names: dict[str, float], room: int) -> FileP
     limits = OutputLimits(tokens=room * 3 // 4)
     if fits(lines, limits):
         return FilePart(path=name, text="\n".join(lines))
-    shown = [text if text is lines[at] else f"{at + 1}\t{text}" for at, text in outline(lines, names, limits)]
-    return FilePart(path=name, text="\n".join([*shown, f"[{len(shown)} of {len(lines)} lines, some (…) cut to names]"]))
+    shown = [
+        text if text is lines[at] else f"{at + 1}\t{text}"
+        for at, text in outline(lines, names, limits)
+    ]
+    return FilePart(
+        path=name,
+        text="\n".join([*shown, f"[{len(shown)} of {len(lines)} lines, some (…) cut to names]"]),
+    )

@@ -20,6 +20,8 @@ from tui_agent.session.session import Session
 Subscriber = Callable[[AgentEvent], None]
 T = TypeVar("T")
 
+EntryT = TypeVar("EntryT", bound=EntryBase)
+
 
 def joined(members: list[T], member: T) -> Callable[[], None]:
     members.append(member)
@@ -78,7 +80,9 @@ class Questions:
         if is_open and self._answer is not None and not self._answer.done():
             self._answer.set_result(answer)
 
-    def relay(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> Callable[[], None]:
+    def relay(
+        self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]
+    ) -> Callable[[], None]:
         """Have ``ask`` answer every question, each in a task of its own; the returned function ends that."""
         tasks: set[asyncio.Task[None]] = set()
 
@@ -101,9 +105,6 @@ class Questions:
         return end
 
 
-EntryT = TypeVar("EntryT", bound=EntryBase)
-
-
 @dataclass(frozen=True, slots=True)
 class Journal:
     """Appends to a session and tells whoever listens to the channel."""
@@ -115,7 +116,9 @@ class Journal:
         """Append an entry below the leaf, tell of it, and return it as stored; see `append_many`."""
         return cast("EntryT", self.append_many([cast("Entry", entry)], then)[0])
 
-    def append_many(self, entries: Iterable[Entry], then: Callable[[], None] = lambda: None) -> list[Entry]:
+    def append_many(
+        self, entries: Iterable[Entry], then: Callable[[], None] = lambda: None
+    ) -> list[Entry]:
         """Append entries in one transaction, each below the one before it, and send their events in that order.
 
         ``then`` updates their dependents, before the events. Raises StoreError: nothing was stored.

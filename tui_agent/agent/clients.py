@@ -77,7 +77,10 @@ class Completion:
 
 
 async def complete(
-    client: ModelClient, request: ModelRequest, spent: CallCost, progress: Callable[[str], None] = lambda _text: None
+    client: ModelClient,
+    request: ModelRequest,
+    spent: CallCost,
+    progress: Callable[[str], None] = lambda _text: None,
 ) -> Completion:
     """Send a request beside the conversation and return the whole answer; raises as the client does.
 
@@ -98,9 +101,11 @@ async def complete(
                 case ToolCallReady():
                     answer.tool_calls += 1
                 case Finished():
-                    answer.finish, answer.item = event.reason, event.reasoning_blob
+                    answer.finish = event.reason
+                    answer.item = event.reasoning_blob
                 case UsageReport(usage=usage, cost=cost):
-                    before, now = spent.usage.model_dump(), usage.model_dump()
+                    before = spent.usage.model_dump()
+                    now = usage.model_dump()
                     spent.usage = Usage(**{name: before[name] + now[name] for name in before})
                     if cost is not None:
                         spent.cost = (spent.cost or 0.0) + cost

@@ -20,7 +20,9 @@ CHECK_FAILED = "check_failed"
 class ClosingCheck:
     """The check of one session's runs."""
 
-    def __init__(self, journal: Journal, ports: AgentPorts, gate: Gate, recorder: Recorder | None) -> None:
+    def __init__(
+        self, journal: Journal, ports: AgentPorts, gate: Gate, recorder: Recorder | None
+    ) -> None:
         self._journal = journal
         self._ports = ports
         self._gate = gate

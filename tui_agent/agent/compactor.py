@@ -25,14 +25,33 @@ from tui_agent.agent.compaction_outcome import (
     NothingToDo,
     Postponed,
 )
-from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, CostKnown, Notice
+from tui_agent.agent.events import (
+    CompactionEnded,
+    CompactionProgress,
+    CompactionStarted,
+    CostKnown,
+    Notice,
+)
 from tui_agent.agent.hooks.payloads import AfterCompact, CompactAnswer
 from tui_agent.agent.hooks.preparation import compaction_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.agent.threads import in_thread
-from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
-from tui_agent.context.commit_plan import PRUNED, Commit, Measures, plan_commit, plan_cuts, provisional
+from tui_agent.context.budget import (
+    ContextSize,
+    estimate_tokens,
+    head_parts,
+    measure,
+    overhead_parts,
+)
+from tui_agent.context.commit_plan import (
+    PRUNED,
+    Commit,
+    Measures,
+    plan_commit,
+    plan_cuts,
+    provisional,
+)
 from tui_agent.context.compaction import (
     Boundary,
     CompactionPlan,
@@ -43,7 +62,12 @@ from tui_agent.context.compaction import (
     boundaries,
     plan_compaction,
 )
-from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord, changes_since, newest_user_id
+from tui_agent.context.compaction_policy import (
+    NO_FAILURES,
+    FailureRecord,
+    changes_since,
+    newest_user_id,
+)
 from tui_agent.context.plain_compaction import PlainOrder, plain_compactions
 from tui_agent.context.preserved import digest
 from tui_agent.context.request import ModelRequest
@@ -71,6 +95,11 @@ from tui_agent.session.path_queries import first_sent, newest
 from tui_agent.tools.registry import tool_traits
 
 log = logging.getLogger(__name__)
+
+_PLAIN = "Compacted by rule, without a model: the ordinary way failed. The log has the details."
+
+_SHORTEST = "…"
+"""The shortest summary there is."""
 
 
 @dataclass(slots=True)
@@ -101,15 +130,14 @@ class SummaryCalls:
         except ModelError as error:
             if error.kind is ErrorKind.CONTEXT_OVERFLOW:
                 # Its message advises to compact, which is being done here.
-                return SummaryAnswer(error=f"the conversation is longer than {self.model} takes", too_long=True)
+                return SummaryAnswer(
+                    error=f"the conversation is longer than {self.model} takes", too_long=True
+                )
             refused = error.kind in (ErrorKind.CONTENT_FILTER, ErrorKind.INVALID_REQUEST)
             return SummaryAnswer(error=error.message, refused=refused)
-        return SummaryAnswer(answer.text, answer.finish, answer.tool_calls, is_thinking=answer.is_thinking)
-
-
-_PLAIN = "Compacted by rule, without a model: the ordinary way failed. The log has the details."
-_SHORTEST = "…"
-"""The shortest summary there is."""
+        return SummaryAnswer(
+            answer.text, answer.finish, answer.tool_calls, is_thinking=answer.is_thinking
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +210,17 @@ class Compactor:
             overhead=self._overhead(order.model, path),
             boundary=order.boundary,
         )
-        settings, size = self._ports.settings.for_model(order.model), self.size(order.model, path)
+        settings = self._ports.settings.for_model(order.model)
+        size = self.size(order.model, path)
         return await in_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
         count = self._ports.directory.counter(model).entry
         return await in_thread(boundaries, self._session.active_path(), count)
 
-    async def compact(self, order: CompactionOrder, *, without_model: bool = False) -> CompactionOutcome:
+    async def compact(
+        self, order: CompactionOrder, *, without_model: bool = False
+    ) -> CompactionOutcome:
         """Plan, summarise and commit; ``without_model`` writes the summary by rule. Cancelled, it changes nothing."""
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
@@ -199,7 +230,9 @@ class Compactor:
                 outcome = await self._compact(order, without_model=without_model)
             except UserFacingError:
                 raise
-            except Exception:  # a defect of the engine must not leave a session that can never be compacted again
+            except (
+                Exception
+            ):  # a defect of the engine must not leave a session that can never be compacted again
                 log.exception("the compaction failed; one by rule stands in")
                 outcome = self._compact_plainly(order)
         finally:
@@ -216,10 +249,15 @@ class Compactor:
 
     async def draft(self, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
         plan = await self.plan(order)
-        return plan if isinstance(plan, Refusal) else await self._draft(plan, order)
+        if isinstance(plan, Refusal):
+            return plan
+        return await self._draft(plan, order)
 
-    async def _draft(self, plan: CompactionPlan, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
-        hooks, answer = self._ports.hooks, CompactAnswer()
+    async def _draft(
+        self, plan: CompactionPlan, order: CompactionOrder
+    ) -> Draft | Refusal | SummaryFailure:
+        hooks = self._ports.hooks
+        answer = CompactAnswer()
         if await hooks.wanted("before_compact"):
             payload = compaction_payload(plan, hooks.about, self._templates)
             answer = await hooks.ask_for_summary(payload, CompactAnswer)
@@ -229,24 +267,39 @@ class Compactor:
         if answer.first_kept is not None:
             moved = await self.plan(replace(order, boundary=answer.first_kept))
             if isinstance(moved, Refusal):
-                return replace(moved, message=f"A hook wants to cut before #{answer.first_kept}: {moved.message}")
+                return replace(
+                    moved,
+                    message=f"A hook wants to cut before #{answer.first_kept}: {moved.message}",
+                )
             plan = moved
-        drafted: Draft | SummaryFailure = Draft(order, plan, answer.summary, self.size(order.model), style="hook")
+        drafted: Draft | SummaryFailure = Draft(
+            order, plan, answer.summary, self.size(order.model), style="hook"
+        )
         if not answer.summary:
             focused = replace(plan, instructions=answer.focus(plan.instructions))
             drafted = await self.summarise(focused, order, CallCost())
-        details = json.dumps(answer.details, ensure_ascii=False) if answer.details else ""
-        return replace(drafted, plan=plan, hook_details=details) if isinstance(drafted, Draft) else drafted
+        if answer.details:
+            details = json.dumps(answer.details, ensure_ascii=False)
+        else:
+            details = ""
+        if isinstance(drafted, Draft):
+            return replace(drafted, plan=plan, hook_details=details)
+        return drafted
 
-    async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
+    async def forecast(
+        self, plan: CompactionPlan, order: CompactionOrder, summary: str = ""
+    ) -> Commit | Refusal:
         return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Return the commit a draft would make, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
-        measures, overhead = self._measures(draft.order.model), self._overhead(draft.order.model, path)
-        weighed = await in_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
+        measures = self._measures(draft.order.model)
+        overhead = self._overhead(draft.order.model, path)
+        weighed = await in_thread(
+            plan_commit, path, draft.plan, text, measures, draft.size, overhead
+        )
         if draft.as_planned and isinstance(weighed, Commit) and set(weighed.steps) - {PRUNED}:
             return Refusal(RefusalReason.NO_PROGRESS, "More has to go than was summarised.")
         return weighed
@@ -261,7 +314,8 @@ class Compactor:
             commit = await self.weigh(draft, summary)
             if draft.item and (isinstance(commit, Refusal) or summary not in {None, draft.summary}):
                 # The provider's item covers the original plan and summary: the text stands alone then.
-                draft, commit = replace(draft, style="summary", item=None, as_planned=False), None
+                draft = replace(draft, style="summary", item=None, as_planned=False)
+                commit = None
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
             self.prepared.committed(draft)
@@ -284,8 +338,14 @@ class Compactor:
             if isinstance(drafted, SummaryFailure) and not drafted.is_unfit:
                 return Failed(drafted.reason)
             if isinstance(drafted, SummaryFailure):
-                self._channel.emit(Notice(f"{drafted.reason} Compacted by rule, without a model.", "warning", "undo"))
-                drafted = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
+                self._channel.emit(
+                    Notice(
+                        f"{drafted.reason} Compacted by rule, without a model.", "warning", "undo"
+                    )
+                )
+                drafted = Draft(
+                    order, plan, await self._by_rule(plan, order), self.size(order.model)
+                )
             draft = drafted
         commit = await self.commit(draft)
         return Failed(commit.message) if isinstance(commit, Refusal) else Compacted(commit.steps)
@@ -305,12 +365,18 @@ class Compactor:
         before = measures.size_of(path)
         for entry in plain_compactions(resolve(path), plain, measures.text, self._templates):
             after = measures.size_of(provisional(path, [entry]))
-            if after >= before or (order.trigger != "manual" and after > size.budget * rules.target_of_budget):
+            if after >= before or (
+                order.trigger != "manual" and after > size.budget * rules.target_of_budget
+            ):
                 continue
-            self._append([entry.model_copy(update={"tokens_before": before, "tokens_after": after})])
+            self._append(
+                [entry.model_copy(update={"tokens_before": before, "tokens_after": after})]
+            )
             self._channel.emit(Notice(_PLAIN, "warning"))
             return Compacted(("by rule",))
-        return Failed("The compaction failed (the log has the details), and there is little to leave out.")
+        return Failed(
+            "The compaction failed (the log has the details), and there is little to leave out."
+        )
 
     async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
@@ -321,31 +387,44 @@ class Compactor:
         """Make room without a summary where there is nothing to summarise: clear old outputs, cut long texts."""
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
-            path, settings = self._session.active_path(), self._ports.settings.for_model(order.model)
-            measures, size = self._measures(order.model), self.size(order.model, path)
-            commit = await in_thread(plan_cuts, path, refusal, settings, measures, size, order.trigger)
+            path = self._session.active_path()
+            settings = self._ports.settings.for_model(order.model)
+            measures = self._measures(order.model)
+            size = self.size(order.model, path)
+            commit = await in_thread(
+                plan_cuts, path, refusal, settings, measures, size, order.trigger
+            )
             if isinstance(commit, Commit) and path[-1].id == self._session.leaf:
                 self._append(commit.entries)
                 return Cleared(commit.steps)
-        return Cancelled(refusal.message) if cancelled else NothingToDo(refusal.message)
+        if cancelled:
+            return Cancelled(refusal.message)
+        return NothingToDo(refusal.message)
 
-    async def summarise(self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost) -> Draft | SummaryFailure:
+    async def summarise(
+        self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
+    ) -> Draft | SummaryFailure:
         """Have a model write the summary of a plan; the cost is added to ``spent`` even if it fails."""
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
-        count, templates = self._ports.directory.counter(model).text, self._templates
+        count = self._ports.directory.counter(model).text
+        templates = self._templates
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
         size = self.size(order.model)
         if settings.style == "native" and model == order.model and not plan.instructions:
             made = await self._provider_item(plan, order, spent)
             if made is not None:
                 text = made[1] or await self._by_rule(plan, order)
-                return Draft(order, plan, text, size, model, spent, "native", item=made[0], as_planned=True)
-        live, read = order.live, plan.tokens_before
+                return Draft(
+                    order, plan, text, size, model, spent, "native", item=made[0], as_planned=True
+                )
+        live = order.live
+        read = plan.tokens_before
         is_ahead = order.keep_recent is not None
         if live is not None and (is_ahead or plan.boundary is not None):
             # The live request ends where the conversation does, or the part of it that is summarised.
-            live, read = request_before(live, first_sent(plan.kept) or 0), plan.tokens_summarised
+            live = request_before(live, first_sent(plan.kept) or 0)
+            read = plan.tokens_summarised
 
         def serialised_tokens() -> int:
             summarised = (*plan.history, *plan.turn_prefix)
@@ -363,12 +442,17 @@ class Compactor:
             calls.progress = lambda text: self._channel.emit(CompactionProgress(text))
         tasks = compaction_tasks(plan, mode, templates)
         summary = await calls.run(summarise(tasks, self._prompts, limits, count))
-        return summary if isinstance(summary, SummaryFailure) else Draft(order, plan, summary, size, model, spent)
+        if isinstance(summary, SummaryFailure):
+            return summary
+        return Draft(order, plan, summary, size, model, spent)
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         count = self._ports.directory.counter(order.model).text
-        earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
-        summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
+        earlier = ""
+        if plan.previous_summary:
+            earlier = f"{plan.previous_summary}\n\n"
+        summarised = (*plan.history, *plan.turn_prefix)
+        room = plan.summary_tokens - count(earlier)
         return earlier + await in_thread(digest, summarised, room, count)
 
     async def _provider_item(
@@ -376,42 +460,72 @@ class Compactor:
     ) -> tuple[str, str] | None:
         """Return the provider's own compaction of the plan's entries; None, with a notice, where it made none."""
         end = first_sent(plan.kept)
-        live = order.live if end is None or order.live is None else request_before(order.live, end)
+        if end is None or order.live is None:
+            live = order.live
+        else:
+            live = request_before(order.live, end)
         if live is None or order.model in self._not_native:
             return None
         # The opening is sent with every request, so it is not in the item.
         head = {message.origin for message in live.messages if message.role == "system"}
-        asked = replace(live, messages=tuple(m for m in live.messages if m.role == "system" or m.origin not in head))
-        problem, is_able = "The provider answered without a compaction.", False
+        asked = replace(
+            live,
+            messages=tuple(m for m in live.messages if m.role == "system" or m.origin not in head),
+        )
+        problem = "The provider answered without a compaction."
+        is_able = False
         try:
             answer = await complete(self._ports.client, replace(asked, compact=True), spent)
         except ModelError as error:
-            problem, is_able = error.message, error.kind not in {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND}
+            problem = error.message
+            is_able = error.kind not in {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND}
         else:
             if answer.item:
                 return answer.item, answer.text
         if not is_able:
             self._not_native.add(order.model)
-        self._channel.emit(Notice(f"A summary is written instead of the provider's own compaction: {problem}"))
+        self._channel.emit(
+            Notice(f"A summary is written instead of the provider's own compaction: {problem}")
+        )
         return None
 
     def _append(self, entries: Iterable[Entry]) -> None:
         for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
                 hooks = self._ports.hooks
-                same = {"trigger", "summary", "first_kept_id", "tokens_before", "tokens_after", "model"}
-                hooks.tell(AfterCompact(about=hooks.about, entry=entry.id, **entry.model_dump(include=same)))
+                same = {
+                    "trigger",
+                    "summary",
+                    "first_kept_id",
+                    "tokens_before",
+                    "tokens_after",
+                    "model",
+                }
+                hooks.tell(
+                    AfterCompact(
+                        about=hooks.about, entry=entry.id, **entry.model_dump(include=same)
+                    )
+                )
 
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
         head = resolve(path).system
-        return () if head is None else overhead_parts(head_parts(head, self._ports.directory.counter(model)))
+        if head is None:
+            return ()
+        return overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
-        path, directory = self._session.active_path() if path is None else path, self._ports.directory
-        return measure(path, directory.limits(model), self._ports.settings.for_model(model), directory.counter(model))
+        path = self._session.active_path() if path is None else path
+        directory = self._ports.directory
+        return measure(
+            path,
+            directory.limits(model),
+            self._ports.settings.for_model(model),
+            directory.counter(model),
+        )
 
     def _measures(self, model: str) -> Measures:
-        counter, limits = self._ports.directory.counter(model), self._ports.directory.limits(model)
+        counter = self._ports.directory.counter(model)
+        limits = self._ports.directory.limits(model)
         fixed = self.size(model).fixed
         # Estimates on both sides: a report holds for the request sent, not for the next one.
         return Measures(
@@ -426,7 +540,12 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
     if not isinstance(entry, CompactionEntry):
         return entry
     details = entry.details.model_copy(update={"hook": draft.hook_details})
-    made = {"style": draft.style, "item": draft.item, "prepared": draft.prepared, "details": details}
+    made = {
+        "style": draft.style,
+        "item": draft.item,
+        "prepared": draft.prepared,
+        "details": details,
+    }
     entry = entry.model_copy(update=made)
     if draft.model is None:
         return entry
@@ -483,8 +602,15 @@ class PreparedSummary:
 
     async def draft(self, order: "CompactionOrder") -> "Draft | None":
         """Return the ready summary as a draft for the current path, None when it does not match the order."""
-        ready, place = self.ready, self._place
-        if ready is None or place is None or order.focus or order.boundary is not None or not self.holds(order.model):
+        ready = self.ready
+        place = self._place
+        if (
+            ready is None
+            or place is None
+            or order.focus
+            or order.boundary is not None
+            or not self.holds(order.model)
+        ):
             return None
         if await self._ports.hooks.wanted("before_compact"):
             return None
@@ -493,7 +619,9 @@ class PreparedSummary:
             return None
         keep = plan.settings.compaction.keep_recent_tokens(plan.budget)
         size = self._compactor.size(order.model)
-        return replace(ready, order=order, plan=replace(plan, boundary=None, keep_recent=keep), size=size)
+        return replace(
+            ready, order=order, plan=replace(plan, boundary=None, keep_recent=keep), size=size
+        )
 
     async def commit(self, order: "CompactionOrder") -> Commit | None:
         """Commit the summary that is ready or about to be; None when it does not fit: then the ordinary way is left."""
@@ -519,11 +647,17 @@ class PreparedSummary:
         draft = self.ready
         self._forget()
         if draft is not None:
-            cost = f"${draft.spent.cost:.4f}" if draft.spent.cost else f"{draft.spent.usage.total:,} tokens"
+            if draft.spent.cost:
+                cost = f"${draft.spent.cost:.4f}"
+            else:
+                cost = f"{draft.spent.usage.total:,} tokens"
             self._channel.emit(Notice(f"A summary prepared for {cost} was dropped: {why}."))
 
-    async def _prepare(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
-        spent, tried = CallCost(), self._occasion()
+    async def _prepare(
+        self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]
+    ) -> None:
+        spent = CallCost()
+        tried = self._occasion()
         drafted = None
         try:
             drafted = await self._written(order, needless, spent)
@@ -532,7 +666,8 @@ class PreparedSummary:
         finally:
             is_wanted = self.task is asyncio.current_task()
             if is_wanted:
-                self.task, self.ready = None, drafted
+                self.task = None
+                self.ready = drafted
                 self._place = self._place if drafted is not None else None
             self._count(spent, 1)
         if is_wanted and drafted is None:

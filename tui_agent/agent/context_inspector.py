@@ -10,7 +10,14 @@ from dataclasses import replace
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.context_map import ContextBlock, ContextMap, context_map, with_cached
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, marks_after, steps_of
+from tui_agent.agent.timeline import (
+    CHANGING_KINDS,
+    ModelScale,
+    PathShape,
+    Step,
+    marks_after,
+    steps_of,
+)
 from tui_agent.context.budget import RequestModel, Weights, measure, within
 from tui_agent.context.cache import CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.context_status import Standing
@@ -43,13 +50,23 @@ class RoomMade:
     def sentence(self) -> str:
         parts = []
         if self.newest is not None:
-            times = "once" if self.compactions == 1 else f"{self.compactions} times"
-            sizes = f"{self.newest.tokens_before:,} → {self.newest.tokens_after:,} tokens of history"
+            if self.compactions == 1:
+                times = "once"
+            else:
+                times = f"{self.compactions} times"
+            sizes = (
+                f"{self.newest.tokens_before:,} → {self.newest.tokens_after:,} tokens of history"
+            )
             parts.append(f"compacted {times}, last at #{self.newest.id} ({sizes})")
         if self.prunes:
-            times = "once" if self.prunes == 1 else f"{self.prunes} times"
+            if self.prunes == 1:
+                times = "once"
+            else:
+                times = f"{self.prunes} times"
             parts.append(f"cleared old outputs {times} ({self.freed:,} tokens)")
-        return f"So far {', '.join(parts)}." if parts else ""
+        if parts:
+            return f"So far {', '.join(parts)}."
+        return ""
 
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
@@ -57,8 +74,12 @@ def room_made(path: Iterable[Entry]) -> RoomMade:
     entries = list(path)
     compactions = [entry for entry in entries if isinstance(entry, CompactionEntry)]
     prunes = [entry for entry in entries if isinstance(entry, PruneEntry)]
-    newest = compactions[-1] if compactions else None
-    return RoomMade(len(compactions), len(prunes), sum(prune.tokens_freed for prune in prunes), newest)
+    newest = None
+    if compactions:
+        newest = compactions[-1]
+    return RoomMade(
+        len(compactions), len(prunes), sum(prune.tokens_freed for prune in prunes), newest
+    )
 
 
 class ContextInspector:
@@ -75,7 +96,8 @@ class ContextInspector:
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
-        model, directory = self._context.model, self._ports.directory
+        model = self._context.model
+        directory = self._ports.directory
         state = self._context.cache_state()
         cached: frozenset[int] = frozenset()
         if state.warm:
@@ -91,18 +113,33 @@ class ContextInspector:
 
     async def timeline(self) -> list[Step]:
         """Return every request of the path, oldest first, and last the one that would be sent next."""
-        session, outline = self._session, self._session.path_outline()
-        directory, settings = self._ports.directory, self._ports.settings
-        returns, now = session.returns(), self._context.size()
+        session = self._session
+        outline = self._session.path_outline()
+        directory = self._ports.directory
+        settings = self._ports.settings
+        returns = session.returns()
+        now = self._context.size()
         wanted = _of_kinds(outline, CHANGING_KINDS)
-        next_one = Step(None, session.leaf, 0, self._context.model, now.fixed, now.total, now.window, not now.estimated)
+        next_one = Step(
+            None,
+            session.leaf,
+            0,
+            self._context.model,
+            now.fixed,
+            now.total,
+            now.window,
+            not now.estimated,
+        )
 
         def look() -> list[Step]:
-            shape = PathShape(outline.ids, session.reader.requests(), session.reader.load(wanted), returns)
+            shape = PathShape(
+                outline.ids, session.reader.requests(), session.reader.load(wanted), returns
+            )
             steps = steps_of(
                 shape,
                 lambda model: ModelScale(
-                    within(directory.limits(model), settings).window, directory.counter(model).calibrated
+                    within(directory.limits(model), settings).window,
+                    directory.counter(model).calibrated,
                 ),
                 self._context.settings().cache.ttl_seconds,
             )
@@ -114,8 +151,10 @@ class ContextInspector:
     async def map_of(self, step: Step) -> ContextMap:
         if step.answer is None:
             return self.map()
-        directory, settings = self._ports.directory, self._ports.settings.for_model(step.model)
-        limits, counter = directory.limits(step.model), directory.counter(step.model)
+        directory = self._ports.directory
+        settings = self._ports.settings.for_model(step.model)
+        limits = directory.limits(step.model)
+        counter = directory.counter(step.model)
 
         def look() -> ContextMap:
             path = self._session.reader.load_active(step.leaf)
@@ -132,13 +171,19 @@ class ContextInspector:
 
     def request_of(self, step: Step) -> ModelRequest:
         return project(
-            self._session.reader.load_active(step.leaf), self._ports.directory.traits(step.model), self._templates
+            self._session.reader.load_active(step.leaf),
+            self._ports.directory.traits(step.model),
+            self._templates,
         )
 
     def block_of(self, entry_id: int) -> ContextBlock | None:
         asked = self._session.leaf, self._context.model
         if self._blocks is None or self._blocks[0] != asked:
-            blocks = {block.origin[0]: block for block in self.map().blocks if block.origin and not block.is_head}
+            blocks = {
+                block.origin[0]: block
+                for block in self.map().blocks
+                if block.origin and not block.is_head
+            }
             self._blocks = asked, blocks
         return self._blocks[1].get(entry_id)
 
@@ -148,7 +193,8 @@ class ContextInspector:
 
     def shares(self) -> Mapping[Standing, int]:
         """Return the tokens of the history by how the model has them, without those simply sent."""
-        found, model = self.standings(), self._context.model
+        found = self.standings()
+        model = self._context.model
         counter = self._ports.directory.counter(model)
         edits = frozenset((entry_id, found.known.get(entry_id)) for entry_id in found.edited)
         known = (found.compaction, edits, model, counter.calibration)
@@ -167,7 +213,12 @@ class ContextInspector:
         return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 
     def next_request(self) -> ModelRequest:
-        asked = self._session.leaf, self._context.model, self._context.effort.level, self._context.preview()
+        asked = (
+            self._session.leaf,
+            self._context.model,
+            self._context.effort.level,
+            self._context.preview(),
+        )
         if self._made is None or self._made[0] != asked:
             self._made = asked, self._context.next_request()
         return self._made[1]
@@ -175,7 +226,9 @@ class ContextInspector:
     def known_cache(self) -> CacheState | None:
         """Return the state of the provider's cache, None as long as it never reported one: many have none."""
         reported = ever_cached(self._session.active_path(), self._context.model)
-        return self._context.cache_state() if reported else None
+        if reported:
+            return self._context.cache_state()
+        return None
 
     async def forgotten_tokens(self) -> int:
         """Return the tokens the next request has to reread because the provider has forgotten the last one.
@@ -183,14 +236,18 @@ class ContextInspector:
         0 while it is warm, for a provider that never reported a cache, and below ``cache.warn_tokens``. Outputs pruned
         before a request that finds the cache cold are not counted.
         """
-        total, least = self.cached_tokens(warm=False), self._context.settings().cache.warn_tokens
-        plan = await self._context.plan_prune(Moment(cache_cold=True)) if total else None
+        total = self.cached_tokens(warm=False)
+        least = self._context.settings().cache.warn_tokens
+        plan = None
+        if total:
+            plan = await self._context.plan_prune(Moment(cache_cold=True))
         left = total - (plan.tokens_freed if plan is not None else 0)
         return left if left >= least else 0
 
     def cached_tokens(self, *, warm: bool = True) -> int:
         """Return the size of the next request if the cache is in this state and the size is worth a word, else 0."""
-        state, least = self.known_cache(), self._context.settings().cache.warn_tokens
+        state = self.known_cache()
+        least = self._context.settings().cache.warn_tokens
         if not least or state is None or state.warm is not warm:
             return 0
         total = self._context.size().total
@@ -212,8 +269,12 @@ class ContextInspector:
         place = place_of_newest(path, AssistantEntry)
         if place is None or any(entry.breaks_prefix for entry in path[place:]):
             return None
-        return project(path[:place], self._ports.directory.traits(self._context.model), self._templates)
+        return project(
+            path[:place], self._ports.directory.traits(self._context.model), self._templates
+        )
 
 
 def _of_kinds(outline: Outlines, kinds: Container[str]) -> list[int]:
-    return [entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in kinds]
+    return [
+        entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in kinds
+    ]

@@ -100,12 +100,25 @@ ROUGH_SHARE = 0.15
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
 
+_WAYS_OUT = {
+    "/compact": "summarise the history now, with a focus if you like",
+    "/context": "see what takes the room, and drop or mask some of it",
+    "/model": "switch to a model with a larger window",
+    "/tree": "go back to an earlier point of the session",
+}
+
 
 class ContextKeeper:
     """The context of one session. It begins with ``model``, ``mode`` and ``effort`` where the path names none."""
 
     def __init__(
-        self, journal: Journal, ports: AgentPorts, *, model: str, mode: str, effort: Effort | None = None
+        self,
+        journal: Journal,
+        ports: AgentPorts,
+        *,
+        model: str,
+        mode: str,
+        effort: Effort | None = None,
     ) -> None:
         self._journal = journal
         self._session = journal.session
@@ -144,16 +157,26 @@ class ContextKeeper:
     def follow_path(self) -> None:
         view = self._view()
         self.model = view.model or self.model
-        self.chosen_effort = view.effort.effort if view.effort is not None else self._first_effort
+        if view.effort is not None:
+            self.chosen_effort = view.effort.effort
+        else:
+            self.chosen_effort = self._first_effort
         if view.mode != self.mode:
             # It goes on as it was, but never in yolo.
-            self.mode = Mode.BUILD if view.mode == Mode.YOLO else view.mode or self._first_mode
+            if view.mode == Mode.YOLO:
+                self.mode = Mode.BUILD
+            else:
+                self.mode = view.mode or self._first_mode
 
     @property
     def effort(self) -> EffortInForce:
-        ports, model = self._ports, self.model
+        ports = self._ports
+        model = self.model
         return EffortInForce(
-            model, ports.directory.traits(model).efforts, self.chosen_effort, ports.preset_effort(model)
+            model,
+            ports.directory.traits(model).efforts,
+            self.chosen_effort,
+            ports.preset_effort(model),
         )
 
     def announce_effort(self) -> None:
@@ -169,7 +192,10 @@ class ContextKeeper:
         await self._ports.directory.refresh(self.model)
         await asyncio.to_thread(self._ports.knowledge.load)
         await self._ports.read_tool_files()
-        for problem in (self._ports.knowledge.take_problems(), self._ports.tool_files.take_problems()):
+        for problem in (
+            self._ports.knowledge.take_problems(),
+            self._ports.tool_files.take_problems(),
+        ):
             if problem:
                 self._channel.emit(Notice(problem, "warning"))
         if self.model not in self._warmed:
@@ -187,14 +213,21 @@ class ContextKeeper:
     def preview(self) -> SystemEntry | None:
         """Return the head of a session's first request; None where there is one, and before ``warm``: it takes time."""
         begin = self._session.active_path()[: _FIRST + 1]
-        if self.model not in self._warmed or len(begin) > _FIRST or any(isinstance(e, SystemEntry) for e in begin):
+        if (
+            self.model not in self._warmed
+            or len(begin) > _FIRST
+            or any(isinstance(e, SystemEntry) for e in begin)
+        ):
             return None
         return self.head.preview(self.model, self.mode)
 
     def path(self) -> list[Entry]:
         """Return the entries of the next request: the path, under the head it is going to have where it has none."""
-        path, head = self._session.active_path(), self.preview()
-        return path if head is None else [head, *path]
+        path = self._session.active_path()
+        head = self.preview()
+        if head is None:
+            return path
+        return [head, *path]
 
     def size(self, at: int | None = None) -> ContextSize:
         return self._meter().measure(self.path() if at is None else self._session.path(at))
@@ -202,10 +235,13 @@ class ContextKeeper:
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
         self.announce_effort()
-        request, counter = self.next_request(tools_allowed=tools_allowed), self._ports.directory.counter(self.model)
+        request = self.next_request(tools_allowed=tools_allowed)
+        counter = self._ports.directory.counter(self.model)
         counted = self._meter().counted(self._session.active_path())
         exact = 0 if counter.is_rough else counted
-        self.sent = SentRequest(request, self._session.leaf, warm=not self._cache_cold(), counted=exact)
+        self.sent = SentRequest(
+            request, self._session.leaf, warm=not self._cache_cold(), counted=exact
+        )
         return request, counter.calibrated(counted)
 
     def answered(self, answer: AssistantEntry) -> None:
@@ -232,7 +268,9 @@ class ContextKeeper:
             effort=self.effort.level,
             session=self._ports.cache_session or self._session.id,
             cache_ttl=self._cache_ttl(self._ports.clock()),
-            blobs={digest: data for digest in wanted if (data := self._ports.blob(digest)) is not None},
+            blobs={
+                digest: data for digest in wanted if (data := self._ports.blob(digest)) is not None
+            },
         )
 
     def _room_for_answer(self) -> int:
@@ -240,33 +278,46 @@ class ContextKeeper:
 
         A model that thinks gets half of the free room instead: thinking counts as answer and is gone afterwards.
         """
-        size, most = self.size(), self._ports.directory.limits(self.model).max_output
+        size = self.size()
+        most = self._ports.directory.limits(self.model).max_output
         # An estimate may be a little more in the provider's tokens.
-        slack = round(size.total * _ESTIMATE_ERROR) if size.estimated else 0
+        slack = 0
+        if size.estimated:
+            slack = round(size.total * _ESTIMATE_ERROR)
         free = max(size.reserve, size.window - size.total)
         if most is None:
             answer = newest(self._session.active_path(), AssistantEntry)
-            thinks = answer is not None and any(isinstance(part, ReasoningPart) for part in answer.parts)
-            most = max(size.reserve, free // 2) if thinks else size.reserve
+            thinks = answer is not None and any(
+                isinstance(part, ReasoningPart) for part in answer.parts
+            )
+            if thinks:
+                most = max(size.reserve, free // 2)
+            else:
+                most = size.reserve
         return max(1, min(most, free) - slack)
 
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
         size = self.size()
-        return (size.window - size.reserve if size.threshold is None else size.threshold) - size.total
+        return (
+            size.window - size.reserve if size.threshold is None else size.threshold
+        ) - size.total
 
     async def make_room(self) -> None:
         """See to it that the next request fits: prune, then compact; raises ContextFullError where it can't."""
         self._overflows = 0
         self._prune_images()
-        counter, size = self._ports.directory.counter(self.model), self.size()
+        counter = self._ports.directory.counter(self.model)
+        size = self.size()
         if counter.is_rough and size.total > ROUGH_SHARE * (size.window - size.reserve):
             await asyncio.to_thread(counter.warm)
         await self.compact_as_asked()
         # A prepared compaction prunes too, and a prune before it would make it void.
         if self.prepared is None or not self.prepared.holds(self.model):
-            await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
+            await self.prune(
+                Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold())
+            )
         size = self.size()
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
@@ -276,7 +327,9 @@ class ContextKeeper:
         # Soon full: the summary is written before it is needed.
         if self.prepared is not None:
             self.prepared.review(self.model)
-        path, size, settings = self._session.active_path(), self.size(), self.settings().compaction
+        path = self._session.active_path()
+        size = self.size()
+        settings = self.settings().compaction
         keep = kept_ahead(size, tokens_per_step(path), settings)
         if keep is not None and not self._hold("threshold") and self.compactor.prepared.is_wanted():
             order = replace(self.order("threshold", None), keep_recent=keep)
@@ -290,7 +343,9 @@ class ContextKeeper:
 
     @property
     def prepared(self) -> "PreparedSummary | None":
-        return self.compactor.prepared if "compactor" in self.__dict__ else None
+        if "compactor" in self.__dict__:
+            return self.compactor.prepared
+        return None
 
     @property
     def has_summary(self) -> bool:
@@ -299,7 +354,8 @@ class ContextKeeper:
 
     async def compact_as_asked(self) -> None:
         while self.pending is not None:
-            focus, self.pending = self.pending, None
+            focus = self.pending
+            self.pending = None
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
@@ -314,13 +370,18 @@ class ContextKeeper:
         if isinstance(outcome, Failed) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
-            said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."
+            said = (
+                error.message
+                if error.message.rstrip().endswith((".", "!", "?"))
+                else f"{error.message}."
+            )
             raise ContextFullError(f"{said} {outcome.problem}", compacted=held is None)
         self.ensure_head()
 
     def _learn_from_overflow(self, error: ModelError) -> None:
         """Learn the window, and how many tokens the refused request has where the server counted them."""
-        directory, sent = self._ports.directory, self.sent
+        directory = self._ports.directory
+        sent = self.sent
         if error.sent and sent is not None and sent.counted:
             directory.learn(self.model, sent.counted, error.sent)
         if error.window:
@@ -345,11 +406,14 @@ class ContextKeeper:
         if isinstance(shown, AssistantEntry) and (shown.text or shown.tool_calls):
             return False
         now = self._ports.clock()
-        failed, chosen = self.model, self.stands_in_for or self.model
+        failed = self.model
+        chosen = self.stands_in_for or self.model
         if failed == chosen and error.kind is ErrorKind.AUTH:
             return False  # The user wants to know, and can enter another key.
         reason = self._availability.note(failed, error, now)
-        model = self._availability.first_of((chosen, *self._ports.fallback_models), now) if reason else None
+        model = None
+        if reason:
+            model = self._availability.first_of((chosen, *self._ports.fallback_models), now)
         if model is None:
             return False
         self._use(model, chosen)
@@ -371,7 +435,9 @@ class ContextKeeper:
         return stands_in_for(self._session.active_path())
 
     def _use(self, model: str, chosen: str) -> None:
-        self._journal.append(ModelChangeEntry(model=model, stands_in_for=chosen if model != chosen else None))
+        self._journal.append(
+            ModelChangeEntry(model=model, stands_in_for=chosen if model != chosen else None)
+        )
         self.model = model
 
     async def compact(
@@ -398,7 +464,11 @@ class ContextKeeper:
             order = replace(order, model=for_model, summariser=self.model)
         outcome = await self.compactor.compact(order, without_model=by_rule is not None)
         if by_rule is not None and outcome.problem is None:
-            self._channel.emit(Notice(f"{by_rule} Compacted by rule, without a model, to go on.", "warning", "undo"))
+            self._channel.emit(
+                Notice(
+                    f"{by_rule} Compacted by rule, without a model, to go on.", "warning", "undo"
+                )
+            )
         if isinstance(outcome, Compacted) and in_turn:
             if not self.settings().compaction.resume:
                 raise CompactedError
@@ -415,7 +485,8 @@ class ContextKeeper:
         return plan.tokens_freed
 
     def _prune_images(self) -> None:
-        path, settings = self._session.active_path(), self.settings().images
+        path = self._session.active_path()
+        settings = self.settings().images
         if not self._ports.directory.traits(self.model).vision or not any(map(images_of, path)):
             return
         counter = self._ports.directory.counter(self.model)
@@ -428,17 +499,26 @@ class ContextKeeper:
         )
         if plan is not None:
             self._journal.append(plan.entry())
-            seen, targets = newest_seen(path), set(plan.targets)
-            if unseen := sum(len(images_of(one)) for one in path if one.id in targets and one.id > seen):
-                left = "1 new image is" if unseen == 1 else f"{unseen} new images are"
+            seen = newest_seen(path)
+            targets = set(plan.targets)
+            if unseen := sum(
+                len(images_of(one)) for one in path if one.id in targets and one.id > seen
+            ):
+                if unseen == 1:
+                    left = "1 new image is"
+                else:
+                    left = f"{unseen} new images are"
                 most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
                 text = f"{left} not sent: a request holds at most {most} (settings: images)."
                 self._channel.emit(Notice(text, "warning"))
 
     async def ahead(self, model: str) -> SwitchAhead:
-        limits, counter = self._ports.directory.limits(model), self._ports.directory.counter(model)
-        now, meter = self.size(), Meter(limits, self._ports.settings.for_model(model), counter)
-        path, compaction = self._session.active_path(), self._view().compaction
+        limits = self._ports.directory.limits(model)
+        counter = self._ports.directory.counter(model)
+        now = self.size()
+        meter = Meter(limits, self._ports.settings.for_model(model), counter)
+        path = self._session.active_path()
+        compaction = self._view().compaction
         if compaction is not None and not compaction.is_read_by(model):
             # It gets the entries themselves.
             path = [*self._session.path(), ModelChangeEntry(id=path[-1].id + 1, model=model)]
@@ -454,8 +534,10 @@ class ContextKeeper:
         ``model`` and ``size`` are those of the next request where none are given. It reads all there is to prune, so a
         thread does it.
         """
-        model, size = self.model if model is None else model, size or self.size()
-        settings, view = self._ports.settings.for_model(model), self._view()
+        model = self.model if model is None else model
+        size = size or self.size()
+        settings = self._ports.settings.for_model(model)
+        view = self._view()
         reason = occasion(settings.prune, size, moment)
         if reason is None:
             return None
@@ -473,7 +555,9 @@ class ContextKeeper:
         )
         try:
             return await in_thread(plan_prune, view, rules, reason)
-        except Exception:  # a defect of the engine must not end the work: a compaction makes room too
+        except (
+            Exception
+        ):  # a defect of the engine must not end the work: a compaction makes room too
             log.exception("nothing was pruned")
             return None
 
@@ -484,7 +568,11 @@ class ContextKeeper:
 
     def _trigger(self, size: ContextSize) -> "Trigger | None":
         answer = newest_report(self._session.active_path())
-        cut_off = answer is not None and answer.model == self.model and is_silent_overflow(answer, size.window)
+        cut_off = (
+            answer is not None
+            and answer.model == self.model
+            and is_silent_overflow(answer, size.window)
+        )
         if not (cut_off or is_due(size)):
             return None
         if self._model_switched():
@@ -500,7 +588,9 @@ class ContextKeeper:
         size = self.size()
         if size.total <= size.window - min(size.reserve, size.window // 10):
             if held is None:
-                self._channel.emit(Notice(f"Compaction did not help: {problem}", "warning", "compact"))
+                self._channel.emit(
+                    Notice(f"Compaction did not help: {problem}", "warning", "compact")
+                )
             return
         if held is not HoldReason.OFF and not isinstance(outcome, Cancelled):
             problem = (await self.compact(trigger, by_rule=problem)).problem
@@ -514,19 +604,32 @@ class ContextKeeper:
             newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
             recent = await asyncio.to_thread(self._session.entries, newest_ids)
             counter = self._ports.directory.counter(self.model)
-            files = await asyncio.to_thread(files_back, recent, self._view(), self._ports.project, room, counter)
-        back: list[UserPart] = [TextPart(text=self._ports.prompt("files_back")), *files] if files else []
+            files = await asyncio.to_thread(
+                files_back, recent, self._view(), self._ports.project, room, counter
+            )
+        back: list[UserPart] = []
+        if files:
+            back = [TextPart(text=self._ports.prompt("files_back")), *files]
         path = self._session.active_path()
         self._journal.append(reminder(path, "continue", self._ports.prompt("continue"), back))
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
-        return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
+        return hold(
+            self._session.active_path(),
+            self.settings().compaction,
+            self.compactor.failures,
+            trigger,
+        )
 
-    def order(self, trigger: "Trigger", focus: str | None = None, boundary: int | None = None) -> "CompactionOrder":
+    def order(
+        self, trigger: "Trigger", focus: str | None = None, boundary: int | None = None
+    ) -> "CompactionOrder":
         from tui_agent.agent.compactor import CompactionOrder
 
         warm = not self._cache_cold()
-        return CompactionOrder(trigger, self.model, focus, self.next_request(), cache_warm=warm, boundary=boundary)
+        return CompactionOrder(
+            trigger, self.model, focus, self.next_request(), cache_warm=warm, boundary=boundary
+        )
 
     # -- from the path ----------------------------------------------------------------------------------------
 
@@ -534,10 +637,16 @@ class ContextKeeper:
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        directory, settings = self._ports.directory, self.settings()
-        limits, counter = directory.limits(self.model), directory.counter(self.model)
+        directory = self._ports.directory
+        settings = self.settings()
+        limits = directory.limits(self.model)
+        counter = directory.counter(self.model)
         known = self._known_meter
-        if known is None or (known.limits, known.settings) != (limits, settings) or not known.adopt(counter):
+        if (
+            known is None
+            or (known.limits, known.settings) != (limits, settings)
+            or not known.adopt(counter)
+        ):
             known = self._known_meter = Meter(limits, settings, counter)
         return known
 
@@ -545,7 +654,9 @@ class ContextKeeper:
         return resolve(self._session.active_path())
 
     def _last_answer(self) -> AssistantEntry | None:
-        return newest(self._session.active_path(), AssistantEntry, where=lambda entry: not entry.error)
+        return newest(
+            self._session.active_path(), AssistantEntry, where=lambda entry: not entry.error
+        )
 
     def _model_switched(self) -> bool:
         last = self._last_answer()
@@ -553,7 +664,9 @@ class ContextKeeper:
 
     def cache_state(self) -> CacheState:
         last = self._last_answer()
-        used = last.created_at if last is not None and last.model == self.model else None
+        used = None
+        if last is not None and last.model == self.model:
+            used = last.created_at
         return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self._cache_ttl())
 
     def _cache_ttl(self, now: int | None = None) -> CacheTtl:
@@ -566,21 +679,17 @@ class ContextKeeper:
         return not self.cache_state().warm
 
 
-_WAYS_OUT = {
-    "/compact": "summarise the history now, with a focus if you like",
-    "/context": "see what takes the room, and drop or mask some of it",
-    "/model": "switch to a model with a larger window",
-    "/tree": "go back to an earlier point of the session",
-}
-
-
 class ContextFullError(UserFacingError):
     """The next request does not fit; the message offers choices, to compact only if it was not just ``compacted``."""
 
-    def __init__(self, why: str, size: ContextSize | None = None, *, compacted: bool = False) -> None:
+    def __init__(
+        self, why: str, size: ContextSize | None = None, *, compacted: bool = False
+    ) -> None:
         if size is not None:
             why = f"The context is full: {size.total:,} of {size.window:,} tokens. {why}"
-        choices = "; ".join(f"{command}: {does}" for command, does in list(_WAYS_OUT.items())[compacted:])
+        choices = "; ".join(
+            f"{command}: {does}" for command, does in list(_WAYS_OUT.items())[compacted:]
+        )
         super().__init__(f"{why} What you can do: {choices}.")
 
 
@@ -619,8 +728,12 @@ class CacheWatch:
         Not reported, as the user caused it or was warned before: a compaction, another model or effort,
         a cache that was cold when the message was sent.
         """
-        before, self._answered = self._answered, (sent, answer.usage)
-        self.miss = self._miss(before, sent, answer) if before is not None else None
+        before = self._answered
+        self._answered = (sent, answer.usage)
+        if before is not None:
+            self.miss = self._miss(before, sent, answer)
+        else:
+            self.miss = None
         miss = self.miss
         if miss is None or not least or miss.missed < least:
             return
@@ -641,7 +754,9 @@ class CacheWatch:
             return CacheMiss(*found, BreakCause.COLD)
         if broken is None and before[0].request.effort != sent.request.effort:
             return CacheMiss(*found, BreakCause.EFFORT)
-        return CacheMiss(*found, broken.cause, broken.entry_id) if broken else CacheMiss(*found, None)
+        if broken:
+            return CacheMiss(*found, broken.cause, broken.entry_id)
+        return CacheMiss(*found, None)
 
     def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
         """Return where a request stops extending an earlier one of this session, None when it extends it."""

@@ -3,7 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tui_agent.context.budget import ContextSize, ModelLimits, RequestModel, Weights, head_parts, measure, within
+from tui_agent.context.budget import (
+    ContextSize,
+    ModelLimits,
+    RequestModel,
+    Weights,
+    head_parts,
+    measure,
+    within,
+)
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings, standings
 from tui_agent.context.files import call_path
@@ -101,7 +109,8 @@ def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
     """Return a map that says of which blocks the provider had at hand, by how many tokens it read from its cache."""
     # Blocks are estimates and need not add up to the reported size; the last one may seem to end a little further on.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
-    passed, blocks = 0, list[ContextBlock]()
+    passed = 0
+    blocks = list[ContextBlock]()
     for block in shown.blocks:
         passed += block.tokens
         blocks.append(replace(block, cached=0 < passed <= limit))
@@ -127,49 +136,73 @@ def context_map(
     weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
     found = standings(path, view)
     measured = size or measure(path, limits, settings, counter)
-    rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter, found)]
+    rows = [
+        *_head_rows(view, weights, counter),
+        *_history_rows(view, path, weights, counter, found),
+    ]
     rows = _within(rows, measured)
     # They are rounded so that they add up to the rounded whole.
     total = round(sum(tokens for _, tokens in rows))
     blocks: list[ContextBlock] = []
-    running, before = 0.0, 0
+    running = 0.0
+    before = 0
     for block, tokens in rows:
         running += tokens
         upto = round(running)
         is_cached = bool(block.origin) and cached.issuperset(block.origin)
-        blocks.append(replace(block, tokens=upto - before, cached=is_cached, following=total - before))
+        blocks.append(
+            replace(block, tokens=upto - before, cached=is_cached, following=total - before)
+        )
         before = upto
     return ContextMap(blocks=tuple(blocks), size=measured)
 
 
-def _within(rows: Sequence[tuple[ContextBlock, float]], size: ContextSize) -> list[tuple[ContextBlock, float]]:
+def _within(
+    rows: Sequence[tuple[ContextBlock, float]], size: ContextSize
+) -> list[tuple[ContextBlock, float]]:
     """Return the blocks with their estimates lowered where they add up to more than the request was measured."""
     estimate = sum(tokens for _, tokens in rows)
-    share = size.total / estimate if size.is_known and 0 < size.total < estimate else 1.0
+    share = 1.0
+    if size.is_known and 0 < size.total < estimate:
+        share = size.total / estimate
     return [(block, tokens * share) for block, tokens in rows]
 
 
-def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:
+def _head_rows(
+    view: ContextView, weights: Weights, counter: TokenCounter
+) -> Iterator[tuple[ContextBlock, float]]:
     """Yield the parts of the head, each with its share of the head's weight."""
     total = counter.calibration.apply(weights.head())
     system = view.system
-    parts = head_parts(system, counter) if system is not None else []
+    parts = []
+    if system is not None:
+        parts = head_parts(system, counter)
     counted = sum(part.tokens for part in parts)
     if system is None or not counted:
         yield ContextBlock("request", "system", ()), total
         return
     for part in parts:
         kind = "tool_schema" if part.tool else "system"
-        yield ContextBlock(part.label, kind, (system.id,), tool=part.tool), total * part.tokens / counted
+        yield (
+            ContextBlock(part.label, kind, (system.id,), tool=part.tool),
+            total * part.tokens / counted,
+        )
 
 
 def _history_rows(
-    view: ContextView, path: Sequence[Entry], weights: Weights, counter: TokenCounter, found: Standings
+    view: ContextView,
+    path: Sequence[Entry],
+    weights: Weights,
+    counter: TokenCounter,
+    found: Standings,
 ) -> Iterator[tuple[ContextBlock, float]]:
     ages = _ages(path)
     files = _files_of_calls(view)
     answered = view.answered()
-    shown = view.entries if view.compaction is None else (view.compaction, *view.entries)
+    if view.compaction is None:
+        shown = view.entries
+    else:
+        shown = (view.compaction, *view.entries)
     for entry in shown:
         tokens = weights.of(entry)
         state = view.state(entry.id)
@@ -186,7 +219,9 @@ def _history_rows(
             state=state,
             standing=found.of(entry.id, entry.kind),
             tool=entry.tool if isinstance(entry, ToolResultEntry) else None,
-            path=entry.metadata.path or files.get(entry.id) if isinstance(entry, ToolResultEntry) else None,
+            path=entry.metadata.path or files.get(entry.id)
+            if isinstance(entry, ToolResultEntry)
+            else None,
             age_entries=age_entries,
             age_steps=age_steps,
             hidden=0 if view.is_open(entry.id) else max(0, counter.calibrated(whole - tokens)),

@@ -14,7 +14,14 @@ from hashlib import sha256
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.files import call_path
 from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
 
 CYCLE_LENGTHS = (1, 2, 3)
 """Calls of the circles that are looked for."""
@@ -31,7 +38,8 @@ CHECKED_CHARS = 200
 MIN_REPEATED_CHARS = 1_200
 """Characters at the end of an answer that have to be one text again and again: 1,500 less those between looks."""
 MIN_REPEATED_ROUNDS = 4
-_PHRASE_ROUNDS, _PHRASE_CHARS = 18, 300
+_PHRASE_ROUNDS = 18
+_PHRASE_CHARS = 300
 """Rounds and characters of words that are enough."""
 _DATA_CHARS = 6_000
 """Characters of equal rows of a table, a dump, a drawing, JSON, or of code in a fence: those may be meant."""
@@ -57,7 +65,9 @@ _CALL_ROW = LazyPattern(r"\s*(?:<[\w|]+>\s*)?[\[{].*[\]}\w\">]")
 """A row that may be a call in JSON, whole or without its last brace."""
 _QUOTED_NAME = LazyPattern(r"\"(?:name|tool|function)\"\s*:\s*\"([\w.:-]+)\"")
 _NUMBERS = LazyPattern(r"\d+")
-_TIMES = LazyPattern(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
+_TIMES = LazyPattern(
+    r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b"
+)
 """Durations and times of day: that a command took longer than before is no news."""
 
 
@@ -105,17 +115,23 @@ class LoopRules:
 DEFAULT_LOOP_RULES = LoopRules()
 
 
-def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> DoomLoop | None:
+def detect(
+    path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES
+) -> DoomLoop | None:
     """Return the loop that the newest call of that id would continue, or None; the end of a path is enough."""
     calls = _calls(path, rules.problem_of, call_id)
-    return _detect(calls, rules) if calls else None
+    if calls:
+        return _detect(calls, rules)
+    return None
 
 
 def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> bool:
     """Return True if a loop was refused since the user's last word: without a user, the next one ends the run."""
     calls = _calls(path, rules.problem_of, call_id)
     return any(
-        call.answer is not None and call.answer.status is ToolStatus.DENIED and _detect(calls[: index + 1], rules)
+        call.answer is not None
+        and call.answer.status is ToolStatus.DENIED
+        and _detect(calls[: index + 1], rules)
         for index, call in enumerate(calls[:-1])
     )
 
@@ -152,7 +168,9 @@ class _Call:
         return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _calls(path: Sequence[Entry], problem_of: Callable[[str, str], str], call_id: str) -> list[_Call]:
+def _calls(
+    path: Sequence[Entry], problem_of: Callable[[str, str], str], call_id: str
+) -> list[_Call]:
     """Return the calls since the user's last word up to one, oldest first, at most ``MAX_CALLS_EXAMINED``."""
     results: dict[str, ToolResultEntry] = {}
     found: list[_Call] = []
@@ -162,7 +180,10 @@ def _calls(path: Sequence[Entry], problem_of: Callable[[str, str], str], call_id
         if isinstance(entry, ToolResultEntry):
             results.setdefault(entry.call_id, entry)
         elif isinstance(entry, AssistantEntry):
-            found += [_Call(call, results.pop(call.call_id, None), problem_of) for call in reversed(entry.tool_calls)]
+            found += [
+                _Call(call, results.pop(call.call_id, None), problem_of)
+                for call in reversed(entry.tool_calls)
+            ]
         if len(found) >= MAX_CALLS_EXAMINED:
             break
     found = found[:MAX_CALLS_EXAMINED]
@@ -193,7 +214,8 @@ def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
 
 
 def _failed_edits(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
-    tool, file = calls[-1].part.tool, calls[-1].file
+    tool = calls[-1].part.tool
+    file = calls[-1].file
     if file is None or not rules.changes(tool):
         return None
     count = 1
@@ -205,7 +227,9 @@ def _failed_edits(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
         count += 1
     if count < FAILED_EDITS:
         return None
-    return DoomLoop((f"{tool} {file}",), count, f"attempt {count} to {tool} {file}, all of them failed")
+    return DoomLoop(
+        (f"{tool} {file}",), count, f"attempt {count} to {tool} {file}, all of them failed"
+    )
 
 
 def _circle(calls: Sequence[_Call]) -> DoomLoop | None:
@@ -229,7 +253,9 @@ def _stale_rounds(calls: Sequence[_Call], length: int, rounds: int) -> int:
     """Return how many of the last rounds, the pending one included, brought nothing new."""
     for stale in range(1, rounds + 1):
         known = calls[len(calls) - length * stale :]
-        results = ({call.result for call in known[place::length] if call.result} for place in range(length))
+        results = (
+            {call.result for call in known[place::length] if call.result} for place in range(length)
+        )
         if any(len(different) > 1 for different in results):
             return stale - 1
     return rounds
@@ -277,15 +303,22 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 def find_repetition(text: str) -> Repetition | None:
     """Return the repetition at a text's end, None while it says something new; looks at little more than its end."""
     tail = text[-LOOKED_AT_CHARS:]
-    before = tail.rfind(tail[-_SUFFIX:], 0, len(tail) - 1) if len(tail) > _PHRASE_CHARS else -1
+    before = -1
+    if len(tail) > _PHRASE_CHARS:
+        before = tail.rfind(tail[-_SUFFIX:], 0, len(tail) - 1)
     if before < 0:
         return None
     period = len(tail) - _SUFFIX - before
-    unit, rounds, start = tail[-period:], 1, len(text) - period
+    unit = tail[-period:]
+    rounds = 1
+    start = len(text) - period
     while start >= period and text[start - period : start] == unit:
-        rounds, start = rounds + 1, start - period
+        rounds = rounds + 1
+        start = start - period
     is_long = _is_enough(text, start, unit, rounds)
-    return Repetition(unit, rounds, (rounds - 2) * period) if is_long else None
+    if is_long:
+        return Repetition(unit, rounds, (rounds - 2) * period)
+    return None
 
 
 def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
@@ -325,7 +358,8 @@ def _run_at_end(same: Sequence[bool]) -> int:
 
 def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
     """Tell whether so many rounds of a unit, from ``start`` on, are no table, drawing or poem."""
-    chars, words = rounds * len(unit), len(_WORD.findall(unit))
+    chars = rounds * len(unit)
+    words = len(_WORD.findall(unit))
     rows = "\n" in unit.strip() or unit.endswith("\n") or unit.startswith("\n")
     last, _, first = unit.partition("\n")
     is_row = words <= _PHRASE_WORDS or "|" in unit or _RECORD.fullmatch(first + last)
@@ -338,9 +372,13 @@ def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
 
 def _is_fenced(text: str) -> bool:
     """Tell whether a text ends in a fence. One character is found at the speed of memory, three are not."""
-    is_open, place = False, text.find("`")
+    is_open = False
+    place = text.find("`")
     while place >= 0:
-        before, end = text[text.rfind("\n", 0, place) + 1 : place], text.find("\n", place)
+        before = text[text.rfind("\n", 0, place) + 1 : place]
+        end = text.find("\n", place)
         is_open ^= text.startswith("```", place) and not before.strip(" \t")
-        place = text.find("`", end) if end >= 0 else -1
+        place = -1
+        if end >= 0:
+            place = text.find("`", end)
     return is_open

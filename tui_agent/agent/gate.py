@@ -38,6 +38,9 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
 _HOOK_RULE = Rule("*", "*", Action.ASK)
 
+_PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
+"""Places that commands in the sandbox have of their own."""
+
 
 @dataclass(frozen=True, slots=True)
 class HookVerdict:
@@ -142,14 +145,23 @@ class Gate:
         for need in needs:
             grants |= grants_of(need, project)
             rule = self.decide(need, tool)
-            by_name = need.permission.runs and rule.action is Action.ALLOW and rule.source != "default"
+            by_name = (
+                need.permission.runs and rule.action is Action.ALLOW and rule.source != "default"
+            )
             if by_name:
                 # Who allows a command by its name lets it do its work.
                 grants |= Grants(sources=True)
-        return grants.changing_nothing if self._mode() == Mode.PLAN else grants
+        if self._mode() == Mode.PLAN:
+            return grants.changing_nothing
+        return grants
 
     async def request_grants(
-        self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Grants, context: ToolContext
+        self,
+        call_id: str,
+        tool: Tool[Any],
+        arguments: ToolInput,
+        wanted: Grants,
+        context: ToolContext,
     ) -> Grants | str:
         """Ask for the grants a command ended for want of; return those given, or why not for the model to read."""
         if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
@@ -192,9 +204,13 @@ class Gate:
                 return asked
             if by_hook.asks:
                 asked.append((_hook_need(tool, arguments, by_hook.asks), _HOOK_RULE))
-            return await self._ask(call_id, tool, arguments, asked, again=again) if asked else None
+            if asked:
+                return await self._ask(call_id, tool, arguments, asked, again=again)
+            return None
 
-    def _asked(self, tool: str, needs: Sequence[PermissionNeed]) -> list[tuple[PermissionNeed, Rule]] | str:
+    def _asked(
+        self, tool: str, needs: Sequence[PermissionNeed]
+    ) -> list[tuple[PermissionNeed, Rule]] | str:
         """Return the needs to ask about, or why the call may not run."""
         asked = []
         for need in needs:
@@ -204,7 +220,9 @@ class Gate:
             if rule.action is Action.DENY:
                 return _denied(rule)
             if need.permission is Permission.BASH:
-                named = denied_file(need.pattern, self.rules(), self._ports.project, self._ports.cwd)
+                named = denied_file(
+                    need.pattern, self.rules(), self._ports.project, self._ports.cwd
+                )
                 if named is not None:
                     return _denied(named)
             if rule.action is Action.ASK:
@@ -235,9 +253,13 @@ class Gate:
         )
         if answer.decision in {Decision.DENY, Decision.STOP}:
             # The reason lets the model do without it, or ask for it.
-            return with_note(f"The user did not allow this call: {reasons_for(asked)}.", answer.note)
+            return with_note(
+                f"The user did not allow this call: {reasons_for(asked)}.", answer.note
+            )
         if answer.decision in {Decision.SESSION, Decision.PROJECT}:
-            self._keep(edited(offered, answer.patterns), for_project=answer.decision is Decision.PROJECT)
+            self._keep(
+                edited(offered, answer.patterns), for_project=answer.decision is Decision.PROJECT
+            )
         return None
 
     def _keep(self, rules: Sequence[Rule], *, for_project: bool) -> None:
@@ -247,14 +269,18 @@ class Gate:
             rules = tuple(replace(rule, source="here") for rule in rules)
             problem = next(filter(None, map(self._ports.keep_here, rules)), None)
         self.session_rules.extend(rule for rule in rules if rule not in self.session_rules)
-        how_long = "In this project" if for_project and problem is None else "Until the program ends"
+        how_long = "Until the program ends"
+        if for_project and problem is None:
+            how_long = "In this project"
         words = " · ".join(in_words(str(rule)) for rule in rules)
         self._channel.emit(Notice(f"{how_long}, without asking: {words}.", action="permissions"))
         if problem is not None:
             self._channel.emit(Notice(f"The rule could not be kept: {problem}", "warning"))
 
 
-def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+def needs_of(
+    tool: Tool[Any], arguments: ToolInput, context: ToolContext
+) -> tuple[PermissionNeed, ...]:
     """Return a call's needs, commands taken apart. Looks at files; run it in a thread.
 
     Raises:
@@ -273,24 +299,26 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
                 found.append(need)
     except OSError as error:
         # Where a link may not be read (/proc/1/root) nobody can tell which file is meant.
-        raise ToolError(f"{error.filename} can't be looked at ({error.strerror}); nothing was done.") from error
+        raise ToolError(
+            f"{error.filename} can't be looked at ({error.strerror}); nothing was done."
+        ) from error
     return tuple(found)
 
 
 def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:
     """Return the need that stands for a hook's wish to have the user asked; no rule can allow it for later."""
-    return PermissionNeed(Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}")
+    return PermissionNeed(
+        Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}"
+    )
 
 
 def _denied(rule: Rule) -> str:
     return f"Denied by the rule “{rule}” ({rule.source}). Don't work around it; find another way."
 
 
-_PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
-"""Places that commands in the sandbox have of their own."""
-
-
-def needs_inside(needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path) -> Iterator[PermissionNeed]:
+def needs_inside(
+    needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Path
+) -> Iterator[PermissionNeed]:
     """Yield a command's needs in the sandbox: to run, and those places it names that the view does not have.
 
     It is asked about those before, because without them it would find something else and might not even fail.
@@ -304,13 +332,17 @@ def needs_inside(needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Pat
                 if _is_missed(Path(need.detail), sandbox, project):
                     yield need
             case Permission.READ:
-                if is_file(project / need.pattern) and sandbox.hides(project / need.pattern, project):
+                if is_file(project / need.pattern) and sandbox.hides(
+                    project / need.pattern, project
+                ):
                     yield need
             case Permission.EDIT:
                 path = project / need.pattern
                 is_out = need.pattern.startswith("/")
                 missed = is_out and _is_missed(path.parent, sandbox, project)
-                if missed or (not is_out and (rules_programs(Path(need.pattern)) or is_sensitive(path))):
+                if missed or (
+                    not is_out and (rules_programs(Path(need.pattern)) or is_sensitive(path))
+                ):
                     yield need
             case _:
                 yield need
@@ -331,7 +363,9 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
         case Permission.NETWORK:
             grants = Grants(hosts=frozenset({need.pattern}))
         case Permission.BASH | Permission.TOOL:
-            grants = Grants(sources="sources" in need.changes, repository="repository" in need.changes)
+            grants = Grants(
+                sources="sources" in need.changes, repository="repository" in need.changes
+            )
         case Permission.READ if need.secret or is_sensitive(real):
             grants = Grants(secrets=one)
         case Permission.EXTERNAL_DIRECTORY:
@@ -359,14 +393,20 @@ def _needs_of_grants(
     )
     if changes:
         acting = [need for need in parts if not need.harmless] or parts
-        yield from (replace(need, sandboxed=True, harmless=False, changes=changes) for need in acting)
+        yield from (
+            replace(need, sandboxed=True, harmless=False, changes=changes) for need in acting
+        )
     for path in sorted(wanted.protected):
         yield PermissionNeed(Permission.EDIT, rule_path(path, project), detail=command)
     for path in sorted(wanted.secrets):
-        yield PermissionNeed(Permission.READ, rule_path(path, project), detail=command, secret=not is_sensitive(path))
+        yield PermissionNeed(
+            Permission.READ, rule_path(path, project), detail=command, secret=not is_sensitive(path)
+        )
     for path in sorted(wanted.write):
         if path.is_relative_to(project):
-            yield PermissionNeed(Permission.EDIT, rule_path(path, project), detail=command, changes=("data",))
+            yield PermissionNeed(
+                Permission.EDIT, rule_path(path, project), detail=command, changes=("data",)
+            )
         else:
             yield PermissionNeed(Permission.EDIT, str(path), detail=command)
     if apart := sorted(wanted.read | {p for p in wanted.write if not p.is_relative_to(project)}):

@@ -20,7 +20,9 @@ def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[Conte
                 parts=tuple(image.blob for image in images),
                 note=f"picture {names} taken out: the provider can't read it",
             )
-    answer = newest(path, AssistantEntry) if refused.reasoning else None
+    answer = None
+    if refused.reasoning:
+        answer = newest(path, AssistantEntry)
     if answer is not None:
         note = f"reasoning up to #{answer.id} taken out: the provider refuses it"
         yield ContextEditEntry(target=answer.id, action="leave_out", parts=(REASONING,), note=note)

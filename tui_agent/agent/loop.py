@@ -81,7 +81,15 @@ class Loop:
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         text = answer.text if answer is not None else ""
         hooks = self.ports.hooks
-        hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))
+        hooks.tell(
+            RunEnd(
+                about=hooks.about,
+                reason=ended.reason,
+                error=ended.error,
+                steps=ended.steps,
+                answer=text,
+            )
+        )
         return ended
 
     async def _run_to_its_end(self) -> RunEnded:
@@ -97,7 +105,9 @@ class Loop:
         match error:
             case asyncio.CancelledError() if self.ports.meter.is_time_up:
                 over = f"Stopped: the {self.ports.budget.seconds or 0:g} s for this run are over."
-                return RunEnded("budget", f"{over} What was done until then is kept.", self.step, budget="time")
+                return RunEnded(
+                    "budget", f"{over} What was done until then is kept.", self.step, budget="time"
+                )
             case asyncio.CancelledError():
                 return RunEnded("interrupted", steps=self.step)
             case BudgetUsedUpError():
@@ -158,7 +168,9 @@ class Loop:
         except RepeatingAnswer as stopped:
             note = await self.tools.repetition.after_answer(stopped.answer, stopped.repetition)
             self._remind(REPEATING, note)
-            return RunEnded("step_limit", steps=self.step) if is_last else None
+            if is_last:
+                return RunEnded("step_limit", steps=self.step)
+            return None
         verdict = verdict_on(answer, self.answerer.unread)
         if answer.error:
             # The request was refused; another would be too.
@@ -175,7 +187,9 @@ class Loop:
         match verdict:
             case Verdict.CALLS | Verdict.CUT if answer.tool_calls:
                 self.closing_check.has_called = True
-                cut = answer.tool_calls[-1].call_id if verdict is Verdict.CUT else None
+                cut = None
+                if verdict is Verdict.CUT:
+                    cut = answer.tool_calls[-1].call_id
                 try:
                     await self.tools.run(answer.tool_calls, problems={cut: CUT_CALL} if cut else {})
                 finally:
@@ -219,7 +233,9 @@ class Loop:
         answer = newest_message(self.journal.session.active_path())
         is_cut = isinstance(answer, AssistantEntry) and verdict_on(answer) is Verdict.CUT
         return RunEnded(
-            "length" if self.step > 0 and is_cut else "done", steps=self.step, check=self.closing_check.ended
+            "length" if self.step > 0 and is_cut else "done",
+            steps=self.step,
+            check=self.closing_check.ended,
         )
 
     def _is_paused(self) -> bool:

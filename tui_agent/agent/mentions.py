@@ -5,9 +5,22 @@ from collections.abc import Iterator
 
 from tui_agent.lazy import LazyPattern, dataclass
 
-IMAGE_SUFFIXES = frozenset({
-    ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ico", ".avif", ".heic", ".heif",
-})  # fmt: skip
+IMAGE_SUFFIXES = frozenset(
+    {
+        ".png",
+        ".jpg",
+        ".jpeg",
+        ".gif",
+        ".webp",
+        ".bmp",
+        ".tif",
+        ".tiff",
+        ".ico",
+        ".avif",
+        ".heic",
+        ".heif",
+    }
+)
 """Suffixes of files that are attached as pictures; the type is told by the bytes."""
 
 # Each begins with a plain character, which is found in a paste of megabytes in no time; see ``_words``.
@@ -36,7 +49,9 @@ class FileMention:
 
 def has_mention(text: str) -> bool:
     """Return whether a message may name something, so that looking for it is worth a thread."""
-    return next(_words(_FILE, text), None) is not None or next(_words(_ENTRY, text), None) is not None
+    return (
+        next(_words(_FILE, text), None) is not None or next(_words(_ENTRY, text), None) is not None
+    )
 
 
 def file_mentions(text: str) -> list[FileMention]:
@@ -55,7 +70,9 @@ def file_mentions(text: str) -> list[FileMention]:
             found[written] = FileMention(written, written, in_code=is_code)
             if lines := _RANGE.fullmatch(written):
                 first = max(1, int(lines[2]))
-                last = max(first, int(lines[3])) if lines[3] else first
+                last = first
+                if lines[3]:
+                    last = max(first, int(lines[3]))
                 found[written] = FileMention(written, lines[1], first, last, is_code)
     return list(found.values())
 
@@ -67,6 +84,8 @@ def entry_mentions(text: str) -> list[int]:
 
 def _words(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     for match in pattern.finditer(text):
-        before = text[match.start() - 1] if match.start() else " "
+        before = " "
+        if match.start():
+            before = text[match.start() - 1]
         if before.isspace() or before in "([":
             yield match

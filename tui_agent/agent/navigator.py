@@ -67,7 +67,11 @@ class Navigator:
         return plan_move(parting, target, session.entries, continue_from_here=continue_from_here)
 
     async def move(
-        self, plan: MovePlan, *, focus: str | None = None, progress: Callable[[str], None] | None = None
+        self,
+        plan: MovePlan,
+        *,
+        focus: str | None = None,
+        progress: Callable[[str], None] | None = None,
     ) -> None:
         """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text sets the focus.
 
@@ -128,10 +132,14 @@ class Navigator:
             return SummaryAnswer()
         settings = self._ports.settings.for_model(self._context.model)
         templates = Templates.load(self._ports.prompt)
-        given = move_payload(plan, await self._left(plan), focus, hooks.about, settings.compaction, templates)
+        given = move_payload(
+            plan, await self._left(plan), focus, hooks.about, settings.compaction, templates
+        )
         answer = await hooks.ask_for_summary(given, SummaryAnswer)
         if answer.cancel:
-            raise NavigationError(f"A hook cancelled the move: {answer.message or 'no reason given'}")
+            raise NavigationError(
+                f"A hook cancelled the move: {answer.message or 'no reason given'}"
+            )
         return answer
 
     async def merge(
@@ -139,7 +147,9 @@ class Navigator:
     ) -> BranchSummaryEntry:
         """Summarise the way to another leaf for the current branch; raises NavigationError: nothing changed."""
         self._refuse()
-        plan = plan_merge(self._session.reader.parting(other, self._session.leaf), self._session.entries)
+        plan = plan_merge(
+            self._session.reader.parting(other, self._session.leaf), self._session.entries
+        )
         if plan is None:
             raise NavigationError("That branch holds nothing that is not on this one.")
         entry = await self._summarise(plan, focus, progress)
@@ -162,7 +172,9 @@ class Navigator:
         if supplied:
             return await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
         # Where the conversation's next request has all of the branch, its model may read it there.
-        whole = not plan.omitted and not any(isinstance(entry, CompactionEntry) for entry in plan.entries)
+        whole = not plan.omitted and not any(
+            isinstance(entry, CompactionEntry) for entry in plan.entries
+        )
         mode: InputMode = "serialised"
         live = None
         if whole and plan.from_id == self._session.leaf and model == self._context.model:
@@ -180,9 +192,13 @@ class Navigator:
         if isinstance(summary, SummaryFailure):
             raise NavigationError(summary.reason)
         entry = await asyncio.to_thread(branch_summary_entry, plan, summary, count)
-        return entry.model_copy(update={"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost})
+        return entry.model_copy(
+            update={"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost}
+        )
 
-    async def _plan_summary(self, move: MovePlan, focus: str) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
+    async def _plan_summary(
+        self, move: MovePlan, focus: str
+    ) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
         directory = self._ports.directory
         settings = self._ports.settings.for_model(self._context.model)
         model = settings.compaction.model or self._context.model
@@ -193,7 +209,9 @@ class Navigator:
             directory.counter(self._context.model),
         )
         window = directory.limits(model)
-        limits = SummariserLimits(window.window, settings.compaction.branch_summary_tokens(size.budget))
+        limits = SummariserLimits(
+            window.window, settings.compaction.branch_summary_tokens(size.budget)
+        )
         plan = await asyncio.to_thread(
             plan_branch_summary,
             move,

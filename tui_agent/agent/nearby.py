@@ -7,7 +7,14 @@ from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.view import EntryState, resolve
-from tui_agent.session.entries import AssistantEntry, Entry, FilePart, TextPart, ToolResultEntry, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    FilePart,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
 from tui_agent.session.path_queries import since
 
 REASON = "instructions"

@@ -22,7 +22,13 @@ from urllib.parse import urlsplit
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.lazy import dataclass
-from tui_agent.permission import CHANGES_A_FILE, HOLDS_SECRETS, Permission, PermissionNeed, rule_path
+from tui_agent.permission import (
+    CHANGES_A_FILE,
+    HOLDS_SECRETS,
+    Permission,
+    PermissionNeed,
+    rule_path,
+)
 from tui_agent.sandbox.view import Grants, View, Writes
 from tui_agent.tools.registry import BUILTIN
 
@@ -47,6 +53,45 @@ STORED: dict[Source, str] = {
 }
 """Where rules of a source are kept, in words, weak to strong."""
 _STRENGTH = {source: strength for strength, source in enumerate(STORED)}
+
+_WORDS = {
+    Permission.READ: ("reading any file", "reading {}"),
+    Permission.EDIT: ("all edits in this project", "edits of {}"),
+    Permission.BASH: ("all commands", "the command “{}”"),
+    Permission.WEBFETCH: ("all web pages", "the page {}"),
+    Permission.NETWORK: ("reaching every host", "reaching {}"),
+    Permission.MCP: ("all tools of servers", "the tool {}"),
+    Permission.TOOL: ("all tools in files", "the tool {}"),
+    Permission.SKILL: ("all skills", "the skill {}"),
+    Permission.TASK: ("tasks for every agent", "tasks for {}"),
+    Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
+    Permission.DOOM_LOOP: ("this repetition", "this repetition"),
+}
+"""The subject of rules for everything and for one pattern."""
+
+_BELOW = {
+    Permission.BASH: ("commands that begin with “{}”", " *"),
+    Permission.WEBFETCH: ("all pages of {}", "/*"),
+    Permission.EXTERNAL_DIRECTORY: ("{} and all that is in it", "/*"),
+}
+
+# -- asking the rules ----------------------------------------------------------------------------------------
+_WORDS_OF_COMMAND = re.compile(r"[^\s'\"=;|&<>()$`]+")
+_SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
+
+_CHANGED = {
+    "sources": "files of the project",
+    "repository": "the git repository",
+    "data": "what /undo cannot bring back",
+}
+
+PLAN_REFUSAL = (
+    "Not run: the session is in plan mode, in which nothing is changed. Read, search and describe what you would do; "
+    "the user switches to build mode when it is to be done."
+)
+"""The result of a call that plan mode refuses, for the model."""
+
+_ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 
 
 class Action(StrEnum):
@@ -90,15 +135,23 @@ class Rule:
             return False
         named = self.action is Action.ALLOW and need.permission is not Permission.NETWORK
         texts = (need.pattern,) if named else (need.pattern, *need.aliases)
-        return any(self._fits(text, self.pattern, need) for text in texts) and not self._spares(need)
+        return any(self._fits(text, self.pattern, need) for text in texts) and not self._spares(
+            need
+        )
 
     def names_tool(self, tool: str) -> bool:
         """Whether the rule names a tool. ``read`` and others are permissions, whatever tools are called."""
-        return bool(tool) and self.permission not in set(Permission) and fnmatchcase(tool, self.permission)
+        return (
+            bool(tool)
+            and self.permission not in set(Permission)
+            and fnmatchcase(tool, self.permission)
+        )
 
     def _spares(self, need: PermissionNeed) -> bool:
         """Whether a need is one of the exceptions; a command that can't be understood is none."""
-        return not need.unclear and any(self._fits(need.pattern, pattern, need) for pattern in self.unless)
+        return not need.unclear and any(
+            self._fits(need.pattern, pattern, need) for pattern in self.unless
+        )
 
     def _fits(self, text: str, pattern: str, need: PermissionNeed) -> bool:
         if pattern == "*" and self.syntax != "literal":
@@ -115,14 +168,18 @@ class Rule:
 
     def __str__(self) -> str:
         """The rule as it is written: ``allow bash: git status``."""
-        spared = f" (not {', '.join(self.unless)})" if self.unless else ""
+        spared = ""
+        if self.unless:
+            spared = f" (not {', '.join(self.unless)})"
         return f"{self.action.value} {self.permission}: {self.pattern}{spared}"
 
 
 def _fits_glob(text: str, pattern: str, permission: Permission) -> bool:
     if permission is Permission.EXTERNAL_DIRECTORY:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a pattern, not a path
-        return fnmatchcase(text, pattern) or fnmatchcase(text, pattern.removesuffix("*").rstrip("*").rstrip("/"))
+        return fnmatchcase(text, pattern) or fnmatchcase(
+            text, pattern.removesuffix("*").rstrip("*").rstrip("/")
+        )
     if fnmatchcase(text, pattern):
         return True
     ends_in_arguments = permission is Permission.BASH and pattern.endswith(" *")
@@ -141,27 +198,6 @@ def _fits_file(path: str, pattern: str) -> bool:
     if pattern.startswith("//") != path.startswith("/"):
         return False
     return _file_spec(f"/{pattern.lstrip('/')}").match_file(path.lstrip("/"))
-
-
-_WORDS = {
-    Permission.READ: ("reading any file", "reading {}"),
-    Permission.EDIT: ("all edits in this project", "edits of {}"),
-    Permission.BASH: ("all commands", "the command “{}”"),
-    Permission.WEBFETCH: ("all web pages", "the page {}"),
-    Permission.NETWORK: ("reaching every host", "reaching {}"),
-    Permission.MCP: ("all tools of servers", "the tool {}"),
-    Permission.TOOL: ("all tools in files", "the tool {}"),
-    Permission.SKILL: ("all skills", "the skill {}"),
-    Permission.TASK: ("tasks for every agent", "tasks for {}"),
-    Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
-    Permission.DOOM_LOOP: ("this repetition", "this repetition"),
-}
-"""The subject of rules for everything and for one pattern."""
-_BELOW = {
-    Permission.BASH: ("commands that begin with “{}”", " *"),
-    Permission.WEBFETCH: ("all pages of {}", "/*"),
-    Permission.EXTERNAL_DIRECTORY: ("{} and all that is in it", "/*"),
-}
 
 
 def in_words(rule: str) -> str:
@@ -199,9 +235,13 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
     names = {*known, *BUILTIN}
     # Tools of MCP servers are not known when rules are read; their names hold a separator or are globs.
     if permission not in names and not any(mark in permission for mark in "*_/."):
-        raise RuleError(f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *.")
+        raise RuleError(
+            f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *."
+        )
     if separator and not pattern.strip():
-        raise RuleError(f"“{text}” has an empty pattern; write {permission}:PATTERN, for example {permission}:*.")
+        raise RuleError(
+            f"“{text}” has an empty pattern; write {permission}:PATTERN, for example {permission}:*."
+        )
     return Rule(permission, pattern.strip() or "*", action, source)
 
 
@@ -216,16 +256,14 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
         patterns = value.items() if isinstance(value, dict) else [("*", value)]
         for pattern, action in patterns:
             if action not in set(Action):
-                raise RuleError(f"permissions.{permission} = “{action}” is not allowed; use allow, ask or deny.")
+                raise RuleError(
+                    f"permissions.{permission} = “{action}” is not allowed; use allow, ask or deny."
+                )
             rules.append(parse_rule(f"{permission}:{pattern}", Action(action), source))
     # A table has no order that people rely on; the catch-all pattern comes first so that others overrule it.
     return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
 
 
-# -- asking the rules ----------------------------------------------------------------------------------------
-
-_WORDS_OF_COMMAND = re.compile(r"[^\s'\"=;|&<>()$`]+")
-_SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
 _NOBODY = Rule("*", "*", Action.ASK)
 
 
@@ -237,7 +275,11 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
         if rule.matches(need, tool) and _covers(rule, need):
             verdicts[rule.source] = rule
     flag = verdicts.get("flag")
-    denied = [rule for rule in verdicts.values() if rule.action is Action.DENY and rule.source != "default"]
+    denied = [
+        rule
+        for rule in verdicts.values()
+        if rule.action is Action.DENY and rule.source != "default"
+    ]
     if denied and flag is None:
         return min(denied, key=lambda rule: _STRENGTH[rule.source])
     winner = max(verdicts.values(), key=lambda rule: _STRENGTH[rule.source], default=_NOBODY)
@@ -253,7 +295,11 @@ def denied_file(command: str, rules: Iterable[Rule], project: Path, cwd: Path) -
 
     Files that a command reaches without naming them are for the sandbox.
     """
-    denials = [rule for rule in rules if rule.action is Action.DENY and rule.permission == Permission.READ.value]
+    denials = [
+        rule
+        for rule in rules
+        if rule.action is Action.DENY and rule.permission == Permission.READ.value
+    ]
     if not denials:
         return None
     for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
@@ -267,9 +313,15 @@ def denied_file(command: str, rules: Iterable[Rule], project: Path, cwd: Path) -
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
     """Return the rule that forbids a tool as such, also where a call needs nothing else."""
-    naming = [rule for rule in rules if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool)]
+    naming = [
+        rule
+        for rule in rules
+        if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool)
+    ]
     last = max(reversed(naming), key=lambda rule: _STRENGTH[rule.source], default=None)
-    return last if last is not None and last.action is Action.DENY else None
+    if last is not None and last.action is Action.DENY:
+        return last
+    return None
 
 
 def is_free(need: PermissionNeed) -> bool:
@@ -285,7 +337,10 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     if not need.permission.runs or not need.sandboxed or need.changes:
         return False
     against = (rule for rule in rules if rule.action is not Action.ALLOW and rule.pattern != "*")
-    return not (need.unclear and any(fnmatchcase(need.permission.value, rule.permission) for rule in against))
+    return not (
+        need.unclear
+        and any(fnmatchcase(need.permission.value, rule.permission) for rule in against)
+    )
 
 
 def is_named(address: str, said: Iterable[str]) -> bool:
@@ -297,7 +352,9 @@ def is_named(address: str, said: Iterable[str]) -> bool:
 
 def holds_secrets(need: PermissionNeed) -> bool:
     """Whether a file is read that usually holds keys, or was found to."""
-    return need.permission is Permission.READ and (need.secret or is_sensitive(PurePath(need.pattern)))
+    return need.permission is Permission.READ and (
+        need.secret or is_sensitive(PurePath(need.pattern))
+    )
 
 
 def is_protected(need: PermissionNeed) -> bool:
@@ -328,7 +385,9 @@ def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
     for need, _rule in asked:
         if _changes_by_command(need):
             changing.setdefault(_changed(need), []).append(_program(need))
-    said = [f"changes {what} ({', '.join(dict.fromkeys(names))})" for what, names in changing.items()]
+    said = [
+        f"changes {what} ({', '.join(dict.fromkeys(names))})" for what, names in changing.items()
+    ]
     said += [reason_for(need, rule) for need, rule in asked if not _changes_by_command(need)]
     return ", and ".join(dict.fromkeys(said))
 
@@ -354,13 +413,6 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
     }
     return known.get(need.permission, f"the rule “{rule}” asks")
-
-
-_CHANGED = {
-    "sources": "files of the project",
-    "repository": "the git repository",
-    "data": "what /undo cannot bring back",
-}
 
 
 def _changes_by_command(need: PermissionNeed) -> bool:
@@ -400,20 +452,14 @@ MODE_HELP: dict[Mode, str] = {
     Mode.YOLO: "runs everything that no rule denies, without asking; ends with the program",
 }
 """The meaning of each mode, for lists."""
-
-PLAN_REFUSAL = (
-    "Not run: the session is in plan mode, in which nothing is changed. Read, search and describe what you would do; "
-    "the user switches to build mode when it is to be done."
-)
-"""The result of a call that plan mode refuses, for the model."""
-
-_ANY_FILE = PermissionNeed(Permission.EDIT, ".")
 PLAN_RULE = Rule("*", "*", Action.DENY)
 """Decides a need that plan mode refuses, whatever the rules say."""
 
 
 def next_mode(mode: str) -> Mode:
-    return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)] if mode in CYCLE else Mode.BUILD
+    if mode in CYCLE:
+        return CYCLE[(CYCLE.index(Mode(mode)) + 1) % len(CYCLE)]
+    return Mode.BUILD
 
 
 def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
@@ -428,13 +474,21 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
     rules = tuple(rules)
-    if "sources" in need.changes and (mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources):
+    if "sources" in need.changes and (
+        mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources
+    ):
         # They may change, or their changes are thrown away.
-        need = replace(need, changes=tuple(change for change in need.changes if change != "sources"))
+        need = replace(
+            need, changes=tuple(change for change in need.changes if change != "sources")
+        )
     if mode == Mode.PLAN:
         # Changes that the sandbox throws away do not count.
         changes_nothing = is_free(need) or (need.sandboxed and not need.changes)
-        if not changes_nothing if need.permission.runs else need.permission in {Permission.EDIT, Permission.MCP}:
+        if (
+            not changes_nothing
+            if need.permission.runs
+            else need.permission in {Permission.EDIT, Permission.MCP}
+        ):
             return PLAN_RULE
     rule = decide(need, rules, tool)
     if rule.action is not Action.ASK:
@@ -443,7 +497,13 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
         return Rule("*", "*", Action.ALLOW)
     # Files outside have an absolute path, and no checkpoint takes them back.
     in_project = need.permission is Permission.EDIT and not need.pattern.startswith("/")
-    if mode == Mode.AUTO_EDIT and rule.pattern == "*" and in_project and not need.changes and not is_protected(need):
+    if (
+        mode == Mode.AUTO_EDIT
+        and rule.pattern == "*"
+        and in_project
+        and not need.changes
+        and not is_protected(need)
+    ):
         return Rule("edit", "*", Action.ALLOW)
     return rule
 
@@ -460,9 +520,14 @@ def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, .
         return ()
     rules: dict[Rule, None] = {}
     for need, rule in asked:
-        pattern = "" if holds_secrets(need) or is_protected(need) else _family(need, rule)
+        if holds_secrets(need) or is_protected(need):
+            pattern = ""
+        else:
+            pattern = _family(need, rule)
         syntax: RuleSyntax = "glob" if pattern else "literal"
-        offered = Rule(need.permission.value, pattern or need.pattern, Action.ALLOW, "session", syntax)
+        offered = Rule(
+            need.permission.value, pattern or need.pattern, Action.ALLOW, "session", syntax
+        )
         rules[offered] = None
     return tuple(rules)
 
@@ -486,7 +551,9 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
             return f"{need.pattern}/*"
         case Permission.BASH:
             return need.always
-        case Permission.WEBFETCH if (address := urlsplit(need.pattern)).hostname and not address.username:
+        case Permission.WEBFETCH if (
+            address := urlsplit(need.pattern)
+        ).hostname and not address.username:
             return f"{address.scheme}://{address.netloc}/*"
         case _:
             return ""

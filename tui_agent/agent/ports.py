@@ -130,14 +130,18 @@ class AgentPorts(Adjustable):
         return (*self.tools, *self.tool_files.tools)
 
     async def read_tool_files(self) -> None:
-        await self.tool_files.load(ToolPlace(self.cwd, self.project, self.environment, self.sandbox))
+        await self.tool_files.load(
+            ToolPlace(self.cwd, self.project, self.environment, self.sandbox)
+        )
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
         taken = {tool.name for tool in self.own_tools}
         return tuple(tool for tool in tools if tool.name not in taken)
 
     def adjustable(self) -> Adjustable:
-        return Adjustable(**{changed.name: getattr(self, changed.name) for changed in fields(Adjustable)})
+        return Adjustable(
+            **{changed.name: getattr(self, changed.name) for changed in fields(Adjustable)}
+        )
 
     def adopt(self, adjusted: Adjustable) -> None:
         for changed in fields(adjusted):

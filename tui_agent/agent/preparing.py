@@ -35,7 +35,9 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
     if found := _COMMAND.fullmatch(text.rstrip()):
         prepared = await prepare_command(found[1].lower(), (found[2] or "").strip(), session, ports)
     if prepared is None:
-        prepared = await load_message(text, ports.cwd, session, ports.put_blob, named=partial(load_named, ports))
+        prepared = await load_message(
+            text, ports.cwd, session, ports.put_blob, named=partial(load_named, ports)
+        )
     return with_piped(prepared, piped)
 
 
@@ -48,7 +50,9 @@ def with_piped(prepared: Prepared, piped: str) -> Prepared:
     return replace(prepared, parts=(first, *prepared.parts[1:]))
 
 
-async def prepare_command(name: str, arguments: str, session: Session, ports: AgentPorts) -> Prepared | None:
+async def prepare_command(
+    name: str, arguments: str, session: Session, ports: AgentPorts
+) -> Prepared | None:
     """Return the message of a command, a skill, a server's prompt or one of ours, else None; raises CommandError."""
     prepared = await _made(name, arguments, session, ports)
     if prepared is None or not isinstance(first := prepared.parts[0], TextPart):
@@ -62,10 +66,14 @@ async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) 
     await asyncio.to_thread(knowledge.load)
     if name.startswith(SKILL_PREFIX):
         skill = knowledge.skill(name.removeprefix(SKILL_PREFIX))
-        return None if skill is None else await _skill(skill, arguments, ports)
+        if skill is None:
+            return None
+        return await _skill(skill, arguments, ports)
     command = next((known for known in knowledge.commands if known.name == name), None)
     if name == "init" or (name == "review" and command is None):
-        return Prepared((TextPart(text="\n\n".join(filter(None, [ports.prompt(name), arguments]))),))
+        return Prepared(
+            (TextPart(text="\n\n".join(filter(None, [ports.prompt(name), arguments]))),)
+        )
     if command is None:
         return await _server_prompt(name, arguments, ports)
     return await _filled(command, arguments, session, ports)
@@ -79,10 +87,14 @@ async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepar
     if missing := prompt.missing(arguments):
         raise CommandError(f"/{name} needs {' and '.join(missing)}: /{name} {prompt.usage}")
     try:
-        parts = await ports.mcp.prompt(prompt.server, prompt.name, prompt.values(arguments), ports.put_blob)
+        parts = await ports.mcp.prompt(
+            prompt.server, prompt.name, prompt.values(arguments), ports.put_blob
+        )
     except McpError as error:
         raise CommandError(str(error)) from None
-    return Prepared(parts) if parts else None
+    if parts:
+        return Prepared(parts)
+    return None
 
 
 async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
@@ -93,10 +105,14 @@ async def _skill(skill: Skill, arguments: str, ports: AgentPorts) -> Prepared:
     def fill_part(part: str) -> str:
         return skill.filled(part, arguments)
 
-    body, _own = await fill_template(skill.body, given(arguments), fill_part, partial(_run_unheard, ports))
+    body, _own = await fill_template(
+        skill.body, given(arguments), fill_part, partial(_run_unheard, ports)
+    )
     text = await asyncio.to_thread(skill.with_files, body)
     request = arguments or fill(ports.prompt("skill_message"), name=skill.name)
-    return Prepared((TextPart(text=request), FilePart(path=f"{SKILL_PREFIX}{skill.name}", text=text)))
+    return Prepared(
+        (TextPart(text=request), FilePart(path=f"{SKILL_PREFIX}{skill.name}", text=text))
+    )
 
 
 def _check_trusted(name: str, template: str, ports: AgentPorts) -> None:
@@ -114,16 +130,22 @@ async def _run_unheard(ports: AgentPorts, shell_command: str) -> str:
     return "" if entry.output == NO_OUTPUT else entry.output
 
 
-async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
+async def _filled(
+    command: UserCommand, arguments: str, session: Session, ports: AgentPorts
+) -> Prepared:
     if command.of_project:
         _check_trusted(command.name, command.template, ports)
     mode = command.agent
     if mode is not None and mode != "build" and ports.knowledge.primary(mode) is None:
-        raise CommandError(f"/{command.name} wants the agent “{mode}”, and there is none of that name.")
+        raise CommandError(
+            f"/{command.name} wants the agent “{mode}”, and there is none of that name."
+        )
     text, own_text = await fill_command(command, arguments, partial(_run_unheard, ports))
     naming = Naming(own_text, ports.project if command.of_project else None, arguments)
     named = partial(load_named, ports)
-    loaded = await load_message(text, ports.cwd, session, ports.put_blob, naming=naming, named=named)
+    loaded = await load_message(
+        text, ports.cwd, session, ports.put_blob, naming=naming, named=named
+    )
     return replace(loaded, model=command.model, mode=mode)
 
 
@@ -152,10 +174,14 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
     agents = tuple(Named(spec.name, spec.description, "agent") for spec in specs)
     offers = ports.mcp.offers()
     resources = [
-        Named(row.mention, row.description or row.name, "resource") for each in offers for row in each.resources
+        Named(row.mention, row.description or row.name, "resource")
+        for each in offers
+        for row in each.resources
     ]
     templates = [
-        Named(row.mention, row.description or row.name, "template") for each in offers for row in each.templates
+        Named(row.mention, row.description or row.name, "template")
+        for each in offers
+        for row in each.templates
     ]
     return (*agents, *resources, *templates)
 

@@ -50,14 +50,22 @@ class Head:
         path = self._session.active_path()
         head = newest(path, SystemEntry)
         self._welcome_late_tools(newest(path, AssistantEntry))
-        if head is not None and (head.model, head.mode) == (model, mode) and self._has_tools(head, mode):
+        if (
+            head is not None
+            and (head.model, head.mode) == (model, mode)
+            and self._has_tools(head, mode)
+        ):
             if not cache_cold and not isinstance(
                 newest(path, AssistantEntry, SystemEntry, CompactionEntry), CompactionEntry
             ):
                 self._announce_changes(head)
                 return
             fresh = self._render(model, mode)
-            if (fresh.blocks, fresh.opening, fresh.tools) == (head.blocks, head.opening, head.tools):
+            if (fresh.blocks, fresh.opening, fresh.tools) == (
+                head.blocks,
+                head.opening,
+                head.tools,
+            ):
                 return
         else:
             fresh = self._render(model, mode)
@@ -74,7 +82,9 @@ class Head:
         if hub.arrivals == self._arrivals:
             return
         self._arrivals = hub.arrivals
-        used = answer.usage.prompt if answer is not None and answer.usage is not None else 0
+        used = 0
+        if answer is not None and answer.usage is not None:
+            used = answer.usage.prompt
         self.tools_wanted = self.tools_wanted or hub.joins_always or used <= CHEAP_TO_READ
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
@@ -102,8 +112,13 @@ class Head:
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
         directory = self._ports.directory
-        servers = self._ports.mcp.offered(directory.limits(model).window, directory.counter(model).schema)
-        return (*self._own_tools(model, mode), *self._choose(model, mode, self._ports.of_servers(servers)))
+        servers = self._ports.mcp.offered(
+            directory.limits(model).window, directory.counter(model).schema
+        )
+        return (
+            *self._own_tools(model, mode),
+            *self._choose(model, mode, self._ports.of_servers(servers)),
+        )
 
     def _own_tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
         return self._choose(model, mode, (tool for tool in self._ports.own_tools if tool.offered))
@@ -112,7 +127,9 @@ class Head:
         if not self._ports.directory.traits(model).tools:
             return ()
         spec = self._ports.knowledge.primary(mode)
-        return tuple(tools) if spec is None else spec.choose(tools)
+        if spec is None:
+            return tuple(tools)
+        return spec.choose(tools)
 
     def _has_tools(self, head: SystemEntry, mode: str) -> bool:
         """Whether the head tells of the right tools. Those of servers may come and go without a word."""
@@ -124,11 +141,14 @@ class Head:
         own = tuple(tool.schema() for tool in self._own_tools(head.model, mode))
         of_servers = {tool.name for tool in head.tools[len(own) :]}
         self._ports.mcp.note_announced(of_servers)
-        return head.tools[: len(own)] == own and of_servers.isdisjoint(tool.name for tool in self._ports.own_tools)
+        return head.tools[: len(own)] == own and of_servers.isdisjoint(
+            tool.name for tool in self._ports.own_tools
+        )
 
     def preview(self, model: str, mode: str) -> SystemEntry:
         """Return the head that a first message would be sent with; the same object as long as it is the same."""
-        fresh, known = self._made(model, mode), self._previewed
+        fresh = self._made(model, mode)
+        known = self._previewed
         if known is None or fresh != known:
             known = self._previewed = fresh
         return known
@@ -147,12 +167,22 @@ class Head:
         shared even where a template puts the tools behind the prompt. Parts of this session alone open the
         conversation: the environment, skills and instructions, and the meaning of plan mode while it is on.
         """
-        ports, knowledge = self._ports, self._ports.knowledge
-        spec, tools = knowledge.primary(mode), self.tools(model, mode)
-        prompt = ports.prompt if spec is None else with_system_prompt(spec, ports.prompt)
-        window, counter = ports.directory.limits(model).window, ports.directory.counter(model)
-        known = knowledge.sections(window, counter.text, subagents=any(tool.traits.starts_agents for tool in tools))
-        started = datetime.fromtimestamp((self._session.info.created_at or ports.clock()) / 1000, tz=UTC).astimezone()
+        ports = self._ports
+        knowledge = self._ports.knowledge
+        spec = knowledge.primary(mode)
+        tools = self.tools(model, mode)
+        if spec is None:
+            prompt = ports.prompt
+        else:
+            prompt = with_system_prompt(spec, ports.prompt)
+        window = ports.directory.limits(model).window
+        counter = ports.directory.counter(model)
+        known = knowledge.sections(
+            window, counter.text, subagents=any(tool.traits.starts_agents for tool in tools)
+        )
+        started = datetime.fromtimestamp(
+            (self._session.info.created_at or ports.clock()) / 1000, tz=UTC
+        ).astimezone()
         project = ports.model_path(ports.project)
         branch = branch_of(project)
         environment = Template(prompt("environment")).safe_substitute(
@@ -163,10 +193,14 @@ class Head:
             platform=f"{platform.system()} {platform.machine()}",
             date=started.date().isoformat(),
         )
-        plan = [prompt("mode_plan")] if mode == "plan" else []
+        plan = []
+        if mode == "plan":
+            plan = [prompt("mode_plan")]
         return SystemEntry(
             blocks=(prompt("system"),),
-            opening="\n\n".join([environment, *known, *ports.mcp.sections(window, counter.text), *plan]),
+            opening="\n\n".join(
+                [environment, *known, *ports.mcp.sections(window, counter.text), *plan]
+            ),
             tools=tuple(tool.schema() for tool in tools),
             model=model,
             mode=mode,
@@ -179,8 +213,15 @@ class Head:
         if not new:
             return
         self._told.update(item.section for item in changed)
-        news = f"{', '.join(new)} changed" if len(new) < 4 else f"{len(new)} instruction files changed"
-        self._channel.emit(Notice(f"{news}: the model sees it after the next /compact, model switch or long pause."))
+        if len(new) < 4:
+            news = f"{', '.join(new)} changed"
+        else:
+            news = f"{len(new)} instruction files changed"
+        self._channel.emit(
+            Notice(
+                f"{news}: the model sees it after the next /compact, model switch or long pause."
+            )
+        )
 
 
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:

@@ -10,7 +10,14 @@ from tui_agent.agent.channel import Journal
 from tui_agent.context.templates import fill
 from tui_agent.context.truncation import cut_middle
 from tui_agent.context.verdict import Verdict
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, UserEntry, UserPart
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    TextPart,
+    UserEntry,
+    UserPart,
+)
 from tui_agent.session.path_queries import typed_text
 
 UNREAD_CALL = "unread_call"
@@ -27,13 +34,17 @@ _STOPPED = {
 }
 
 
-def reminder(path: Sequence[Entry], reason: str, text: str, before: Sequence[UserPart] = ()) -> UserEntry:
+def reminder(
+    path: Sequence[Entry], reason: str, text: str, before: Sequence[UserPart] = ()
+) -> UserEntry:
     """Return the message with a text for the model; ``reason`` says why, as ``UserEntry.synthetic``.
 
     ``before`` are parts that come before the text.
     """
     task = task_of(path)
-    said = f"{text.strip()}\n\nThe user's task: {task}" if task else text
+    said = text
+    if task:
+        said = f"{text.strip()}\n\nThe user's task: {task}"
     return UserEntry(parts=(*before, TextPart(text=said)), synthetic=reason)
 
 
@@ -47,7 +58,9 @@ def task_of(path: Sequence[Entry]) -> str:
     return ""
 
 
-def nudge(journal: Journal, prompt: Callable[[str], str], verdict: Verdict, unread: str = "") -> None:
+def nudge(
+    journal: Journal, prompt: Callable[[str], str], verdict: Verdict, unread: str = ""
+) -> None:
     """Ask the model to mend its newest answer.
 
     Raises:
@@ -56,7 +69,9 @@ def nudge(journal: Journal, prompt: Callable[[str], str], verdict: Verdict, unre
     path = journal.session.active_path()
     if _was_nudged(path[:-1]):
         if unread:
-            raise StopRunError(f"The model writes its tool calls as text that can't be read. {unread}")
+            raise StopRunError(
+                f"The model writes its tool calls as text that can't be read. {unread}"
+            )
         raise StopRunError(_STOPPED[verdict])
     if unread:
         text = fill(prompt(UNREAD_CALL), problem=unread)

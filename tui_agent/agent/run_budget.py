@@ -46,7 +46,9 @@ class Used:
 class BudgetMeter:
     """Counts the use of a run. An agent shares it with its subagents, whose runs are part of its own."""
 
-    def __init__(self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None) -> None:
+    def __init__(
+        self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None
+    ) -> None:
         """Make a meter; ``has_price`` says whether a model's price is known.
 
         With ``before``, the use so far, one budget is for all runs together; without it each has a whole one.
@@ -71,10 +73,16 @@ class BudgetMeter:
         timer: asyncio.TimerHandle | None = None
         if self._runs == 0:
             if self._before is not None:
-                self._before = Used(self._before.cost + self.cost, self._before.tokens + self.tokens)
-            self.cost, self.tokens, self.is_time_up = 0.0, 0, False
+                self._before = Used(
+                    self._before.cost + self.cost, self._before.tokens + self.tokens
+                )
+            self.cost = 0.0
+            self.tokens = 0
+            self.is_time_up = False
             if budget.seconds is not None:
-                timer = asyncio.get_running_loop().call_later(budget.seconds, self._end, asyncio.current_task())
+                timer = asyncio.get_running_loop().call_later(
+                    budget.seconds, self._end, asyncio.current_task()
+                )
         self._runs += 1
         try:
             yield
@@ -92,7 +100,9 @@ class BudgetMeter:
         if isinstance(event, EntryAppended) and isinstance(
             event.entry, AssistantEntry | CompactionEntry | BranchSummaryEntry
         ):
-            self.spend(event.entry.cost, event.entry.usage.total if event.entry.usage is not None else 0)
+            self.spend(
+                event.entry.cost, event.entry.usage.total if event.entry.usage is not None else 0
+            )
 
     def spend(self, cost: float | None, tokens: int) -> None:
         """Count so many US dollars and tokens; negative when they are counted elsewhere from now on."""
@@ -104,11 +114,16 @@ class BudgetMeter:
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):
             raise BudgetUsedUpError(
-                "cost", f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens."
+                "cost",
+                f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens.",
             )
         if budget.cost is not None and (spent := before.cost + self.cost) >= budget.cost:
-            raise BudgetUsedUpError("cost", f"Stopped: ${spent:.4f} of ${budget.cost:.4f} are spent.")
+            raise BudgetUsedUpError(
+                "cost", f"Stopped: ${spent:.4f} of ${budget.cost:.4f} are spent."
+            )
         tokens = before.tokens + self.tokens
         if budget.tokens is not None and tokens + next_request > budget.tokens:
             used = f"{tokens:,} of {budget.tokens:,} tokens are used"
-            raise BudgetUsedUpError("tokens", f"Stopped: {used}, and the next request takes about {next_request:,}.")
+            raise BudgetUsedUpError(
+                "tokens", f"Stopped: {used}, and the next request takes about {next_request:,}."
+            )

@@ -29,15 +29,28 @@ INTERRUPTED = "(interrupted)"
 MAX_LIVE_CHARS = 20_000
 """Characters of a running command's output that are kept when it is interrupted: the last ones."""
 
+CHECK_SECONDS = 600
+"""Time limit of a check."""
+
+_OUTPUT_CHARS = 8_000
+"""Characters of the output that are kept of a check outside a race, the last ones."""
+
 
 async def run_shell(
-    command: str, ports: AgentPorts, channel: EventChannel, recorder: Recorder | None = None, *, excluded: bool
+    command: str,
+    ports: AgentPorts,
+    channel: EventChannel,
+    recorder: Recorder | None = None,
+    *,
+    excluded: bool,
 ) -> ShellEntry:
     """Run a command and return its entry, not yet appended; cancelled, it ends it and returns the output so far."""
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))
-    printed, status, exit_code = "", "interrupted", None
+    printed = ""
+    status = "interrupted"
+    exit_code = None
 
     def report(text: str) -> None:
         nonlocal printed
@@ -45,7 +58,9 @@ async def run_shell(
         channel.emit(ToolOutput(call_id, text))
 
     try:
-        exit_code, output = await _run(BashInput(command=command), _context(ports, report=report), recorder)
+        exit_code, output = await _run(
+            BashInput(command=command), _context(ports, report=report), recorder
+        )
         status = "error" if exit_code else "completed"
     except asyncio.CancelledError:
         return interrupted(command, printed, excluded=excluded)
@@ -57,7 +72,9 @@ async def run_shell(
 
 def interrupted(command: str, printed: str = "", *, excluded: bool) -> ShellEntry:
     kept = plain_text(printed.encode()).rstrip("\n")
-    return ShellEntry(command=command, output=f"{kept}\n{INTERRUPTED}".lstrip("\n"), excluded=excluded)
+    return ShellEntry(
+        command=command, output=f"{kept}\n{INTERRUPTED}".lstrip("\n"), excluded=excluded
+    )
 
 
 def _context(ports: AgentPorts, **more: Any) -> ToolContext:
@@ -72,7 +89,9 @@ def _context(ports: AgentPorts, **more: Any) -> ToolContext:
     )
 
 
-async def _run(given: BashInput, context: ToolContext, recorder: Recorder | None) -> tuple[int | None, str]:
+async def _run(
+    given: BashInput, context: ToolContext, recorder: Recorder | None
+) -> tuple[int | None, str]:
     """Return a command's exit code and output; the code is None where it could not be run or took too long."""
     try:
         async with watched(recorder, BashTool(), given, context):
@@ -82,16 +101,15 @@ async def _run(given: BashInput, context: ToolContext, recorder: Recorder | None
     return result.metadata.exit_code, result.output
 
 
-CHECK_SECONDS = 600
-"""Time limit of a check."""
-_OUTPUT_CHARS = 8_000
-"""Characters of the output that are kept of a check outside a race, the last ones."""
-
-
-async def run_check(command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None) -> CheckEntry:
+async def run_check(
+    command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None
+) -> CheckEntry:
     """Run a check where an agent works, as the agent's own commands run, and return its entry, not yet appended."""
     began = time.monotonic()
     context = _context(ports, stands_for=ports.stands_for, sandbox=ports.sandbox, view=view)
-    exit_code, output = await _run(BashInput(command=command, timeout=CHECK_SECONDS), context, recorder)
-    seconds, end = time.monotonic() - began, output[-_OUTPUT_CHARS:]
+    exit_code, output = await _run(
+        BashInput(command=command, timeout=CHECK_SECONDS), context, recorder
+    )
+    seconds = time.monotonic() - began
+    end = output[-_OUTPUT_CHARS:]
     return CheckEntry(command=command, output=end, exit_code=exit_code, seconds=seconds)

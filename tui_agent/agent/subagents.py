@@ -76,27 +76,47 @@ class Subagents:
         return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
 
     async def run(
-        self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
+        self,
+        agent: str,
+        task: str,
+        report: Callable[[str], None],
+        *,
+        call_id: str,
+        in_conversation: bool = False,
     ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it and everything it started. Raises ToolError."""
         spec = self._spec(agent)
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
         worker = self._make(spec, session, in_conversation=in_conversation)
         if in_conversation:
-            tools = "" if spec.tools is None else f" Of the tools only these are for you: {', '.join(spec.tools)}."
+            if spec.tools is None:
+                tools = ""
+            else:
+                tools = f" Of the tools only these are for you: {', '.join(spec.tools)}."
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
         return await self._work(worker, spec, task, report, call_id=call_id)
 
-    async def go_on(self, branch: int, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+    async def go_on(
+        self, branch: int, task: str, report: Callable[[str], None], *, call_id: str
+    ) -> SubagentReport:
         """Have the subagent that made an entry go on with another task; raises ToolError where there is none."""
         parent = self._parent.session
         spine = parent.reader.spine()
-        first = spine.subagent_of(branch) if branch in spine else None
-        begun = next((entry for entry in parent.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
+        first = None
+        if branch in spine:
+            first = spine.subagent_of(branch)
+        begun = next(
+            (entry for entry in parent.entries([first or 0]) if isinstance(entry, SubagentEntry)),
+            None,
+        )
         if begun is None:
-            raise ToolError(f"{branch} is no subagent's. The number stands at the end of its report.")
+            raise ToolError(
+                f"{branch} is no subagent's. The number stands at the end of its report."
+            )
         spec = self._spec(begun.agent)
-        worker = self._make(spec, parent.beside(branch), in_conversation=begun.parent_id is not None)
+        worker = self._make(
+            spec, parent.beside(branch), in_conversation=begun.parent_id is not None
+        )
         return await self._work(worker, spec, task, report, call_id=call_id)
 
     def _spec(self, agent: str) -> AgentSpec:
@@ -107,12 +127,19 @@ class Subagents:
         return spec
 
     async def _work(
-        self, worker: "Agent", spec: AgentSpec, task: str, report: Callable[[str], None], *, call_id: str
+        self,
+        worker: "Agent",
+        spec: AgentSpec,
+        task: str,
+        report: Callable[[str], None],
+        *,
+        call_id: str,
     ) -> SubagentReport:
         """Have a subagent's agent do a task, and end it."""
         session = worker.session
         self.working[call_id], self._kinds[call_id], self._branches[call_id] = worker, spec, session
-        answer, ended = "", RunEnded("interrupted")
+        answer = ""
+        ended = RunEnded("interrupted")
 
         def hear(event: AgentEvent) -> None:
             nonlocal answer, ended
@@ -128,7 +155,9 @@ class Subagents:
 
         unsubscribe = worker.channel.subscribe(hear)
         end_relay = worker.questions.relay(
-            lambda asked: self._parent.questions.ask(replace(asked, title=f"{spec.name}: {asked.title}"))
+            lambda asked: self._parent.questions.ask(
+                replace(asked, title=f"{spec.name}: {asked.title}")
+            )
         )
         try:
             worker.submit(task)
@@ -141,14 +170,21 @@ class Subagents:
             await worker.aclose()
             self._parent.channel.emit(CostKnown())
             session.release()
-        problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit", "length"} else None)
+        problem = ended.error or (
+            ended.reason if ended.reason in {"interrupted", "step_limit", "length"} else None
+        )
         return SubagentReport(answer, session.leaf, ended.steps, problem)
 
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
         """Begin a branch: where the request that made the call ended, or at nothing, for a head of its own."""
         parent = self._parent.session
-        answers = (entry for entry in reversed(parent.active_path()) if isinstance(entry, AssistantEntry))
-        asked = next((one for one in answers if any(call.call_id == call_id for call in one.tool_calls)), None)
+        answers = (
+            entry for entry in reversed(parent.active_path()) if isinstance(entry, AssistantEntry)
+        )
+        asked = next(
+            (one for one in answers if any(call.call_id == call_id for call in one.tool_calls)),
+            None,
+        )
         session = parent.beside(asked.parent_id if in_conversation and asked is not None else None)
         call = parent.leaf if asked is None else asked.id
         session.append(SubagentEntry(agent=agent, task=task, call_id=call_id, call=call))
@@ -163,21 +199,33 @@ class Subagents:
         """
         from tui_agent.agent.agent import Agent
 
-        parent, ports = self._parent, self._parent.ports
-        model, mode, effort = parent.model, parent.mode, parent.context.chosen_effort
+        parent = self._parent
+        ports = self._parent.ports
+        model = parent.model
+        mode = parent.mode
+        effort = parent.context.chosen_effort
         own = replace(ports, is_subagent=True, titles=False, checkpoints=None)
         if in_conversation:
-            own.kind, own.cache_session = spec, ports.cache_session or parent.session.id
+            own.kind = spec
+            own.cache_session = ports.cache_session or parent.session.id
         else:
-            own.tools = tuple(tool for tool in spec.choose(ports.own_tools) if not tool.traits.starts_agents)
+            own.tools = tuple(
+                tool for tool in spec.choose(ports.own_tools) if not tool.traits.starts_agents
+            )
             own.tool_files = ToolFiles()
             own.prompt = with_system_prompt(spec, ports.prompt)
             own.cache_session = f"{session.id}.{session.leaf}"
             # A list of tools names all the agent may use; servers' tools change and are not in it.
-            own.mcp = ports.mcp if spec.tools is None else McpHub()
-            model, effort = spec.model or model, spec.effort or effort
+            if spec.tools is None:
+                own.mcp = ports.mcp
+            else:
+                own.mcp = McpHub()
+            model = spec.model or model
+            effort = spec.effort or effort
             if ports.knowledge.primary(mode) is not None:
-                mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
+                mode = (
+                    Mode.BUILD
+                )  # the mode is another agent's name, whose prompt and tools are not this one's
         if spec.plans_only:
             mode = Mode.PLAN
         own.adopt(_within(spec, ports.adjustable()))

@@ -18,6 +18,8 @@ async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> 
         try:
             return work(*args, **kwargs)
         except StopIteration as error:
-            raise RuntimeError(f"{getattr(work, '__name__', 'the work')} raised StopIteration") from error
+            raise RuntimeError(
+                f"{getattr(work, '__name__', 'the work')} raised StopIteration"
+            ) from error
 
     return await asyncio.to_thread(run)

@@ -82,7 +82,9 @@ class PathShape:
     returns: Sequence[int]
 
 
-def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int) -> list[Step]:
+def steps_of(
+    shape: PathShape, scale_of: Callable[[str], ModelScale], cold_seconds: int
+) -> list[Step]:
     """Return the requests that were answered on a path and whose size is known, oldest first.
 
     ``cold_seconds`` is how long a provider remembers a request.
@@ -99,13 +101,18 @@ def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_secon
         for entry in between:
             head = entry.tokens if isinstance(entry, SystemEntry) else head
         exact = record.prompt > 0 and judge(record, record.estimate) is Report.USABLE
-        total = record.prompt if exact else record.estimate or record.prompt
+        if exact:
+            total = record.prompt
+        else:
+            total = record.estimate or record.prompt
         if not total:  # of another program, which did not say
             before = record
             continue
         if record.cache_read or record.cache_write:
             caching.add(model)
-        miss = _miss(before, record, between, cold_seconds) if model in caching else None
+        miss = None
+        if model in caching:
+            miss = _miss(before, record, between, cold_seconds)
         if miss is not None and has_returned and miss.cause in {None, BreakCause.COLD}:
             miss = CacheMiss(miss.expected, miss.read, BreakCause.MOVED)
         happened = between or has_returned or miss
@@ -133,7 +140,9 @@ def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:
     """Return the events on a path after its newest answer: the marks of the next request."""
     newest = answer or 0
     changes = [entry for entry in shape.changes if entry.id > newest]
-    return _marks(changes, has_returned=any(entry_id > newest for entry_id in shape.returns), missed=False)
+    return _marks(
+        changes, has_returned=any(entry_id > newest for entry_id in shape.returns), missed=False
+    )
 
 
 def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tuple[Mark, ...]:
@@ -144,8 +153,10 @@ def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tup
 
 def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry], bool]]:
     """Yield each answer of the path, where it stands, the changes since the one before, and whether one went back."""
-    changes, returns = iter((*shape.changes, None)), iter((*shape.returns, None))
-    change, returned = next(changes), next(returns)
+    changes = iter((*shape.changes, None))
+    returns = iter((*shape.returns, None))
+    change = next(changes)
+    returned = next(returns)
     ids, end, at = shape.ids, len(shape.ids), 0
     for record in shape.requests:
         at = bisect_left(ids, record.id, at)
@@ -157,7 +168,8 @@ def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry
             change = next(changes)
         has_returned = False
         while returned is not None and returned <= record.id:
-            has_returned, returned = True, next(returns)
+            has_returned = True
+            returned = next(returns)
         yield at, record, between, has_returned
 
 

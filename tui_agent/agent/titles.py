@@ -60,9 +60,14 @@ class Titles:
     def _on_event(self, event: AgentEvent) -> None:
         if not isinstance(event, RunEnded) or event.reason != "done" or not self._message:
             return
-        message, self._message = self._message, ""
+        message = self._message
+        self._message = ""
         model = self._ports.small_model or self._model()
-        if self._ports.titles and model not in {NO_MODEL, DEMO_MODEL} and self._model() != DEMO_MODEL:
+        if (
+            self._ports.titles
+            and model not in {NO_MODEL, DEMO_MODEL}
+            and self._model() != DEMO_MODEL
+        ):
             self._task = asyncio.get_running_loop().create_task(self._improve(message, model))
 
     async def _improve(self, message: str, model: str) -> None:
@@ -70,7 +75,9 @@ class Titles:
             model=model,
             messages=(
                 Message("system", (ContentText(self._ports.prompt("title")),)),
-                Message("user", (ContentText(f"<message>\n{message[:MESSAGE_CHARS]}\n</message>"),)),
+                Message(
+                    "user", (ContentText(f"<message>\n{message[:MESSAGE_CHARS]}\n</message>"),)
+                ),
             ),
             max_output_tokens=MAX_TOKENS,
             tool_choice="none",
@@ -82,7 +89,9 @@ class Titles:
             if spent.cost:
                 self._session.add_cost(spent.cost)
                 self._channel.emit(CostKnown())
-            title = clean_title(answer.text) if answer.finish == "stop" else ""
+            title = ""
+            if answer.finish == "stop":
+                title = clean_title(answer.text)
             if title and self._session.info.title == self._given:
                 self._session.set_title(title)
                 self._channel.emit(TitleChanged(title))
@@ -96,4 +105,6 @@ def clean_title(answer: str) -> str:
     if len(lines) != 1:
         return ""
     title = lines[0].removeprefix("Title:").strip().strip("\"'“”«»*#` ").removesuffix(".")
-    return title if 0 < len(title) <= TITLE_LENGTH * 2 and title.isprintable() else ""
+    if 0 < len(title) <= TITLE_LENGTH * 2 and title.isprintable():
+        return title
+    return ""

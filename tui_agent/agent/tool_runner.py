@@ -11,7 +11,15 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from tui_agent.agent.calls.call import GETS_THROUGH, Call, Outcome, Stage, StopRunError, linked, outcome_of
+from tui_agent.agent.calls.call import (
+    GETS_THROUGH,
+    Call,
+    Outcome,
+    Stage,
+    StopRunError,
+    linked,
+    outcome_of,
+)
 from tui_agent.agent.calls.contexts import ToolContexts
 from tui_agent.agent.calls.repetition import RepetitionWatch
 from tui_agent.agent.calls.stages import (
@@ -34,7 +42,13 @@ from tui_agent.agent.gate import Gate
 from tui_agent.agent.job_reports import make_jobs
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
-from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    INTERRUPTED_OUTPUT,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolResult
 from tui_agent.tools.registry import find_tool
@@ -74,9 +88,16 @@ class ToolRunner:
         self.diagnostics = Diagnostics(ports, channel.emit)
         """Checks written files."""
         self.repetition = RepetitionWatch(
-            journal.session, self.gate, channel, questions, prompt=ports.prompt, problem_of=self.problem_of
+            journal.session,
+            self.gate,
+            channel,
+            questions,
+            prompt=ports.prompt,
+            problem_of=self.problem_of,
         )
-        contexts = ToolContexts(journal, ports, self.gate, jobs=jobs, keeper=keeper, subagents=subagents)
+        contexts = ToolContexts(
+            journal, ports, self.gate, jobs=jobs, keeper=keeper, subagents=subagents
+        )
         self._detached = Detached(files.keep_changes)
         self.recorded = Recorded(files.recorder)
         """Watches calls' changes to files."""
@@ -100,7 +121,9 @@ class ToolRunner:
         self.gate.session_rules = parent.gate.session_rules
         self.recorded.recorder = parent.recorded.recorder
 
-    async def run(self, parts: Sequence[ToolCallPart], problems: Mapping[str, str] = NO_PROBLEMS) -> None:
+    async def run(
+        self, parts: Sequence[ToolCallPart], problems: Mapping[str, str] = NO_PROBLEMS
+    ) -> None:
         """Run the calls of one answer and append one result for each, whatever happens: cancelled, StopRunError.
 
         ``problems`` says, by call id, why a call is answered without being run.
@@ -138,7 +161,9 @@ class ToolRunner:
 
     def _said(self) -> list[str]:
         path = self._journal.session.active_path()
-        return [entry.text for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None]
+        return [
+            entry.text for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None
+        ]
 
     def _prepare(self, part: ToolCallPart) -> Call:
         call = Call(part)
@@ -162,7 +187,9 @@ class ToolRunner:
     def _known_tools(self) -> tuple[Tool[Any], ...]:
         tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))
         chosen = self._ports.knowledge.primary(self._keeper.mode)
-        return tools if chosen is None else chosen.choose(tools)
+        if chosen is None:
+            return tools
+        return chosen.choose(tools)
 
     async def _run_together(self, calls: list[Call]) -> None:
         places = asyncio.Semaphore(self._ports.parallel_calls)
@@ -202,7 +229,9 @@ class ToolRunner:
         now = self._ports.clock()
         result = outcome.result
         metadata = result.metadata
-        branch = self._subagents.branch_of(call.call_id) if self._subagents is not None else None
+        branch = None
+        if self._subagents is not None:
+            branch = self._subagents.branch_of(call.call_id)
         if branch is not None:
             # A task that came to nothing is read on its branch all the same.
             metadata = metadata.model_copy(update={"branch": branch})
@@ -219,10 +248,14 @@ class ToolRunner:
             ended_at=now,
         )
         seconds = (now - entry.started_at) / 1000
-        self._journal.channel.emit(ToolFinished(call.call_id, entry.tool, outcome.status.value, metadata, seconds))
+        self._journal.channel.emit(
+            ToolFinished(call.call_id, entry.tool, outcome.status.value, metadata, seconds)
+        )
         return entry
 
 
 def _interrupted(call: Call) -> Outcome:
-    text = f"{INTERRUPTED_OUTPUT}\n{call.live}" if call.live.strip() else INTERRUPTED_OUTPUT
+    text = INTERRUPTED_OUTPUT
+    if call.live.strip():
+        text = f"{INTERRUPTED_OUTPUT}\n{call.live}"
     return Outcome(ToolStatus.INTERRUPTED, ToolResult(text))

@@ -40,9 +40,12 @@ class ColdCache:
         if not forgotten or agent.running or self._controller.agent is not agent:
             return
         dollars = self._controller.services.reread_cost(agent.model, forgotten)
-        command, keymap = find("compact", command_table()), self._controller.frontend.keymap
+        command = find("compact", command_table())
+        keymap = self._controller.frontend.keymap
         key = keymap.get("compact", command.key if command is not None else "")
-        about = f", about {money(dollars)} more" if dollars else ""
+        about = ""
+        if dollars:
+            about = f", about {money(dollars)} more"
         self._controller.say(
             f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew"
             f"{about}.",
@@ -54,6 +57,9 @@ def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None
     from tui_agent.app.context_text import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
 
-    cause = BreakCause(event.cause) if event.cause else None
+    if event.cause:
+        cause = BreakCause(event.cause)
+    else:
+        cause = None
     miss = CacheMiss(event.expected, event.expected - event.tokens, cause)
     controller.say(miss_words(miss, controller.services.reread_cost(event.model, event.tokens)))

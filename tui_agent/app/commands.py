@@ -31,6 +31,9 @@ log = logging.getLogger(__name__)
 Handler = Callable[..., Coroutine[Any, Any, None]]
 """Called with the controller and the text after the name."""
 
+_USES = "commands-used.json"
+"""A file of its own, so that lists begin with this user's commands."""
+
 
 async def _no_handler(*_given: Any) -> None:
     raise NotImplementedError
@@ -86,7 +89,8 @@ def command_table() -> tuple[Command, ...]:
 
 def commands_of(agent: Agent | None) -> list[Command]:
     """Return the commands of a session: the table's, then the user's own and the skills."""
-    table, own = command_table(), _own_rows(agent.commands()) if agent is not None else ()
+    table = command_table()
+    own = _own_rows(agent.commands()) if agent is not None else ()
     names = {row.name for row in own}
     kept = [_as_now(row, agent) for row in table if not (row.yields and row.name in names)]
     taken = {name for row in kept for name in (row.name, *row.aliases)}
@@ -97,10 +101,15 @@ def _as_now(row: Command, agent: Agent | None) -> Command:
     from tui_agent.session.errors import StoreError
 
     try:
-        help_now = "" if agent is None else row.now(agent.session)
+        if agent is None:
+            help_now = ""
+        else:
+            help_now = row.now(agent.session)
     except StoreError:
         help_now = ""
-    return replace(row, help=help_now) if help_now else row
+    if help_now:
+        return replace(row, help=help_now)
+    return row
 
 
 @lru_cache(maxsize=2)
@@ -119,11 +128,9 @@ def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:
-    return next((command for command in commands if name == command.name or name in command.aliases), None)
-
-
-_USES = "commands-used.json"
-"""A file of its own, so that lists begin with this user's commands."""
+    return next(
+        (command for command in commands if name == command.name or name in command.aliases), None
+    )
 
 
 def command_uses(folder: Path) -> Counter[str]:

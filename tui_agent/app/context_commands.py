@@ -33,20 +33,33 @@ async def context(controller: Controller, argument: str) -> None:
     from tui_agent.context.request import request_bytes
     from tui_agent.context.templates import Templates
 
-    options, ports, session = _options(argument), agent.ports, agent.session
-    path = session.path() if "at" not in options else session.path(int(options["at"]))
-    model, directory = options.get("model") or agent.model, ports.directory
+    options = _options(argument)
+    ports = agent.ports
+    session = agent.session
+    if "at" not in options:
+        path = session.path()
+    else:
+        path = session.path(int(options["at"]))
+    model = options.get("model") or agent.model
+    directory = ports.directory
     if not path:
-        await agent.context.warm()  # servers are not started for it: their tools are not in the head until they run
+        await (
+            agent.context.warm()
+        )  # servers are not started for it: their tools are not in the head until they run
         path = [*filter(None, [agent.context.preview()])]
     if "request" in options:
         sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
-        controller.show(Output("The next request", sent.decode("utf-8", "surrogatepass").removesuffix("\n")))
+        controller.show(
+            Output("The next request", sent.decode("utf-8", "surrogatepass").removesuffix("\n"))
+        )
         return
     limits = directory.limits(model)
     if "window" in options:
-        limits = ModelLimits(model, int(options["window"]), limits.max_output, "config", limits.vision)
-    shown, made = context_map(path, limits, ports.settings, directory.counter(model)), room_made(path)
+        limits = ModelLimits(
+            model, int(options["window"]), limits.max_output, "config", limits.vision
+        )
+    shown = context_map(path, limits, ports.settings, directory.counter(model))
+    made = room_made(path)
     if "json" in options:
         controller.show(Output("The context map", session_reports.context_json(shown, made, model)))
     else:
@@ -55,19 +68,31 @@ async def context(controller: Controller, argument: str) -> None:
 
 def _options(argument: str) -> dict[str, str]:
     """Return the options of ``/context``; those that take nothing are ""."""
-    words, found = argument.split(), dict[str, str]()
+    words = argument.split()
+    found = dict[str, str]()
     while words:
         name = words.pop(0).removeprefix("--")
         takes_value = name in {"at", "window", "model"}
         if not takes_value and name not in {"json", "request"}:
-            raise CommandError("Use /context, with --at N, --model NAME, --window TOKENS, --json or --request.")
+            raise CommandError(
+                "Use /context, with --at N, --model NAME, --window TOKENS, --json or --request."
+            )
         if takes_value and not (words and (name == "model" or words[0].isdigit())):
             raise CommandError(f"--{name} needs a value.")
-        found[name] = words.pop(0) if takes_value else ""
+        if takes_value:
+            found[name] = words.pop(0)
+        else:
+            found[name] = ""
     return found
 
 
-@Command("compact", "summarise the history, or what is before #N", key="f4", argument="[#N] [FOCUS]", place=220)
+@Command(
+    "compact",
+    "summarise the history, or what is before #N",
+    key="f4",
+    argument="[#N] [FOCUS]",
+    place=220,
+)
 async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history: with a focus at once, otherwise after a preview.
 
@@ -101,7 +126,9 @@ async def compact(controller: Controller, argument: str) -> None:
         controller.say(room_made(agent.session.active_path()).sentence)
 
 
-async def _preview(controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool) -> None:
+async def _preview(
+    controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool
+) -> None:
     """Preview a compaction; no model is asked, so the summary is a room that it may take."""
     from tui_agent.app import plans, session_reports
     from tui_agent.context.commit_plan import Commit
@@ -113,7 +140,9 @@ async def _preview(controller: Controller, agent: Agent, focus: str, boundary: i
         raise CommandError(plan.message)
     commit = await agent.context.compactor.forecast(plan, order)
     if as_json:
-        controller.show(Output("The compaction preview", session_reports.compaction_json(plan, commit)))
+        controller.show(
+            Output("The compaction preview", session_reports.compaction_json(plan, commit))
+        )
     elif isinstance(commit, Commit):
         controller.show(Output("The compaction preview", plans.compaction_text(plan, commit)))
     if isinstance(commit, Refusal):
@@ -146,15 +175,20 @@ async def prune(controller: Controller, _argument: str) -> None:
     if plan is None:
         controller.say("No old tool output is worth clearing.")
         return
-    blocks, warm = agent.inspector.map().blocks, agent.context.cache_state().warm
+    blocks = agent.inspector.map().blocks
+    warm = agent.context.cache_state().warm
     targets = set(plan.targets)
     places = [at for at, block in enumerate(blocks) if block.origin and block.origin[0] in targets]
     planned = plan_edit(blocks, places, "mask")
     edit = planned if isinstance(planned, Edit) else None
-    dollars = controller.services.reread_cost(agent.model, edit.reread) if warm and edit else None
+    dollars = None
+    if warm and edit:
+        dollars = controller.services.reread_cost(agent.model, edit.reread)
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
     if await agent.prune():
-        controller.say(f"Cleared {plural(len(plan.targets), 'old tool output')}. {price} /undo brings them back.")
+        controller.say(
+            f"Cleared {plural(len(plan.targets), 'old tool output')}. {price} /undo brings them back."
+        )
 
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:
@@ -169,13 +203,17 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
     if not isinstance(entry, CompactionEntry) or entry_id != agent.inspector.standings().compaction:
         controller.say("Only the summary in force can be edited: this one was summarised again.")
         return
-    text = await controller.ask(LongText("What the model is told of the history before", entry.summary))
+    text = await controller.ask(
+        LongText("What the model is told of the history before", entry.summary)
+    )
     if text and text != entry.summary and controller.idle_agent is agent:
         agent.keep(with_summary(resolve(agent.session.active_path()), text, agent.counter.entry))
         controller.say("The summary was changed; /undo brings the former one back.")
 
 
-@Command("panel", "show or hide tree, to-dos, files and jobs", key="ctrl+b", needs_screen=True, place=290)
+@Command(
+    "panel", "show or hide tree, to-dos, files and jobs", key="ctrl+b", needs_screen=True, place=290
+)
 async def panel(controller: Controller, _argument: str) -> None:
     controller.frontend.toggle_panel()
 
@@ -194,7 +232,9 @@ async def view(controller: Controller, _argument: str) -> None:
         controller.frontend.clear_notice()
 
 
-@Command("settings", "show and change every setting", argument="[TEXT]", needs_screen=True, place=380)
+@Command(
+    "settings", "show and change every setting", argument="[TEXT]", needs_screen=True, place=380
+)
 async def settings(controller: Controller, argument: str) -> None:
     """Show every setting as it is in the file, and follow that."""
     from tui_agent.config import ConfigError
@@ -243,7 +283,10 @@ async def restore(controller: Controller, entry_id: int) -> None:
         agent.edit_context(entry.target, "restore")
         controller.say(f"#{entry.target} will be sent whole again from the next request.")
         return
-    wanted = set(entry.targets) if isinstance(entry, PruneEntry) else {entry_id}
+    if isinstance(entry, PruneEntry):
+        wanted = set(entry.targets)
+    else:
+        wanted = {entry_id}
     hidden = [
         block.origin[0]
         for block in agent.inspector.map().blocks
@@ -258,4 +301,6 @@ async def restore(controller: Controller, entry_id: int) -> None:
     if len(hidden) == 1:
         controller.say(f"#{hidden[0]} will be in the context again from the next request.")
     else:
-        controller.say(f"{plural(len(hidden), 'output')} will be in the context again from the next request.")
+        controller.say(
+            f"{plural(len(hidden), 'output')} will be in the context again from the next request."
+        )

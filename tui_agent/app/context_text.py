@@ -29,7 +29,8 @@ CAUSES: dict[str, str] = {
 
 
 HEAD_WORDS = (
-    "The prompt and the tools are made from their files and can't be changed here. Enter shows them one by one."
+    "The prompt and the tools are made from their files and can't be changed here. "
+    "Enter shows them one by one."
 )
 
 
@@ -42,38 +43,55 @@ NO_RESULT = "(no result yet)"
 """Stands for the result of a call that runs; a request would say that it was interrupted."""
 
 
-def next_words(state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool) -> str:
+def next_words(
+    state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool
+) -> str:
     """Return in one sentence how much of the next request should come from the cache, and why not the rest.
 
     ``found`` is where it stops extending the last one, ``sent`` whether one was sent since the session was opened.
     """
     if not state.warm:
         return "Next request: read whole, because the cache is cold."
-    why = f"{_break_words(found)}." if found is not None else "nothing before them changed." if sent else ""
+    if found is not None:
+        why = f"{_break_words(found)}."
+    elif sent:
+        why = "nothing before them changed."
+    else:
+        why = ""
     remembered = sum(block.tokens for block in shown.blocks if block.cached)
     if not remembered:
         return f"Next request: read whole; {why or 'nothing of it is in the cache.'}"
     share = remembered / max(1, shown.size.total)
     minutes = -(-state.seconds_left // 60)
     known = f"{tokens(remembered)} of {tokens(shown.size.total)} tokens ({share:.0%}) are cached for {minutes} more min"
-    return f"Next request: {known}; {why}" if why else f"Next request: {known}."
+    if why:
+        return f"Next request: {known}; {why}"
+    return f"Next request: {known}."
 
 
 def _break_words(found: PrefixBreak) -> str:
-    where = (
-        f" from #{found.origin[0]} on"
-        if found.origin
-        else {"tool": " from the tools on", "model": ""}.get(found.part, "")
-    )
-    by = f" (#{found.entry_id})" if found.entry_id else ""
+    if found.origin:
+        where = f" from #{found.origin[0]} on"
+    else:
+        where = {"tool": " from the tools on", "model": ""}.get(found.part, "")
+    by = ""
+    if found.entry_id:
+        by = f" (#{found.entry_id})"
     return f"read anew{where}: {CAUSES[found.cause]}{by}"
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
     """Return what the cache missed of the last request, and why; ``dollars`` is the extra cost."""
-    cost = f", ~{money(dollars)} more" if dollars else ""
-    why = "nothing changed here, the provider alone knows why" if miss.cause is None else CAUSES[miss.cause]
-    by = f" (#{miss.entry_id})" if miss.entry_id else ""
+    cost = ""
+    if dollars:
+        cost = f", ~{money(dollars)} more"
+    if miss.cause is None:
+        why = "nothing changed here, the provider alone knows why"
+    else:
+        why = CAUSES[miss.cause]
+    by = ""
+    if miss.entry_id:
+        by = f" (#{miss.entry_id})"
     return f"Cache missed: {tokens(miss.missed)} of {tokens(miss.expected)} tokens were read anew{cost}: {why}{by}."
 
 
@@ -90,11 +108,26 @@ def request_json(request: ModelRequest) -> str:
 
 
 def facts_of(block: ContextBlock) -> str:
-    address = f"#{block.origin[0]}" if block.origin and block.kind not in {"system", "tool_schema"} else ""
-    age = f"{plural(block.age_steps, 'step')} ago" if block.age_steps else ""
+    address = ""
+    if block.origin and block.kind not in {"system", "tool_schema"}:
+        address = f"#{block.origin[0]}"
+    age = ""
+    if block.age_steps:
+        age = f"{plural(block.age_steps, 'step')} ago"
     size = f"{tokens(block.tokens)} tokens"
-    hidden = f"{tokens(block.hidden)} hidden" if block.hidden else ""
-    words = [address, block.kind.replace("_", " "), block.tool or "", block.path or "", size, hidden, age]
+    if block.hidden:
+        hidden = f"{tokens(block.hidden)} hidden"
+    else:
+        hidden = ""
+    words = [
+        address,
+        block.kind.replace("_", " "),
+        block.tool or "",
+        block.path or "",
+        size,
+        hidden,
+        age,
+    ]
     return " · ".join(word for word in words if word)
 
 
@@ -113,9 +146,14 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
         words.append(f"{tokens(block.tokens)} tokens")
         if block.hidden:
             words.append(f"{tokens(block.hidden)} {Standing.CLEARED.value}")
-        since = plural(block.age_steps, "answer") if block.age_steps else age(entry.created_at, now)
+        if block.age_steps:
+            since = plural(block.age_steps, "answer")
+        else:
+            since = age(entry.created_at, now)
         place = "sent" if standing is Standing.SENT else standing.value
-        sent = f"sent {plural(block.age_steps, 'time')}" if standing is Standing.SENT and block.age_steps else ""
+        sent = ""
+        if standing is Standing.SENT and block.age_steps:
+            sent = f"sent {plural(block.age_steps, 'time')}"
         words.append(sent or (f"{place}, new" if since == "now" else f"{place} for {since}"))
         words.append("cached" if block.cached else "not cached")
     return " · ".join(words)
@@ -125,11 +163,15 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
     """Return the text of a block that the model sees; ``entry`` is the one it comes from."""
     if block.kind == "tool_schema":
         tool = next((tool for tool in request.tools if tool.name == block.tool), None)
-        return json.dumps(wire_tool(tool), ensure_ascii=False, indent=2) if tool else ""
+        if tool:
+            return json.dumps(wire_tool(tool), ensure_ascii=False, indent=2)
+        return ""
     if block.kind == "system":
         sections = head_sections(entry) if isinstance(entry, SystemEntry) else ()
         return "\n\n".join(text.strip() for label, text in sections if label == block.label)
-    address = block.origin[0] if block.origin else None
+    address = None
+    if block.origin:
+        address = block.origin[0]
     texts: list[str] = []
     for message in request.messages:
         if address in message.origin:

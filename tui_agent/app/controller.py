@@ -38,6 +38,26 @@ if TYPE_CHECKING:
 MAX_WARNINGS = 100
 """Warnings that are kept, the newest ones."""
 
+T = TypeVar("T")
+
+READ_ONLY = "This session is read-only. /fork continues in a copy."
+PLAN_READY = "The plan is ready. /plan carries it out or changes it."
+WORKING = "The agent is working: press Escape first."
+
+COPYING = "Copying the session …"
+"""Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
+
+SESSIONLESS_COMMANDS = frozenset({"quit", "exit", "help", "keys", "doctor"})
+"""Commands that need no session."""
+
+_WAYS = (
+    (OpenHow.FORK, "Fork it: continue here in a copy"),
+    (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
+)
+"""How to continue with a session that another program has."""
+
+_REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
+
 
 @dataclass(slots=True)
 class WarningLog:
@@ -49,25 +69,10 @@ class WarningLog:
     """Warnings that left the screen for something newer since the user last saw them all."""
 
     def lines(self) -> list[str]:
-        return [f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}" for when, sentence in self.said]
-
-
-T = TypeVar("T")
-
-READ_ONLY = "This session is read-only. /fork continues in a copy."
-PLAN_READY = "The plan is ready. /plan carries it out or changes it."
-WORKING = "The agent is working: press Escape first."
-COPYING = "Copying the session …"
-"""Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
-
-SESSIONLESS_COMMANDS = frozenset({"quit", "exit", "help", "keys", "doctor"})
-"""Commands that need no session."""
-_WAYS = (
-    (OpenHow.FORK, "Fork it: continue here in a copy"),
-    (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
-)
-"""How to continue with a session that another program has."""
-_REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
+        return [
+            f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}"
+            for when, sentence in self.said
+        ]
 
 
 class Controller:
@@ -123,15 +128,23 @@ class Controller:
     @property
     def cwd(self) -> Path:
         """The directory of the open session, before there is one the program's."""
-        return Path(self.agent.session.info.cwd) if self.agent is not None else Path.cwd()
+        if self.agent is not None:
+            return Path(self.agent.session.info.cwd)
+        return Path.cwd()
 
     @property
     def commands(self) -> list[Command]:
-        return [row for row in commands_of(self.agent) if self.frontend.has_screen or not row.needs_screen]
+        return [
+            row
+            for row in commands_of(self.agent)
+            if self.frontend.has_screen or not row.needs_screen
+        ]
 
     # -- the three ways to speak, and the edge ----------------------------------------------------------------
 
-    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+    def say(
+        self, message: str, severity: Severity = "information", remedy: Remedy | None = None
+    ) -> None:
         self.frontend.say(message, severity, remedy)
 
     async def ask(self, question: Question[T]) -> T | None:
@@ -167,7 +180,9 @@ class Controller:
             count_use(self.services.state_dir, command.name)
         if command is None:
             # Its file may be new.
-            return self.soon(self.outbox.send_command(name, arguments, self.unknown(name, arguments)))
+            return self.soon(
+                self.outbox.send_command(name, arguments, self.unknown(name, arguments))
+            )
         return self.soon(self._run(command, arguments))
 
     async def _run(self, command: Command, arguments: str) -> bool:
@@ -200,10 +215,16 @@ class Controller:
     def unknown(self, name: str, arguments: str = "") -> str:
         """Return the complaint about a command that there is not; with arguments it may have been a message."""
         names = [known for command in self.commands for known in (command.name, *command.aliases)]
-        begins = [known for known in names if known.startswith(name[:3])] if len(name) >= 2 else []
+        begins = []
+        if len(name) >= 2:
+            begins = [known for known in names if known.startswith(name[:3])]
         close = list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
-        meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
-        message = " For a message that begins with a slash, type a space first." if arguments else ""
+        meant = "/help lists them."
+        if close:
+            meant = f"Did you mean {' or '.join('/' + known for known in close)}?"
+        message = ""
+        if arguments:
+            message = " For a message that begins with a slash, type a space first."
         return f"There is no command /{one_line(name, 40)}. {meant}{message}"
 
     @property
@@ -280,7 +301,9 @@ class Controller:
         from tui_agent.agent.events import RunEnded
 
         self._hear(event)
-        if not (isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended):
+        if not (
+            isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended
+        ):
             return
         from tui_agent.app.mode_commands import plan_of
 
@@ -292,7 +315,8 @@ class Controller:
             self.deciding = self.begin("plan")
 
     def open_again(self) -> None:
-        request, self._unopened = self._unopened, None
+        request = self._unopened
+        self._unopened = None
         if request is not None:
             self.soon(self.open(request))
 
@@ -316,11 +340,15 @@ class Controller:
 
     async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
         question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
-        how = await self.ask(Choice(question, [(OpenHow.READ_ONLY, "Read it only"), *_WAYS], inline=True))
+        how = await self.ask(
+            Choice(question, [(OpenHow.READ_ONLY, "Read it only"), *_WAYS], inline=True)
+        )
         if how is None:
             self._stay_without(request)
         else:
-            await self.open(replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how)))
+            await self.open(
+                replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how))
+            )
 
     def look_for_take_over(self) -> bool:
         """Return whether another program has the session now; if so, a line says it. Looking reads one row."""
@@ -344,7 +372,9 @@ class Controller:
             return
         session_id = self.agent.session.id
         question = "Another program took this session over."
-        how = await self.ask(Choice(question, _WAYS, why="What is in the prompt stays there, unsent."))
+        how = await self.ask(
+            Choice(question, _WAYS, why="What is in the prompt stays there, unsent.")
+        )
         if how is not None:
             draft = self.frontend.draft
             await self.open(OpenRequest(session_id, OpenHow(how)))
@@ -362,8 +392,11 @@ class Outbox:
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Send a message or run a command; before there is a session it waits for one."""
-        controller, intent = self._controller, parse(text)
-        if controller.agent is None and not (isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS):
+        controller = self._controller
+        intent = parse(text)
+        if controller.agent is None and not (
+            isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS
+        ):
             self._early.append((text, follow_up))
             controller.open_again()
             return
@@ -385,23 +418,29 @@ class Outbox:
                 pass
 
     def send_early(self) -> None:
-        early, self._early = self._early, []
+        early = self._early
+        self._early = []
         for text, follow_up in early:
             self._controller.soon(self.send(text, follow_up=follow_up))
 
     def take_back(self) -> None:
         """Put messages sent before there was a session back into the prompt: there will be none."""
-        early, self._early = self._early, []
+        early = self._early
+        self._early = []
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def bring_back(self) -> None:
         """Put messages that waited for a stopped run back into the prompt: they may not be wanted any more."""
-        controller, waiting = self._controller, list[str]()
+        controller = self._controller
+        waiting = list[str]()
         while controller.agent is not None and (text := controller.agent.take_back()) is not None:
             waiting.insert(0, text)
         if waiting:
             controller.frontend.put_back("\n\n".join(waiting))
-            they = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
+            if len(waiting) == 1:
+                they = "The message that waited is"
+            else:
+                they = f"The {len(waiting)} messages that waited are"
             controller.say(f"{they} back in the prompt, not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
@@ -419,7 +458,9 @@ class Outbox:
         from tui_agent.agent.preparing import prepare_command
 
         agent = self._controller.agent
-        prepared = await prepare_command(name, arguments, agent.session, agent.ports) if agent is not None else None
+        prepared = None
+        if agent is not None:
+            prepared = await prepare_command(name, arguments, agent.session, agent.ports)
         if prepared is None:
             raise CommandError(complaint)
         self.send_prepared(prepared)
@@ -432,7 +473,9 @@ class Outbox:
             if (agent := controller.agent) is None:
                 return
             put_blob = controller.services.store.put_blob
-            loaded = await load_message(text, controller.cwd, agent.session, put_blob, named=self._named)
+            loaded = await load_message(
+                text, controller.cwd, agent.session, put_blob, named=self._named
+            )
             self.submit(loaded.parts, follow_up=follow_up)
             if loaded.problem is not None:
                 controller.frontend.warn(loaded.problem)
@@ -442,10 +485,14 @@ class Outbox:
         from tui_agent.agent.preparing import load_named
 
         controller = self._controller
-        image = await asyncio.to_thread(controller.pasted.part, name, controller.services.store.put_blob)
+        image = await asyncio.to_thread(
+            controller.pasted.part, name, controller.services.store.put_blob
+        )
         if image is not None:
             return (image,)
-        return await load_named(controller.agent.ports, name) if controller.agent is not None else ()
+        if controller.agent is not None:
+            return await load_named(controller.agent.ports, name)
+        return ()
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message as it is; one that can't be sent goes back into the prompt."""
@@ -457,11 +504,15 @@ class Outbox:
             return
         if controller.agent.session.read_only:
             refusal = controller.services.store.read_only
-            controller.frontend.put_back(message if isinstance(message, str) else typed_text(message))
+            controller.frontend.put_back(
+                message if isinstance(message, str) else typed_text(message)
+            )
             controller.say(refusal.message if refusal else READ_ONLY, "warning")
             return
         try:
             controller.agent.submit(message, follow_up=follow_up)
         except StoreError as error:
-            controller.frontend.set_draft(message if isinstance(message, str) else typed_text(message))
+            controller.frontend.set_draft(
+                message if isinstance(message, str) else typed_text(message)
+            )
             controller.say(error.message, "error")

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
-_CODE = LazyPattern(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_CODE = LazyPattern(
+    r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 @Command(
-    "copy", "copy the last answer, its code, all, or #12", key="f3", argument="[WHAT]", needs_screen=True, place=360
+    "copy",
+    "copy the last answer, its code, all, or #12",
+    key="f3",
+    argument="[WHAT]",
+    needs_screen=True,
+    place=360,
 )
 async def copy(controller: Controller, argument: str) -> None:
     from tui_agent.session.entries import AssistantEntry
@@ -33,13 +40,24 @@ async def copy(controller: Controller, argument: str) -> None:
         if session.leaf is None:
             raise CommandError("There is nothing to copy yet.")
         order = ExportOrder(session.id, leaf=session.leaf)
-        controller.frontend.copy(await asyncio.to_thread(export_text, controller.services.store, order))
+        controller.frontend.copy(
+            await asyncio.to_thread(export_text, controller.services.store, order)
+        )
     elif wanted in {"", "code"}:
-        said = (entry.text for entry in reversed(session.active_path()) if isinstance(entry, AssistantEntry))
+        said = (
+            entry.text
+            for entry in reversed(session.active_path())
+            if isinstance(entry, AssistantEntry)
+        )
         answers = [text for text in said if text.strip()]
-        text = last_code(answers) if wanted else next(iter(answers), None)
+        if wanted:
+            text = last_code(answers)
+        else:
+            text = next(iter(answers), None)
         if text is None:
-            controller.say("There is no code to copy yet." if wanted else "There is no answer to copy yet.")
+            controller.say(
+                "There is no code to copy yet." if wanted else "There is no answer to copy yet."
+            )
         else:
             controller.frontend.copy(text)
     elif (number := wanted.removeprefix("#")).isdecimal():
@@ -69,7 +87,9 @@ def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: 
         case entries.UserEntry():
             return typed_text(entry.parts)
         case entries.AssistantEntry():
-            return entry.text or "\n".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
+            return entry.text or "\n".join(
+                f"{call.tool} {call.arguments}" for call in entry.tool_calls
+            )
         case entries.ToolResultEntry(full_output=str(digest)) if (full := blob(digest)) is not None:
             return full.decode("utf-8", errors="replace")
         case entries.ShellEntry():

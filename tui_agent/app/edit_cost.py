@@ -37,26 +37,45 @@ class Edit:
     reread: int
 
 
-def plan_edit(blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction) -> Edit | str:
+def plan_edit(
+    blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
+) -> Edit | str:
     """Return the effect of an action on blocks, or a sentence that says why it has none."""
-    entries = [place for place in sorted(places) if not blocks[place].is_head and blocks[place].origin]
+    entries = [
+        place for place in sorted(places) if not blocks[place].is_head and blocks[place].origin
+    ]
     if not entries:
-        return "The prompt and the tools can't be changed here: they are made anew from their files."
+        return (
+            "The prompt and the tools can't be changed here: they are made anew from their files."
+        )
     wanted = [place for place in entries if blocks[place].state is not _AFTER[action]]
     if not wanted:
-        subject = f"#{blocks[entries[0]].origin[0]} is" if len(entries) == 1 else "All of them are"
+        subject = "All of them are"
+        if len(entries) == 1:
+            subject = f"#{blocks[entries[0]].origin[0]} is"
         return f"{subject} {_DONE[action]} already."
     # Only then the request gets other bytes.
-    changed = [place for place in wanted if not (blocks[place].state in _OPEN and _AFTER[action] in _OPEN)]
+    changed = [
+        place for place in wanted if not (blocks[place].state in _OPEN and _AFTER[action] in _OPEN)
+    ]
     freed = sum(_freed(blocks[place], action) for place in changed)
     gone = set(changed)
-    first = changed[0] if changed else len(blocks)
+    if changed:
+        first = changed[0]
+    else:
+        first = len(blocks)
     if changed and blocks[first].kind == "tool_result":
         # A result that is dropped or comes back takes its call with it.
-        first = next((at for at in range(first - 1, -1, -1) if blocks[at].kind == "assistant"), first)
+        first = next(
+            (at for at in range(first - 1, -1, -1) if blocks[at].kind == "assistant"), first
+        )
     after = range(first, len(blocks))
-    reread = sum(blocks[place].tokens for place in after if blocks[place].cached and place not in gone)
-    return Edit(action, tuple(wanted), tuple(blocks[place].origin[0] for place in wanted), freed, reread)
+    reread = sum(
+        blocks[place].tokens for place in after if blocks[place].cached and place not in gone
+    )
+    return Edit(
+        action, tuple(wanted), tuple(blocks[place].origin[0] for place in wanted), freed, reread
+    )
 
 
 def _freed(block: ContextBlock, action: EditAction) -> int:
@@ -65,20 +84,27 @@ def _freed(block: ContextBlock, action: EditAction) -> int:
             return block.tokens
         case "mask":
             placeholder = min(PLACEHOLDER_TOKENS, block.tokens + block.hidden)
-            return block.tokens - placeholder if block.state in _OPEN else -placeholder
+            if block.state in _OPEN:
+                return block.tokens - placeholder
+            return -placeholder
         case _:
             return -block.hidden
 
 
 def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
-    target = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
+    if len(edit.targets) == 1:
+        target = f"#{edit.targets[0]}"
+    else:
+        target = plural(len(edit.targets), "block")
     facts = []
     if edit.freed > 0:
         facts.append(f"frees {tokens(edit.freed)} tokens")
     elif edit.freed < 0:
         facts.append(f"adds {tokens(-edit.freed)} tokens")
     if edit.reread and warm:
-        price = f", ~{money(dollars)}" if dollars else ""
+        price = ""
+        if dollars:
+            price = f", ~{money(dollars)}"
         facts.append(f"{tokens(edit.reread)} cached are read anew{price}")
     elif not edit.freed:
         facts.append("the request keeps its size")
@@ -89,5 +115,8 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
 
 
 def done(edit: Edit) -> str:
-    target = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
+    if len(edit.targets) == 1:
+        target = f"#{edit.targets[0]}"
+    else:
+        target = plural(len(edit.targets), "block")
     return f"{target} {_DONE[edit.action]} from the next request on."

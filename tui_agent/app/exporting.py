@@ -31,7 +31,15 @@ from tui_agent.session.rows import blobs_of
 from tui_agent.session.store import Store
 from tui_agent.text_files.encodings import detect
 
-__all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of", "unknown_ending", "write_export"]
+__all__ = [
+    "ExportFormat",
+    "ExportOrder",
+    "Scrubber",
+    "export_text",
+    "format_of",
+    "unknown_ending",
+    "write_export",
+]
 
 _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"':;,)]+")
 
@@ -99,7 +107,9 @@ class ExportOrder:
 def format_of(path: str) -> ExportFormat | None:
     name = Path(path).name.lower()
     fitting = [ending for ending in _ENDINGS if name.endswith(ending)]
-    return ExportFormat(_ENDINGS[max(fitting, key=len)]) if fitting else None
+    if fitting:
+        return ExportFormat(_ENDINGS[max(fitting, key=len)])
+    return None
 
 
 def unknown_ending(path: str) -> str:
@@ -131,12 +141,16 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
         case ExportFormat.CLAUDE_CODE | ExportFormat.CODEX:
             from tui_agent.session.formats.linear_writers import write_claude_code, write_codex
 
-            write_linear = write_codex if order.format is ExportFormat.CODEX else write_claude_code
+            write_linear = write_claude_code
+            if order.format is ExportFormat.CODEX:
+                write_linear = write_codex
             write_linear(copies[0], text.write)
         case ExportFormat.HTML:
             from tui_agent.session.formats import html
 
-            css, script = (style_path(f"export.{name}").read_text(encoding="utf-8") for name in ("css", "js"))
+            css, script = (
+                style_path(f"export.{name}").read_text(encoding="utf-8") for name in ("css", "js")
+            )
             html.write(copies[0], text.write, whole=order.all_branches, css=css, script=script)
         case _:
             from tui_agent.session.formats import markdown
@@ -145,7 +159,9 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = o
     return text.getvalue()
 
 
-def write_export(store: Store, order: ExportOrder, path: Path, *, replaces: bool = False) -> tuple[Path, int]:
+def write_export(
+    store: Store, order: ExportOrder, path: Path, *, replaces: bool = False
+) -> tuple[Path, int]:
     """Write the export to a file only its owner can read, all of it or nothing; return the file and its bytes.
 
     In a directory the file gets a name of its own.
@@ -177,15 +193,29 @@ class Scrubber:
 
     def __init__(self, secrets: Iterable[str], home: Path) -> None:
         self._secrets = sorted(set(secrets), key=len, reverse=True)
-        self._home = str(home) if len(home.parts) > 1 else ""
+        if len(home.parts) > 1:
+            self._home = str(home)
+        else:
+            self._home = ""
         self._found: set[str] = set()
 
     @classmethod
     def of(cls, environ: Mapping[str, str], home: Path) -> "Scrubber":
-        return cls((value for name, value in environ.items() if holds_secret(name, value) and len(value) > 7), home)
+        return cls(
+            (
+                value
+                for name, value in environ.items()
+                if holds_secret(name, value) and len(value) > 7
+            ),
+            home,
+        )
 
     def text(self, text: str) -> str:
-        self._found |= {line for secret in find_secrets(text) for line in text[secret.start : secret.end].split("\n")}
+        self._found |= {
+            line
+            for secret in find_secrets(text)
+            for line in text[secret.start : secret.end].split("\n")
+        }
         text = redact(text, self._secrets)
         if self._home:
             text = re.sub(re.escape(self._home) + r"(?![\w.-])", "~", text)
@@ -194,17 +224,25 @@ class Scrubber:
     def copy(self, copy: SessionCopy) -> SessionCopy:
         """Return a session without them, texts kept as blobs included. Images can't be looked into and stay."""
         needed = {digest for entry in copy.entries for digest in blobs_of(entry)}
-        contents = {digest: content for digest in needed if (content := copy.blob(digest)) is not None}
+        contents = {
+            digest: content for digest in needed if (content := copy.blob(digest)) is not None
+        }
         scrubbed = {digest: self._content(content) for digest, content in contents.items()}
-        renamed = {digest: hashlib.sha256(content).hexdigest() for digest, content in scrubbed.items()}
+        renamed = {
+            digest: hashlib.sha256(content).hexdigest() for digest, content in scrubbed.items()
+        }
         blobs = {renamed[digest]: content for digest, content in scrubbed.items()}
         dumped = [self._value(entry.model_dump(), renamed) for entry in copy.entries]
-        cwd, title, first = map(self.text, (copy.info.cwd, copy.info.title, copy.info.first_message))
+        cwd, title, first = map(
+            self.text, (copy.info.cwd, copy.info.title, copy.info.first_message)
+        )
         labels = {entry_id: self.text(label) for entry_id, label in copy.labels.items()}
         # Titles have the lines of a text in one, where a secret may not look like one.
         shorten = partial(_shortened, secrets=sorted(self._found, key=len, reverse=True))
         for entry in dumped:
-            entry |= {name: shorten(entry[name]) for name in ("title", "preview") if entry.get(name)}
+            entry |= {
+                name: shorten(entry[name]) for name in ("title", "preview") if entry.get(name)
+            }
         entries = [EntryAdapter.validate_python(entry) for entry in dumped]
         info = replace(copy.info, cwd=cwd, title=shorten(title), first_message=shorten(first))
         labels = {entry_id: shorten(label) for entry_id, label in labels.items()}
@@ -212,13 +250,17 @@ class Scrubber:
 
     def _content(self, content: bytes) -> bytes:
         encoding = detect(content)
-        text = encoding.decode(content) if encoding is not None else ""
+        text = ""
+        if encoding is not None:
+            text = encoding.decode(content)
         clean = self.text(text)
         if encoding is None or clean == text:
             return content
         try:
             return encoding.encode(clean)
-        except UnicodeEncodeError:  # what has no place in the encoding stands for bytes that were no text
+        except (
+            UnicodeEncodeError
+        ):  # what has no place in the encoding stands for bytes that were no text
             return clean.encode("utf-8", "replace")
 
     def _value(self, value: Any, renamed: Mapping[str, str]) -> Any:
@@ -226,12 +268,19 @@ class Scrubber:
             return renamed.get(value) or self.text(value)
         if isinstance(value, dict):
             # A provider's own form of its reasoning is signed: changed, it would be refused.
-            signed, is_call = value.get("type") == "reasoning", value.get("type") == "tool_call"
-            found = {key: self._value(item, renamed) for key, item in value.items() if not (signed and key == "blob")}
+            signed = value.get("type") == "reasoning"
+            is_call = value.get("type") == "tool_call"
+            found = {
+                key: self._value(item, renamed)
+                for key, item in value.items()
+                if not (signed and key == "blob")
+            }
             if is_call:
                 found["arguments"] = self._arguments(value["arguments"])
             return found
-        return [self._value(item, renamed) for item in value] if isinstance(value, list | tuple) else value
+        if isinstance(value, list | tuple):
+            return [self._value(item, renamed) for item in value]
+        return value
 
     def _arguments(self, text: str) -> str:
         """Return a call's arguments without secrets: in JSON the lines of a command are one."""
@@ -240,7 +289,9 @@ class Scrubber:
         except ValueError:
             return self.text(text)
         scrubbed = self._value(arguments, {})
-        return text if scrubbed == arguments else json.dumps(scrubbed, ensure_ascii=False)
+        if scrubbed == arguments:
+            return text
+        return json.dumps(scrubbed, ensure_ascii=False)
 
 
 def _shortened(title: str, secrets: Sequence[str]) -> str:
@@ -248,7 +299,9 @@ def _shortened(title: str, secrets: Sequence[str]) -> str:
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:
-        start = next((n for n in range(len(secret), _LEAST_START - 1, -1) if bare.endswith(secret[:n])), 0)
+        start = next(
+            (n for n in range(len(secret), _LEAST_START - 1, -1) if bare.endswith(secret[:n])), 0
+        )
         if start:
             return f"{bare[:-start]}{REMOVED}"
     return title

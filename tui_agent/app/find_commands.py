@@ -19,7 +19,14 @@ MAX_PROMPTS: Final = 20_000
 _BATCH: Final = 200
 
 
-@Command("find", "search this conversation", key="ctrl+f", argument="[TEXT]", needs_screen=True, place=300)
+@Command(
+    "find",
+    "search this conversation",
+    key="ctrl+f",
+    argument="[TEXT]",
+    needs_screen=True,
+    place=300,
+)
 async def find(controller: Controller, argument: str) -> None:
     controller.show(FindPage(argument.strip()))
 
@@ -31,12 +38,15 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
     from tui_agent.session.entries import kinds
     from tui_agent.session.rows import text_of
 
-    session, store, wanted = agent.session, controller.services.store, query.lower()
+    session = agent.session
+    store = controller.services.store
+    wanted = query.lower()
     path, shown = session.path_outline(), kinds(lambda kind: kind.is_shown)
     ids = [entry_id for entry_id, kind in zip(path.ids, path.kinds, strict=True) if kind in shown]
 
     def search() -> list[int]:
-        recent, older = ids[-MAX_SCANNED:], ids[:-MAX_SCANNED]
+        recent = ids[-MAX_SCANNED:]
+        older = ids[:-MAX_SCANNED]
         if older:
             indexed = set(store.matching(query, session.id))
             recent = [*(entry_id for entry_id in older if entry_id in indexed), *recent]
@@ -49,9 +59,14 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
     return await asyncio.to_thread(search)
 
 
-@Command("history", "find earlier messages in this project", key="ctrl+r", needs_screen=True, place=210)
+@Command(
+    "history", "find earlier messages in this project", key="ctrl+r", needs_screen=True, place=210
+)
 async def history(controller: Controller, _argument: str) -> None:
-    project = controller.agent.ports.project if controller.agent is not None else controller.cwd
+    if controller.agent is not None:
+        project = controller.agent.ports.project
+    else:
+        project = controller.cwd
     typed = await asyncio.to_thread(controller.services.store.typed_in, project, MAX_PROMPTS)
     if not typed:
         controller.say("Nothing was sent in this project yet.")
@@ -66,6 +81,8 @@ async def history(controller: Controller, _argument: str) -> None:
         )
         for number, found in enumerate(typed)
     ]
-    picked = await controller.ask(Pick("Sent before in this project", rows, confirm="put it into the prompt"))
+    picked = await controller.ask(
+        Pick("Sent before in this project", rows, confirm="put it into the prompt")
+    )
     if picked is not None:
         controller.frontend.set_draft(typed[int(picked)].text)

@@ -18,7 +18,9 @@ __all__ = [
     "visible",
 ]
 
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_MINUTE = 60
+_HOUR = 3600
+_DAY = 86400
 
 
 def tokens(count: int) -> str:
@@ -32,7 +34,9 @@ def tokens(count: int) -> str:
 
 def amount_in(text: str) -> float:
     """Read a number above 0, in digits with a point at most; raises ValueError for anything else."""
-    value = float(text) if text.isascii() and text.replace(".", "", 1).isdigit() else 0.0
+    value = 0.0
+    if text.isascii() and text.replace(".", "", 1).isdigit():
+        value = float(text)
     if not 0 < value < inf:
         raise ValueError(text)
     return value
@@ -45,20 +49,26 @@ def dollars_in(text: str) -> float:
 
 def money(dollars: float) -> str:
     """Return US dollars: two digits, four for less than a cent."""
-    return f"${dollars:.2f}" if dollars >= 0.01 or not dollars else f"${dollars:.4f}"
+    if dollars >= 0.01 or not dollars:
+        return f"${dollars:.2f}"
+    return f"${dollars:.4f}"
 
 
 def seconds(duration: float) -> str:
     """Return a duration in whole seconds, or minutes and seconds: ``3 s``, ``2:07``."""
     whole = max(0, int(duration))
-    return f"{whole} s" if whole < _MINUTE else f"{whole // _MINUTE}:{whole % _MINUTE:02}"
+    if whole < _MINUTE:
+        return f"{whole} s"
+    return f"{whole // _MINUTE}:{whole % _MINUTE:02}"
 
 
 def duration(length: float) -> str:
     """Return how many seconds something took, with a tenth where that matters: ``0.1 s``, ``12 s``, ``3:05``."""
     if length < 9.95:
         return f"{length:.1f} s"
-    return f"{length:.0f} s" if length < 99.5 else seconds(length)
+    if length < 99.5:
+        return f"{length:.0f} s"
+    return seconds(length)
 
 
 def age(then_ms: int, now: float) -> str:
@@ -71,12 +81,15 @@ def age(then_ms: int, now: float) -> str:
     if passed < _DAY:
         return f"{int(passed // _HOUR)} h"
     days = int(passed // _DAY)
-    return f"{days} d" if days < 365 else f"{days // 365} y"
+    if days < 365:
+        return f"{days} d"
+    return f"{days // 365} y"
 
 
 def short_path(path: str | Path) -> str:
     """Return a path with the home directory as ``~``."""
-    text, home = str(path), str(Path.home())
+    text = str(path)
+    home = str(Path.home())
     if text == home or text.startswith(home.rstrip("/") + "/"):
         text = "~" + text[len(home) :]
     return visible(text)
@@ -100,9 +113,13 @@ def plural(count: int, noun: str) -> str:
 
 def lines_text(additions: int, deletions: int) -> str:
     """Return how many lines a change adds and removes, "" for none: ``+3 −1``."""
-    return f"+{additions} −{deletions}" if additions or deletions else ""
+    if additions or deletions:
+        return f"+{additions} −{deletions}"
+    return ""
 
 
 def changes_text(files: int, additions: int, deletions: int) -> str:
     """Return the changes, "" for none: ``2 files +3 −1``."""
-    return f"{plural(files, 'file')} {lines_text(additions, deletions)}".rstrip() if files else ""
+    if files:
+        return f"{plural(files, 'file')} {lines_text(additions, deletions)}".rstrip()
+    return ""

@@ -28,6 +28,9 @@ Remedy = tuple[str, str, str]
 
 Answer_co = TypeVar("Answer_co", covariant=True)
 
+MAX_DIFF_CHARS = 100_000
+"""Characters of a diff that are printed where there is no screen."""
+
 
 class Question(Generic[Answer_co]):
     """Something a person is asked. Its answer is None when they went back."""
@@ -61,7 +64,10 @@ class Choice(Question[str]):
     def keys(self) -> list[str]:
         """The keys of the answers: their names where those are letters, else their numbers."""
         numbered = enumerate(self.answers, 1)
-        return [name if len(name) == 1 and name.isalpha() else str(number) for number, (name, _text) in numbered]
+        return [
+            name if len(name) == 1 and name.isalpha() else str(number)
+            for number, (name, _text) in numbered
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,9 @@ class Report(Page):
     @property
     def text(self) -> str:
         """The lines as Markdown, for where there is no screen."""
-        return "\n".join(f"**{line}**" if isinstance(line, Heading) else line for line in self.lines)
+        return "\n".join(
+            f"**{line}**" if isinstance(line, Heading) else line for line in self.lines
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,10 +314,6 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
     return "\n".join([*file_lines(files), "", *(file.diff for file in files if file.diff)])
 
 
-MAX_DIFF_CHARS = 100_000
-"""Characters of a diff that are printed where there is no screen."""
-
-
 class Frontend:
     """A screen, an editor, or a run without either: shows the controller's messages and answers its questions.
 
@@ -324,7 +328,9 @@ class Frontend:
     keymap: Mapping[str, str] = MappingProxyType({})
     """The user's own keys, by the name of their action."""
 
-    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+    def say(
+        self, message: str, severity: Severity = "information", remedy: Remedy | None = None
+    ) -> None:
         """Show one sentence, which stays until something new begins."""
         raise NotImplementedError
 
@@ -349,9 +355,14 @@ class Frontend:
             case TreePage() | ContextPage():
                 self.say("\n".join([f"**{page.title}**\n\n```", *page.lines, "```"]))
             case DiffPage():
-                self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
+                self.say(
+                    f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```"
+                )
             case _:
-                self.say(f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.", "warning")
+                self.say(
+                    f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.",
+                    "warning",
+                )
 
     def opening(self) -> None:
         """Take note that another session is about to be opened."""

@@ -19,6 +19,13 @@ _ESTIMATED_AS = "gpt-4o"
 _NUMBERS_TOLD = 10
 """Numbers of damaged lines that are named."""
 
+_TOTALS = {
+    ImportChange.NEW: "imported",
+    ImportChange.MORE: "brought up to date",
+    ImportChange.KNOWN: "already here",
+    ImportChange.COPY: "imported as copies",
+}
+
 
 class Importer:
     """Imports files, one after the other, each in one transaction of its own."""
@@ -42,20 +49,27 @@ class Importer:
         self.failed = 0
         """Files and sessions that could not be read."""
 
-    def run(self, files: Sequence[Path]) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
+    def run(
+        self, files: Sequence[Path]
+    ) -> Iterator[tuple[Path, Sequence[Imported] | None, list[str]]]:
         """Yield each file with its sessions and a line to show on each; None where nothing of it was stored.
 
         Of several files those without a conversation are only counted.
         """
-        several, top = len(files) > 1, os.path.commonpath([path.parent for path in files])
+        several = len(files) > 1
+        top = os.path.commonpath([path.parent for path in files])
         for path in files:
             name = str(path.relative_to(top))
             is_believed = self._keep_directories or is_own_file(path, Path.home())
             try:
                 imported = import_file(
-                    self._store, path, estimate=self._estimate, source=self._source, skip_damaged=self._skip_damaged,
+                    self._store,
+                    path,
+                    estimate=self._estimate,
+                    source=self._source,
+                    skip_damaged=self._skip_damaged,
                     belongs_to=None if is_believed else Path.cwd(),
-                )  # fmt: skip
+                )
             except StoreError as error:
                 if several and isinstance(error, NoConversation):
                     self._empty += 1
@@ -72,45 +86,55 @@ class Importer:
         failed = self.failed
         parts = [f"{count} {_TOTALS[came]}" for came in ImportChange if (count := self._came[came])]
         if failed:
-            parts.append(f"{failed} could not be read" if failed == 1 else f"{failed} files could not be read")
+            parts.append(
+                f"{failed} could not be read"
+                if failed == 1
+                else f"{failed} files could not be read"
+            )
         if self._empty:
             files = "file holds" if self._empty == 1 else "files hold"
-            parts.append(f"{self._empty} {files} no conversation of {'its' if self._empty == 1 else 'their'} own")
+            parts.append(
+                f"{self._empty} {files} no conversation of {'its' if self._empty == 1 else 'their'} own"
+            )
         return ", ".join(parts or ["nothing imported"]) + "."
 
 
-_TOTALS = {
-    ImportChange.NEW: "imported",
-    ImportChange.MORE: "brought up to date",
-    ImportChange.KNOWN: "already here",
-    ImportChange.COPY: "imported as copies",
-}
-
-
 def summary_of(imported: Imported) -> str:
-    name = f"“{one_line(imported.title, 60)}”" if imported.title else "a session"
+    name = "a session"
+    if imported.title:
+        name = f"“{one_line(imported.title, 60)}”"
     short = imported.session_id[-8:]
     sentence = f"{name} is already here as {short}; nothing was changed."
     match imported.came:
         case ImportChange.NEW:
-            sentence = f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
+            sentence = (
+                f"Imported {name} ({imported.entries:,} entries, {imported.source}) as {short}."
+            )
         case ImportChange.MORE:
             sentence = f"{name} was here as {short} and got {imported.entries:,} more entries."
         case ImportChange.COPY:
-            sentence = f"{name} went on differently here; the file is a session of its own, {short}."
+            sentence = (
+                f"{name} went on differently here; the file is a session of its own, {short}."
+            )
         case _:
             pass
     if imported.named_directory:
         sentence += f" It works in this directory, not in {one_line(imported.named_directory, 80)}, as its file says."
     if imported.left_out and imported.came is not ImportChange.KNOWN:
-        rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common())
+        rows = ", ".join(
+            f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common()
+        )
         sentence += f" Not taken over: {rows}."
     if imported.damaged:
-        numbers, count = imported.damaged, len(imported.damaged)
+        numbers = imported.damaged
+        count = len(imported.damaged)
         named = ", ".join(f"{number:,}" for number in numbers[:_NUMBERS_TOLD])
-        more = f" and {count - _NUMBERS_TOLD:,} more" if count > _NUMBERS_TOLD else ""
+        more = ""
+        if count > _NUMBERS_TOLD:
+            more = f" and {count - _NUMBERS_TOLD:,} more"
         sentence += (
-            f" {plural(count, 'line')} could not be read and {'was' if count == 1 else 'were'} left out: {named}{more}."
+            f" {plural(count, 'line')} could not be read and {'was' if count == 1 else 'were'} "
+            f"left out: {named}{more}."
         )
     return " ".join([sentence, *map(_with_advice, imported.refused)])
 
@@ -130,8 +154,11 @@ def _why_refused(error: StoreError) -> str:
 
 def _of_file(name: str, told: str) -> str:
     """Return a message with the file's name before it; one that begins with the file's name gets this one instead."""
-    shown, own = one_line(name, 120), one_line(name.rpartition("/")[2], 120)
-    return f"{shown}{told.removeprefix(own)}" if told.startswith(own) else f"{shown}: {told}"
+    shown = one_line(name, 120)
+    own = one_line(name.rpartition("/")[2], 120)
+    if told.startswith(own):
+        return f"{shown}{told.removeprefix(own)}"
+    return f"{shown}: {told}"
 
 
 def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int]:
@@ -140,7 +167,8 @@ def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int
     Raises:
         ImportRefused: there is no file.
     """
-    importer, files = Importer(store), files_of(path)
+    importer = Importer(store)
+    files = files_of(path)
     rows = list(importer.run(files))
     shown = [line for _path, _sessions, lines in rows for line in lines]
     imported = [one for _path, sessions, _lines in rows for one in sessions or ()]

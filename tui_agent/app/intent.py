@@ -44,7 +44,9 @@ def parse(text: str) -> Intent | None:
     if text.startswith("!"):
         excluded = text.startswith("!!")
         command = text[2 if excluded else 1 :].strip()
-        return ShellIntent(command, excluded) if command else None
+        if command:
+            return ShellIntent(command, excluded)
+        return None
     if (match := _COMMAND.fullmatch(text.rstrip())) and "/" not in match[1]:
         return CommandIntent(match[1].lower(), (match[2] or "").strip())
     return MessageIntent(stripped)

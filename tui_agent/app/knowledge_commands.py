@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tui_agent.tools.functions.tool_files import ToolFiles
 
 
-AGENTS, SKILLS, TOOLS, SERVERS = "Agents", "Skills", "Tools", "MCP servers"
+AGENTS = "Agents"
+SKILLS = "Skills"
+TOOLS = "Tools"
+SERVERS = "MCP servers"
 """The headings of the equipment page."""
 
 
@@ -50,17 +53,29 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
     controller.show(EquipmentPage(lines, at))
 
 
-def tools_lines(own: Iterable[Tool[Any]], files: ToolFiles, count: Callable[[ToolSchema], int]) -> list[str]:
-    lines = [f"Built in: {', '.join(tool.name for tool in own if tool.offered)}.", "Tools of servers: /mcp."]
+def tools_lines(
+    own: Iterable[Tool[Any]], files: ToolFiles, count: Callable[[ToolSchema], int]
+) -> list[str]:
+    lines = [
+        f"Built in: {', '.join(tool.name for tool in own if tool.offered)}.",
+        "Tools of servers: /mcp.",
+    ]
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]
         for number, tool in enumerate(tools):
-            declared = tool.declared.words() if not number else ""
+            if not number:
+                declared = tool.declared.words()
+            else:
+                declared = ""
             lines += [f"  It {visible(declared)}."] if declared else []
-            lines.append(f"  {tool.name}: {visible(one_line(tool.description, 90))} ({count(tool.schema())} tokens)")
+            lines.append(
+                f"  {tool.name}: {visible(one_line(tool.description, 90))} ({count(tool.schema())} tokens)"
+            )
     lines += ["", *map(visible, files.problems)] if files.problems else []
     if not files.tools and not files.problems:
-        lines.append("A file in .tui-agent/tools of the project adds tools: each of its typed functions is one.")
+        lines.append(
+            "A file in .tui-agent/tools of the project adds tools: each of its typed functions is one."
+        )
     return lines
 
 
@@ -72,7 +87,11 @@ def skills_lines(rows: Iterable[CommandRow]) -> list[str]:
         return ["No skills yet (.agents/skills/NAME/SKILL.md)."]
     lines: list[str] = ["The agent loads one when it fits; /skill:NAME TASK has it used."]
     for row in skills:
-        lines += ["", Heading(visible(row.name.removeprefix(SKILL_PREFIX))), f"  {visible(row.description)}"]
+        lines += [
+            "",
+            Heading(visible(row.name.removeprefix(SKILL_PREFIX))),
+            f"  {visible(row.description)}",
+        ]
     return lines
 
 
@@ -102,15 +121,24 @@ async def agent(controller: Controller, argument: str) -> None:
     answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
     name = argument or await controller.ask(Choice("Switch to which agent?", answers))
     if not name or (
-        name in kinds and not await may_reread(controller, chooser, f"Switch to the agent {name}?", chooser.model)
+        name in kinds
+        and not await may_reread(controller, chooser, f"Switch to the agent {name}?", chooser.model)
     ):
         return
     if not chooser.choose_agent(name):
-        raise CommandError(f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}.")
+        raise CommandError(
+            f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}."
+        )
     controller.frontend.refresh_facts()
 
 
-@Command("mcp", "show MCP servers: state, tools, log, login", argument="[reload]", needs_screen=True, place=260)
+@Command(
+    "mcp",
+    "show MCP servers: state, tools, log, login",
+    argument="[reload]",
+    needs_screen=True,
+    place=260,
+)
 async def mcp(controller: Controller, argument: str) -> None:
     """Show the servers; ``reload`` rereads the settings, ``restart NAME`` starts one again."""
     owner = controller.open_agent
@@ -119,7 +147,9 @@ async def mcp(controller: Controller, argument: str) -> None:
         case "", _:
             await _show_equipment(controller, owner, SERVERS)
         case "reload", "":
-            if await may_reread(controller, owner, "Reload, and tell the model of other tools?", owner.model):
+            if await may_reread(
+                controller, owner, "Reload, and tell the model of other tools?", owner.model
+            ):
                 await owner.mcp.reload()
         case "restart", server if server:
             await owner.ports.mcp.restart(server)

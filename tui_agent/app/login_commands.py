@@ -19,11 +19,20 @@ if TYPE_CHECKING:
     from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
 
-@Command("login", "enter a provider's key or sign in", argument="[PROVIDER]", needs_screen=True, place=120)
+@Command(
+    "login",
+    "enter a provider's key or sign in",
+    argument="[PROVIDER]",
+    needs_screen=True,
+    place=120,
+)
 async def login(controller: Controller, argument: str) -> None:
     port, (name, rest) = controller.services.logins, _words(argument)
     if rest:
-        controller.say(f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.", "warning")
+        controller.say(
+            f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.",
+            "warning",
+        )
         return
     row = await _provider(controller, await asyncio.to_thread(port.rows), name)
     if row is None:
@@ -40,12 +49,20 @@ async def login(controller: Controller, argument: str) -> None:
             controller.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
 
 
-@Command("logout", "remove a key that was entered with /login", argument="[PROVIDER]", needs_screen=True, place=130)
+@Command(
+    "logout",
+    "remove a key that was entered with /login",
+    argument="[PROVIDER]",
+    needs_screen=True,
+    place=130,
+)
 async def logout(controller: Controller, argument: str) -> None:
     port, (name, _rest) = controller.services.logins, _words(argument)
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
-        controller.say("No key was entered with /login; those of the environment and of config.toml are removed there.")
+        controller.say(
+            "No key was entered with /login; those of the environment and of config.toml are removed there."
+        )
         return
     row = await _provider(controller, rows, name)
     if row is not None:
@@ -63,14 +80,18 @@ async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str)
     if name and name not in by_name:
         known = ", ".join(row.id for row in rows[:6])
         controller.say(
-            f"There is no provider {one_line(name, 40)} here. Some are {known}; /login lists them all.", "warning"
+            f"There is no provider {one_line(name, 40)} here. Some are {known}; /login lists them all.",
+            "warning",
         )
         return None
     chosen = name or await controller.ask(Pick("Log in to", [_pick_row(row) for row in rows]))
-    row = by_name.get(chosen) if chosen else None
+    row = None
+    if chosen:
+        row = by_name.get(chosen)
     if row is not None and row.missing:
         controller.say(
-            f"{row.name} needs {' and '.join(row.missing)} too: set that before you start tui-agent.", "warning"
+            f"{row.name} needs {' and '.join(row.missing)} too: set that before you start tui-agent.",
+            "warning",
         )
         return None
     return row
@@ -82,7 +103,9 @@ def _pick_row(row: LoginRow) -> PickRow:
     if row.id.replace("_", " ") not in name.lower():
         name += f" ({row.id})"
     return PickRow(
-        row.id, f"{'✓' if row.source else '·'} {name}", f"key from {row.source}" if row.source else row.variable
+        row.id,
+        f"{'✓' if row.source else '·'} {name}",
+        f"key from {row.source}" if row.source else row.variable,
     )
 
 
@@ -90,8 +113,12 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
     """Ask for a key until one is kept; return a sentence about it, "" when the user went back."""
     where = await asyncio.to_thread(port.where)
     while True:
-        made = f"Keys are made at {row.page}\n" if row.page else ""
-        now = f"Its key comes from {row.source} now." if row.source else "It has no key yet."
+        made = ""
+        if row.page:
+            made = f"Keys are made at {row.page}\n"
+        now = "It has no key yet."
+        if row.source:
+            now = f"Its key comes from {row.source} now."
         sign_in = [
             ("browser", "browser", "Sign in with the browser"),
             ("browser", "elsewhere", "Sign in with a browser on another machine: copy the address"),
@@ -102,16 +129,27 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
             ("paste", "Paste the key"),
         ]
         kept = f"\nA key is kept in {where}."
-        note = f"\n{row.note}" if row.note else ""
-        how = await controller.ask(Choice(f"Log in to {row.name}", answers, made + now + kept + note))
+        if row.note:
+            note = f"\n{row.note}"
+        else:
+            note = ""
+        how = await controller.ask(
+            Choice(f"Log in to {row.name}", answers, made + now + kept + note)
+        )
         if not how:
             return ""
-        sentence = await (_enter(controller, port, row) if how == "paste" else _sign_in(controller, port, row, how))
+        sentence = await (
+            _enter(controller, port, row)
+            if how == "paste"
+            else _sign_in(controller, port, row, how)
+        )
         if sentence is not None:
             return sentence
 
 
-async def _sign_in(controller: Controller, port: LoginController, row: LoginRow, how: str) -> str | None:
+async def _sign_in(
+    controller: Controller, port: LoginController, row: LoginRow, how: str
+) -> str | None:
     """Show the provider's page; keep the login from the browser or from an entered or pasted code."""
     show = controller.frontend.copy if how == "elsewhere" else controller.frontend.open_page
     controller.frontend.announce(f"Signing in to {row.name} …")
@@ -122,11 +160,15 @@ async def _sign_in(controller: Controller, port: LoginController, row: LoginRow,
             login = await _wait_for_sign_in(controller, row, attempt)
     except UserFacingError as error:
         controller.frontend.clear_notice()
-        await controller.ask(Choice(f"You are not signed in to {row.name}", [("back", "Back")], str(error)))
+        await controller.ask(
+            Choice(f"You are not signed in to {row.name}", [("back", "Back")], str(error))
+        )
         return None
     if login is None:
         return None
-    return f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, login)}"
+    return (
+        f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, login)}"
+    )
 
 
 async def _wait_for_sign_in(
@@ -166,15 +208,24 @@ async def _enter(controller: Controller, port: LoginController, row: LoginRow) -
     The user says whether to keep one whose trial did not show that it is good.
     """
     details = "It is not shown, logged or sent elsewhere."
-    entered = await controller.ask(TextLine(f"Key of {row.name}", confirm="try it", details=details, hidden=True))
+    entered = await controller.ask(
+        TextLine(f"Key of {row.name}", confirm="try it", details=details, hidden=True)
+    )
     if not entered:
         return None
     controller.frontend.announce(f"Trying the key at {row.name} …")
     trial = await port.try_key(row.id, entered)
     controller.frontend.clear_notice()
     if trial.verdict != "accepted":
-        keep = [("keep", "Keep it all the same")] if trial.verdict == "unknown" else []
-        title = "The key could not be tried" if keep else "The key was not accepted"
-        if await controller.ask(Choice(title, [*keep, ("again", "Enter another")], trial.sentence)) != "keep":
+        keep = []
+        if trial.verdict == "unknown":
+            keep = [("keep", "Keep it all the same")]
+        title = "The key was not accepted"
+        if keep:
+            title = "The key could not be tried"
+        if (
+            await controller.ask(Choice(title, [*keep, ("again", "Enter another")], trial.sentence))
+            != "keep"
+        ):
             return None
     return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, entered)}"

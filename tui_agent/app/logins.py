@@ -25,7 +25,10 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:
     """Return the keys under these settings and this environment; ``logins`` are those entered, read when left out."""
     return Keys(
-        os.environ, providers=config.providers, models=config.models, logins=Logins() if logins is None else logins
+        os.environ,
+        providers=config.providers,
+        models=config.models,
+        logins=Logins() if logins is None else logins,
     )
 
 
@@ -69,9 +72,14 @@ class LoginController:
 
     def rows(self) -> Sequence[LoginRow]:
         """Return the providers that take a key, the best known first."""
-        keys, kept = keys_of(self._config(), self._logins), set(self._logins)
+        keys = keys_of(self._config(), self._logins)
+        kept = set(self._logins)
         ids = dict.fromkeys((*FIRST, *PROVIDERS))
-        wanted = [PROVIDERS[name] for name in ids if PROVIDERS[name].keys and PROVIDERS[name].local_url is None]
+        wanted = [
+            PROVIDERS[name]
+            for name in ids
+            if PROVIDERS[name].keys and PROVIDERS[name].local_url is None
+        ]
         return [
             LoginRow(
                 id=provider.id,
@@ -82,13 +90,17 @@ class LoginController:
                 is_kept=provider.id in kept,
                 ways=self._ways(provider),
                 note=provider.sign_in_note or self._lacks_client(provider),
-                missing=() if self._place(provider).source else tuple(keys.missing_parameters(provider)),
+                missing=()
+                if self._place(provider).source
+                else tuple(keys.missing_parameters(provider)),
             )
             for provider in wanted
         ]
 
     def where(self) -> str:
-        return "the system's keyring" if system_keyring() is not None else str(self._logins.path)
+        if system_keyring() is not None:
+            return "the system's keyring"
+        return str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":
         from tui_agent.model.discovery import try_key
@@ -104,10 +116,14 @@ class LoginController:
         """
         where = self._logins.keep(provider, key.strip() if isinstance(key, str) else key)
         source = self._source(provider)
-        before = f" {source} counts before it: unset that to use this one." if source != SOURCE else ""
+        before = ""
+        if source != SOURCE:
+            before = f" {source} counts before it: unset that to use this one."
         return f"The key is kept in {where}.{before}"
 
-    def sign_in(self, provider: str, way: Literal["browser", "device"]) -> "BrowserSignIn | DeviceSignIn":
+    def sign_in(
+        self, provider: str, way: Literal["browser", "device"]
+    ) -> "BrowserSignIn | DeviceSignIn":
         """Return an attempt to sign in, to be entered; its login is for ``keep_key``."""
         from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
@@ -123,7 +139,8 @@ class LoginController:
         Raises:
             LoginError: it can't be removed.
         """
-        name, login = PROVIDERS[provider].name if provider in PROVIDERS else provider, self._logins.find(provider)
+        name = PROVIDERS[provider].name if provider in PROVIDERS else provider
+        login = self._logins.find(provider)
         if not self._logins.forget(provider):
             return f"No key of {name} was entered."
         sentences = [f"The key of {name} is removed."]
@@ -137,7 +154,9 @@ class LoginController:
 
     def _source(self, provider: str) -> str:
         keys = keys_of(self._config(), self._logins)
-        key = keys.find(PROVIDERS[provider]) if provider in PROVIDERS else None
+        key = None
+        if provider in PROVIDERS:
+            key = keys.find(PROVIDERS[provider])
         return key.source if key is not None else ""
 
     def _ways(self, provider: Provider) -> tuple[Literal["browser", "device"], ...]:
@@ -148,7 +167,9 @@ class LoginController:
 
     def _client(self, provider: Provider) -> str:
         settings = self._config().providers.get(provider.id)
-        return settings.client_id.strip() if settings is not None else ""
+        if settings is not None:
+            return settings.client_id.strip()
+        return ""
 
     def _lacks_client(self, provider: Provider) -> str:
         """Return a sentence on the setting that signing in to a provider lacks, "" for none."""

@@ -13,8 +13,16 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
-EDIT, KEEP = "edit", "keep"
+EDIT = "edit"
+KEEP = "keep"
 _HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
+
+_ANSWERS = (
+    ("build", "Go on in build: ask before files change"),
+    ("auto-edit", "Go on in auto-edit: change files without asking"),
+    (EDIT, "Change the plan in $EDITOR first"),
+    (KEEP, "Keep planning: say what to change"),
+)
 
 
 def plan_of(agent: Agent, *, headed: bool = False) -> str:
@@ -25,24 +33,26 @@ def plan_of(agent: Agent, *, headed: bool = False) -> str:
     from tui_agent.agent.permissions import Mode
     from tui_agent.session.path_queries import newest_message
 
-    answer = newest_message(agent.session.active_path()) if agent.mode == Mode.PLAN else None
+    answer = None
+    if agent.mode == Mode.PLAN:
+        answer = newest_message(agent.session.active_path())
     if answer is None or answer.kind != "assistant" or answer.tool_calls or answer.finish != "stop":
         return ""
     heading = _HEADING.search(answer.text)
     if heading is None:
-        return "" if headed else answer.text.strip()
+        if headed:
+            return ""
+        return answer.text.strip()
     return answer.text[heading.start() :].strip()
 
 
-_ANSWERS = (
-    ("build", "Go on in build: ask before files change"),
-    ("auto-edit", "Go on in auto-edit: change files without asking"),
-    (EDIT, "Change the plan in $EDITOR first"),
-    (KEEP, "Keep planning: say what to change"),
+@Command(
+    "plan",
+    "carry out the plan, change it, or begin one",
+    argument="[build|auto-edit]",
+    place=155,
+    yields=True,
 )
-
-
-@Command("plan", "carry out the plan, change it, or begin one", argument="[build|auto-edit]", place=155, yields=True)
 async def plan(controller: Controller, argument: str) -> None:
     """Decide on the plan; the name of a mode carries it out at once. Without a plan, go into plan mode to make one."""
     from tui_agent.agent.permissions import Mode
@@ -70,7 +80,8 @@ async def decide(controller: Controller, text: str) -> None:
             return
         changed = await controller.ask(EditedText(text, "plan.md"))
         if changed is not None and changed.strip() and changed.strip() != text:
-            text, question = changed.strip(), "Carry out the plan as you changed it?"
+            text = changed.strip()
+            question = "Carry out the plan as you changed it?"
 
 
 async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str) -> None:
@@ -79,10 +90,18 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str)
     agent.change_mode(mode)
     controller.frontend.refresh_facts()
     approval = agent.ports.prompt("plan_approved").strip()
-    controller.outbox.submit((TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text)))
+    controller.outbox.submit(
+        (TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text))
+    )
 
 
-@Command("mode", "permission mode: build, auto-edit, plan, yolo", key="shift+tab", argument="[NAME]", place=150)
+@Command(
+    "mode",
+    "permission mode: build, auto-edit, plan, yolo",
+    key="shift+tab",
+    argument="[NAME]",
+    place=150,
+)
 async def mode(controller: Controller, argument: str) -> None:
     from tui_agent.agent.permissions import MODE_HELP, Mode, next_mode
 
@@ -90,12 +109,19 @@ async def mode(controller: Controller, argument: str) -> None:
     if argument and argument not in set(Mode):
         known = ", ".join(Mode)
         raise CommandError(f"There is no mode “{argument[:40]}”; there are {known}.")
-    chosen = Mode(argument) if argument else next_mode(agent.mode)
+    if argument:
+        chosen = Mode(argument)
+    else:
+        chosen = next_mode(agent.mode)
     agent.change_mode(chosen.value)
     controller.frontend.refresh_facts()
-    controller.say(f"{chosen.value}: {MODE_HELP[chosen]}.", "warning" if chosen is Mode.YOLO else "information")
+    controller.say(
+        f"{chosen.value}: {MODE_HELP[chosen]}.", "warning" if chosen is Mode.YOLO else "information"
+    )
 
 
-@Command("permissions", "show what is allowed, asked and denied, and why", needs_screen=True, place=160)
+@Command(
+    "permissions", "show what is allowed, asked and denied, and why", needs_screen=True, place=160
+)
 async def permissions(controller: Controller, _argument: str) -> None:
     controller.show(PermissionsPage())

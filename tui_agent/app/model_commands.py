@@ -76,13 +76,17 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
     question = f"The catalog has no model “{one_line(name, 60)}”."
     details = "Its window is assumed and its price unknown until it is set up in config.toml."
     chosen = await controller.ask(Choice(question, answers, details))
-    return await use_model(controller, chosen, only_here=only_here) if chosen else False
+    if chosen:
+        return await use_model(controller, chosen, only_here=only_here)
+    return False
 
 
 def reread_price(controller: "Controller", model: str, cached: int) -> str:
     """Return ", about $0.25 more" for tokens that are read again; "" where that is less than a cent, or unknown."""
     dollars = controller.services.reread_cost(model, cached)
-    return f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
+    if dollars and dollars >= 0.01:
+        return f", about {money(dollars)} more"
+    return ""
 
 
 async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
@@ -95,7 +99,11 @@ async def may_reread(controller: "Controller", agent: "Agent", what: str, model:
         return True
     price = reread_price(controller, model, cached)
     details = f"The provider has {tokens(cached)} tokens of this conversation in its cache. They are read anew{price}."
-    answers = [("yes", "Switch"), ("compact", "Compact first, then switch"), ("no", "Leave it as it is")]
+    answers = [
+        ("yes", "Switch"),
+        ("compact", "Compact first, then switch"),
+        ("no", "Leave it as it is"),
+    ]
     answer = await controller.ask(Choice(what, answers, details))
     if answer == "compact" and controller.agent is agent:
         outcome = await agent.compact()
@@ -158,9 +166,14 @@ async def _learn_of(controller: "Controller", model: str) -> None:
     controller.frontend.refresh_facts()
 
 
-async def _ask(controller: "Controller", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:
-    old, new = short_model(agent.model), short_model(model)
-    rest = f", {tokens(ahead.pruned)} with old outputs cleared" if ahead.pruned < ahead.after.total else ""
+async def _ask(
+    controller: "Controller", agent: "Agent", model: str, ahead: "SwitchAhead"
+) -> str | None:
+    old = short_model(agent.model)
+    new = short_model(model)
+    rest = ""
+    if ahead.pruned < ahead.after.total:
+        rest = f", {tokens(ahead.pruned)} with old outputs cleared"
     details = (
         f"The next request takes {_size(ahead.before)} of {old}'s window.\n"
         f"With {new} it would take {_size(ahead.after)}{rest}: too much to continue as it is."
@@ -170,14 +183,21 @@ async def _ask(controller: "Controller", agent: "Agent", model: str, ahead: "Swi
         ("switch", "Switch; clear old outputs and compact before the first answer"),
         ("stay", f"Stay with {old}"),
     ]
-    return await controller.ask(Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch"))
+    return await controller.ask(
+        Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch")
+    )
 
 
 def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
     """Return the size of the next request; a model that has not seen it reads all of it."""
     dollars = controller.services.reread_cost(model, ahead.pruned)
-    price = f", about {money(dollars)} more than from a cache" if dollars and dollars >= 0.01 else ""
-    pruned = f", {tokens(ahead.pruned)} with old outputs cleared" if ahead.pruned < ahead.after.total else ""
+    price = ""
+    if dollars and dollars >= 0.01:
+        price = f", about {money(dollars)} more than from a cache"
+    if ahead.pruned < ahead.after.total:
+        pruned = f", {tokens(ahead.pruned)} with old outputs cleared"
+    else:
+        pruned = ""
     return (
         f"{short_model(model)}: the next request takes {_size(ahead.after)}{pruned}; "
         f"before it was {_size(ahead.before)}. It is read anew{price}."
@@ -196,11 +216,18 @@ async def effort(controller: "Controller", argument: str) -> None:
     if not level or controller.agent is not agent:
         return
     try:
-        chosen = None if level == DEFAULT_EFFORT else Effort(level)
+        if level == DEFAULT_EFFORT:
+            chosen = None
+        else:
+            chosen = Effort(level)
     except ValueError:
         known = ", ".join((DEFAULT_EFFORT, *Effort))
-        raise CommandError(f"There is no effort “{one_line(level, 40)}”; there are {known}.") from None
-    if chosen != agent.effort.chosen and not await may_reread(controller, agent, f"Effort {level}?", agent.model):
+        raise CommandError(
+            f"There is no effort “{one_line(level, 40)}”; there are {known}."
+        ) from None
+    if chosen != agent.effort.chosen and not await may_reread(
+        controller, agent, f"Effort {level}?", agent.model
+    ):
         return
     use_effort(controller, agent, chosen)
 
@@ -210,13 +237,24 @@ async def _choose(controller: "Controller", agent: "Agent") -> str | None:
     if not effort.levels:
         controller.say(f"{short_model(agent.model)} can't be told how much to think.")
         return None
-    chosen = effort.chosen.nearest(effort.levels) if effort.chosen is not None else None
+    if effort.chosen is not None:
+        chosen = effort.chosen.nearest(effort.levels)
+    else:
+        chosen = None
     at = str(chosen or DEFAULT_EFFORT)
-    preset = "the model's own" if effort.preset is None else f"{effort.preset}, from the settings"
-    rows = [(DEFAULT_EFFORT, preset), *((level, _HELP[level]) for level in Effort if level in effort.levels)]
+    if effort.preset is None:
+        preset = "the model's own"
+    else:
+        preset = f"{effort.preset}, from the settings"
+    rows = [
+        (DEFAULT_EFFORT, preset),
+        *((level, _HELP[level]) for level in Effort if level in effort.levels),
+    ]
     answers = [(key, f"{'●' if key == at else ' '} {key:<8}  {text}") for key, text in rows]
     details = "From the next request on, in this branch of the session."
-    return await controller.ask(Choice(f"How much {short_model(agent.model)} thinks", answers, details, at))
+    return await controller.ask(
+        Choice(f"How much {short_model(agent.model)} thinks", answers, details, at)
+    )
 
 
 def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) -> None:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 MAX_NAMED = 3
 """Files or commits that a sentence names; the rest is counted."""
 
-REST, CONVERSATION, NOWHERE = "y", "c", "n"
+REST = "y"
+CONVERSATION = "c"
+NOWHERE = "n"
 """Answers where somebody else changed a file: all but that file, no file at all, or no move."""
 
 _RUNS = ("tool_result", "shell")
@@ -31,7 +33,12 @@ _RUNS = ("tool_result", "shell")
 
 
 async def move_with_files(
-    controller: Controller, agent: Agent, target: int | None, go: Go, *, pair: tuple[int | None, int | None]
+    controller: Controller,
+    agent: Agent,
+    target: int | None,
+    go: Go,
+    *,
+    pair: tuple[int | None, int | None],
 ) -> str | None:
     """Move by ``go`` and take files along; return what that did to files, None where the user went back.
 
@@ -69,7 +76,9 @@ async def carry_out(
     return files_told(files, await agent.files.restore(files), commits)
 
 
-async def files_along(controller: Controller, agent: Agent, target: int | None) -> RestorePlan | None:
+async def files_along(
+    controller: Controller, agent: Agent, target: int | None
+) -> RestorePlan | None:
     """Return how files go along with a move to an entry; None where the user goes back.
 
     It asks only where somebody else changed one of the files, and once about each change.
@@ -111,19 +120,25 @@ async def files_along(controller: Controller, agent: Agent, target: int | None) 
 def _why(foreign: Sequence[Conflict], plan: RestorePlan) -> str:
     reasons = ", ".join(dict.fromkeys(conflict.reason for conflict in foreign))
     rest = _steps_told(plan, [step.path for step in plan.steps])
-    return f"{reasons.capitalize()}. The rest: {rest}." if rest else f"{reasons.capitalize()}."
+    if rest:
+        return f"{reasons.capitalize()}. The rest: {rest}."
+    return f"{reasons.capitalize()}."
 
 
 def files_told(plan: RestorePlan, done: Restored, commits: Sequence[str] = ()) -> str:
     """Return what a move did to files, and what it left as it is, in words; "" for nothing at all."""
-    said = [_steps_told(plan, done.done)] if done.done else []
+    said = []
+    if done.done:
+        said = [_steps_told(plan, done.done)]
     said += [f"{_name(one.path)} stays ({one.reason})" for one in done.stays(plan)[:MAX_NAMED]]
     if (more := len(done.stays(plan)) - MAX_NAMED) > 0:
         said.append(f"{plural(more, 'more file')} as before")
     if plan.omitted:
         said.append(f"{plan.omitted:,} more files changed and stay: there were too many to keep")
     if commits:
-        said.append(f"the {'commit' if len(commits) == 1 else 'commits'} {_listed(commits)} {_stay(commits)}")
+        said.append(
+            f"the {'commit' if len(commits) == 1 else 'commits'} {_listed(commits)} {_stay(commits)}"
+        )
     return ", ".join(said)
 
 
@@ -135,7 +150,9 @@ def _steps_told(plan: RestorePlan, paths: Sequence[str]) -> str:
     gone = {step.path for step in plan.steps if not step.wanted.exists}
     deleted = [path for path in paths if path in gone]
     restored = [path for path in paths if path not in gone]
-    said = [f"{_listed(deleted)} deleted"] if deleted else []
+    said = []
+    if deleted:
+        said = [f"{_listed(deleted)} deleted"]
     said += [f"{_listed(restored)} restored"] if restored else []
     return ", ".join(said)
 
@@ -144,12 +161,16 @@ def _listed(names: Sequence[str]) -> str:
     shown = [_name(name) for name in names[:MAX_NAMED]]
     if len(names) > MAX_NAMED:
         shown[MAX_NAMED - 1 :] = [f"{len(names) - MAX_NAMED + 1} more"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    if len(shown) == 1:
+        return shown[0]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _name(path: str) -> str:
     text = one_line(path, 10_000)
-    return text if len(text) <= 40 else f"…{text[-39:]}"
+    if len(text) <= 40:
+        return text
+    return f"…{text[-39:]}"
 
 
 async def commits_left(agent: Agent, target: int | None) -> list[str]:

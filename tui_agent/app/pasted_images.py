@@ -58,4 +58,6 @@ class PastedImages:
         if (path := self.path(name)) is None:
             return None
         picture = read_picture(path.read_bytes())
-        return None if isinstance(picture, NoPicture) else image_part(picture, put_blob, name)
+        if isinstance(picture, NoPicture):
+            return None
+        return image_part(picture, put_blob, name)

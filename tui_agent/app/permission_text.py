@@ -24,7 +24,11 @@ VERBS = {
     Permission.EXTERNAL_DIRECTORY: "Leave the project for",
     Permission.DOOM_LOOP: "It repeats itself. Run",
 }
-_OBJECTS = {Permission.BASH: "this command", Permission.WEBFETCH: "this address", Permission.DOOM_LOOP: "it again"}
+_OBJECTS = {
+    Permission.BASH: "this command",
+    Permission.WEBFETCH: "this address",
+    Permission.DOOM_LOOP: "it again",
+}
 """Objects of the question where the details below it name them."""
 _REQUESTS = {
     Permission.READ: "reading",
@@ -46,7 +50,11 @@ def question(request: PermissionRequest) -> str:
     if request.command and request.again:
         return "Run it again with that allowed?"
     if request.command:
-        return f"Use {one_line(request.tool, 80)}?" if need.permission is Permission.TOOL else "Run this command?"
+        return (
+            f"Use {one_line(request.tool, 80)}?"
+            if need.permission is Permission.TOOL
+            else "Run this command?"
+        )
     subject = _OBJECTS.get(need.permission) or one_line(request.title or need.pattern, 120)
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
         return f"{'Create' if need.detail.startswith(_NEW_FILE) else 'Change'} {subject}{_amount(need.detail)}?"
@@ -60,7 +68,9 @@ def _amount(diff: str) -> str:
     if added and removed:
         return f" (+{added} −{removed})"
     number, sign = (added, "+") if added else (removed, "−")
-    return f" ({sign}{plural(number, 'line')})" if number else ""
+    if number:
+        return f" ({sign}{plural(number, 'line')})"
+    return ""
 
 
 def asked_parts(request: PermissionRequest) -> list[str]:
@@ -106,7 +116,9 @@ def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer
     rules = " · ".join(one_line(in_words(rule), 160) for rule in made or request.rules)
     rows = [
         Answer("once", "y", "yes, once"),
-        Answer("session", "a", f"always in this session: {rules or 'not for this one'}", bool(rules)),
+        Answer(
+            "session", "a", f"always in this session: {rules or 'not for this one'}", bool(rules)
+        ),
         Answer("deny", "n", "no"),
         Answer("note", "e", "no, but …"),
     ]
@@ -122,7 +134,9 @@ def first_answers(request: PermissionRequest) -> tuple[str, ...]:
     """Return the names of the three answers that are shown at once."""
     if request.loop:
         return ("once", "deny", "stop")
-    return ("once", "session", "deny") if request.rules else ("once", "deny", "note")
+    if request.rules:
+        return ("once", "session", "deny")
+    return ("once", "deny", "note")
 
 
 def is_risky(request: PermissionRequest) -> bool:
@@ -137,7 +151,11 @@ def why(request: PermissionRequest) -> str:
     if len(request.needs) != 1 or request.loop:
         return reason
     need = request.needs[0]
-    if need.permission is Permission.EDIT and need.detail_kind == "diff" and reason == CHANGES_A_FILE:
+    if (
+        need.permission is Permission.EDIT
+        and need.detail_kind == "diff"
+        and reason == CHANGES_A_FILE
+    ):
         return ""
     if need.permission is Permission.NETWORK and request.command:
         return ""

@@ -16,7 +16,9 @@ _OPEN: Final = LazyPattern(r"(?<!\S)\*\*(?=\w)")
 _CODE: Final = LazyPattern(r"(`+)(.+?)\1")
 _RULE: Final = LazyPattern(r"\|(?:\s*:?-{2,}:?\s*\|?)+")
 _BORDERS: Final = LazyPattern(r"(?:\s*\|)+\s*")
-_CALL: Final = LazyPattern(r'(^| · )(\w+) \{(?=["}])(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?')
+_CALL: Final = LazyPattern(
+    r'(^| · )(\w+) \{(?=["}])(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?'
+)
 
 
 def plain(text: str) -> str:
@@ -38,7 +40,9 @@ def plain_preview(kind: str, text: str) -> str:
     match kind:
         case "assistant" if " {" in text:
             # Of calls the first argument: ``read views.py``.
-            return _CALL.sub(_call_words, text) if _CALL.match(text) else plain(text)
+            if _CALL.match(text):
+                return _CALL.sub(_call_words, text)
+            return plain(text)
         case "assistant" | "compaction" | "branch_summary":
             return plain(text)
         case _:

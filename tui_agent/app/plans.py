@@ -24,17 +24,27 @@ def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | Non
     """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if entry.is_sent]
-    before, carried = forecast.tokens_before, max(0, forecast.tokens_after - plan.tokens_kept)
+    before = forecast.tokens_before
+    carried = max(0, forecast.tokens_after - plan.tokens_kept)
     most = min(before, forecast.tokens_after + plan.summary_tokens)
-    ends = f" · up to #{goes[-1].id}" if goes else ""
-    price = f", for at most {money(dollars)}" if dollars else ""
+    ends = ""
+    if goes:
+        ends = f" · up to #{goes[-1].id}"
+    price = ""
+    if dollars:
+        price = f", for at most {money(dollars)}"
     rows = [
         ("History", f"{tokens(before)} → at most {tokens(most)} tokens"),
-        ("Summarised", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}"),
+        (
+            "Summarised",
+            f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}",
+        ),
         ("Kept as is", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
         (
             "Also kept",
-            f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens" if carried else "",
+            f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens"
+            if carried
+            else "",
         ),
         ("Summary", f"at most {tokens(plan.summary_tokens)} tokens{price}"),
     ]
@@ -46,7 +56,9 @@ def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | Non
 
 def _counts(entries: Sequence[Entry]) -> str:
     turns = sum(isinstance(entry, UserEntry) and entry.synthetic is None for entry in entries)
-    return f"{plural(turns, 'turn')} · {plural(len(entries), 'entry')}" if turns else plural(len(entries), "entry")
+    if turns:
+        return f"{plural(turns, 'turn')} · {plural(len(entries), 'entry')}"
+    return plural(len(entries), "entry")
 
 
 def _first(entries: Sequence[Entry]) -> str:
@@ -66,7 +78,8 @@ def weighed_text(commit: Commit, draft: Draft) -> str:
 
 
 def prune_instead(prunes: Sequence[PrunePlan]) -> str:
-    count, freed = sum(len(plan.targets) for plan in prunes), sum(plan.tokens_freed for plan in prunes)
+    count = sum(len(plan.targets) for plan in prunes)
+    freed = sum(plan.tokens_freed for plan in prunes)
     return f"{plural(count, 'output')} can be cleared instead, which frees {tokens(freed)} tokens."
 
 
@@ -77,6 +90,8 @@ def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: floa
     elif edit is None or not edit.reread:
         cost = "nothing cached is lost"
     else:
-        price = f", about {money(dollars)}" if dollars else ""
+        price = ""
+        if dollars:
+            price = f", about {money(dollars)}"
         cost = f"{tokens(edit.reread)} cached tokens are read anew{price}"
     return f"{freed}; {cost}."

@@ -29,10 +29,15 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 USAGE = (
-    "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] -- PROMPT, for example: /race 3 -- Fix the test"
+    "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] -- PROMPT, for "
+    "example: /race 3 -- Fix the test"
 )
 NO_RACE = "No race is going on. Begin one with " + USAGE
-START, LEAVE = "y", "n"
+START = "y"
+LEAVE = "n"
+
+FORM_RUNNERS = 3
+"""How many runners are offered at first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +103,17 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     agent = controller.open_agent
     if wish.pick not in PICKS:
         raise CommandError(f"“{wish.pick}” can't be picked by; there are {', '.join(PICKS)}.")
-    session, start = agent.session, wish.start
+    session = agent.session
+    start = wish.start
     if start is None:
         start = session.leaf
     else:
         session.entry(start)
     parts = await load_parts(controller, wish.prompt)
-    check = wish.check if wish.check is not None else controller.services.check_command(agent.ports.project)
+    if wish.check is not None:
+        check = wish.check
+    else:
+        check = controller.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, controller, wish.runners)
     await agent.warm()  # the size all begin with is shown before the start
     return RaceOrder(wish.prompt, parts, specs, start, check.strip(), wish.pick, wish.cost)
@@ -185,20 +194,38 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
     if order.pick == "first-green" and not order.check:
         raise CommandError("first-green needs a check (--check): nothing else says what is green.")
     if controller.race is not None:
-        raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
+        raise CommandError(
+            "A race is going on in this session: take one with /race take N, or end it with /race drop."
+        )
     agent = controller.idle_agent
     if dropped := {entry for spec in order.specs for entry in left_out(spec.context)}:
         view = resolve(agent.session.beside(order.start).active_path())
-        sent = {entry.id for entry in (view.compaction, *view.entries) if entry is not None and entry.is_sent}
+        sent = {
+            entry.id
+            for entry in (view.compaction, *view.entries)
+            if entry is not None and entry.is_sent
+        }
         if unknown := sorted(dropped - sent):
-            raise CommandError(f"#{unknown[0]} is not among what the model is sent there: no runner can go without it.")
+            raise CommandError(
+                f"#{unknown[0]} is not among what the model is sent there: no runner can go without it."
+            )
     price = price_of(controller, order)
     models = [spec.model or agent.model for spec in order.specs]
-    unpriced = [model for model in models if price.each is not None and not agent.ports.meter.has_price(model)]
+    unpriced = [
+        model
+        for model in models
+        if price.each is not None and not agent.ports.meter.has_price(model)
+    ]
     if unpriced:
-        raise CommandError(f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none.")
+        raise CommandError(
+            f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none."
+        )
     is_real = agent.model != DEMO_MODEL
-    if is_real and order.check and order.check != controller.services.check_command(agent.ports.project):
+    if (
+        is_real
+        and order.check
+        and order.check != controller.services.check_command(agent.ports.project)
+    ):
         controller.services.keep_check(agent.ports.project, order.check)
     race = controller.race = await Race.begin(agent, order, price.most)
     controller.soon(look_after(controller, race))
@@ -231,8 +258,13 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     if race is not None:
         await race.finish(number)
         controller.race = None
-    saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
-    took = f"{name}, {told}" if told else name
+    if race is not None and race.saved:
+        saved = f" Stopping the others early saved about {money(race.saved)}."
+    else:
+        saved = ""
+    took = name
+    if told:
+        took = f"{name}, {told}"
     controller.say(f"Took {took}.{saved} /undo takes that back; the others are branches in /tree.")
     controller.frontend.refresh_facts()
 
@@ -242,7 +274,9 @@ async def drop(controller: Controller) -> None:
     race = _race(controller)
     await race.finish(None)
     controller.race = None
-    controller.say("The race is over, nothing was taken. What the runners did are branches in /tree.")
+    controller.say(
+        "The race is over, nothing was taken. What the runners did are branches in /tree."
+    )
     controller.frontend.refresh_facts()
 
 
@@ -261,7 +295,9 @@ async def compare(controller: Controller) -> None:
 
     race = _race(controller)
     if not race.over.is_set():
-        raise CommandError("Runners still work: compare them when they are done, or stop them with /race stop.")
+        raise CommandError(
+            "Runners still work: compare them when they are done, or stop them with /race stop."
+        )
     controller.say("Comparing the changes …")
     text = await ask(race)
     if not text:
@@ -296,8 +332,12 @@ def answer_of(session: Session, row: RaceRunner) -> str:
 
     if row.leaf is None or row.root is None:
         return ""
-    own = (entry for entry in reversed(session.beside(row.leaf).active_path()) if entry.id >= row.root)
-    return next(filter(None, (entry.text for entry in own if isinstance(entry, AssistantEntry))), "")
+    own = (
+        entry for entry in reversed(session.beside(row.leaf).active_path()) if entry.id >= row.root
+    )
+    return next(
+        filter(None, (entry.text for entry in own if isinstance(entry, AssistantEntry))), ""
+    )
 
 
 def last_race(controller: Controller) -> RaceEntry | None:
@@ -305,9 +345,12 @@ def last_race(controller: Controller) -> RaceEntry | None:
     from tui_agent.session.entries import RaceEntry
 
     session = controller.open_agent.session
-    tree, path = session.skeleton(), {None, *session.path_outline().ids}
+    tree = session.skeleton()
+    path = {None, *session.path_outline().ids}
     races = session.entries(tree.ids[at] for at in reversed(tree.of_kinds(["race"])))
-    return next((race for race in races if isinstance(race, RaceEntry) and race.start in path), None)
+    return next(
+        (race for race in races if isinstance(race, RaceEntry) and race.start in path), None
+    )
 
 
 def _branch(controller: Controller, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
@@ -346,7 +389,9 @@ async def check(controller: Controller, argument: str) -> None:
         agent.ports.check = None
         controller.say("The check is off. /check turns it on.")
     elif not command:
-        raise CommandError("Name the command that says whether work is done, for example: /check make test")
+        raise CommandError(
+            "Name the command that says whether work is done, for example: /check make test"
+        )
     elif not argument.strip() and agent.ports.check is not None:
         controller.say(
             f"The check runs when work is done: {one_line(agent.ports.check.command, 100)}. /check off stops it."
@@ -356,7 +401,9 @@ async def check(controller: Controller, argument: str) -> None:
             controller.services.keep_check(agent.ports.project, command)
         agent.ports.check = RunCheck(command)
         times = agent.ports.check.rounds
-        controller.say(f"Check on: {one_line(command, 100)}. A failure goes back to the model up to {times} times.")
+        controller.say(
+            f"Check on: {one_line(command, 100)}. A failure goes back to the model up to {times} times."
+        )
 
 
 # -- the command --------------------------------------------------------------------------------------------------
@@ -404,7 +451,8 @@ async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
     question = Choice(
         "Start the race?",
         [(START, "yes, start"), (LEAVE, "no")],
-        price_of(controller, order).sentence() + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
+        price_of(controller, order).sentence()
+        + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
         unasked=START,
         inline=True,
     )
@@ -444,12 +492,12 @@ def _race(controller: Controller) -> Race:
     return controller.race
 
 
-FORM_RUNNERS = 3
-"""How many runners are offered at first."""
-
-
 async def ask_for_race(
-    controller: Controller, prompt: str = "", start: int | None = None, *, leaving_out: Sequence[int] = ()
+    controller: Controller,
+    prompt: str = "",
+    start: int | None = None,
+    *,
+    leaving_out: Sequence[int] = (),
 ) -> bool:
     """Ask for a race from an entry, from the leaf by default; returns whether one was begun.
 
@@ -468,10 +516,18 @@ async def ask_for_race(
         specs = (RunnerSpec(), RunnerSpec(context=without(leaving_out)))
     order = RaceOrder(prompt, (), specs, at, controller.services.check_command(agent.ports.project))
     here = RunnerSpec(agent.model, agent.effort.level, agent.mode)
-    where = "Race" if start is None else f"Race from #{start}"
+    if start is None:
+        where = "Race"
+    else:
+        where = f"Race from #{start}"
     modes = modes_of(agent)
     chosen = await ask_for_order(
-        controller, order, here, modes, lambda wanted: price_of(controller, wanted).sentence(), where
+        controller,
+        order,
+        here,
+        modes,
+        lambda wanted: price_of(controller, wanted).sentence(),
+        where,
     )
     if chosen is None or controller.agent is not agent:
         return False

@@ -61,32 +61,52 @@ async def ask_for_order(
             case ["add"]:
                 order = replace(order, specs=(*specs, specs[-1]))
             case ["check"]:
-                check = await controller.ask(TextLine("Check: a command, such as make test", order.check))
+                check = await controller.ask(
+                    TextLine("Check: a command, such as make test", order.check)
+                )
                 order = order if check is None else replace(order, check=check)
             case ["limit"]:
                 order = replace(order, cost=await _limit(controller, order.cost))
             case ["take"]:
-                pick = await controller.ask(Choice("Which one is taken?", list(PICKS.items()), at=order.pick))
+                pick = await controller.ask(
+                    Choice("Which one is taken?", list(PICKS.items()), at=order.pick)
+                )
                 order = replace(order, pick=next((one for one in PICKS if one == pick), order.pick))
             case _:
                 return None
 
 
 def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
-    limit = "none" if order.cost is None else f"${order.cost:g} for each runner"
+    if order.cost is None:
+        limit = "none"
+    else:
+        limit = f"${order.cost:g} for each runner"
     rows = [("start", "Start the race"), ("task", f"Task      {one_line(order.prompt, 60)}")]
     for place, spec in enumerate(order.specs):
-        effort = f"effort {spec.effort or here.effort}" if spec.effort or here.effort else ""
-        facts = (short_model(spec.model or here.model), effort, visible(spec.mode or here.mode), spec.context)
+        if spec.effort or here.effort:
+            effort = f"effort {spec.effort or here.effort}"
+        else:
+            effort = ""
+        facts = (
+            short_model(spec.model or here.model),
+            effort,
+            visible(spec.mode or here.mode),
+            spec.context,
+        )
         rows.append((f"runner {place}", f"Runner {place + 1}  {' · '.join(filter(None, facts))}"))
     if len(order.specs) < MOST_RUNNERS:
         rows.append(("add", "Add a runner"))
-    rows += [("check", f"Check     {one_line(order.check, 60) or 'none'}"), ("limit", f"Limit     {limit}")]
+    rows += [
+        ("check", f"Check     {one_line(order.check, 60) or 'none'}"),
+        ("limit", f"Limit     {limit}"),
+    ]
     return [*rows, ("take", f"Take      {PICKS[order.pick]}")]
 
 
 async def _limit(controller: Controller, cost: float | None) -> float | None:
-    question = TextLine("US dollars for each runner; empty is no limit", "" if cost is None else f"{cost:g}")
+    question = TextLine(
+        "US dollars for each runner; empty is no limit", "" if cost is None else f"{cost:g}"
+    )
     while (text := await controller.ask(question)) is not None:
         try:
             return dollars_in(text) if text else None
@@ -99,12 +119,20 @@ async def _change(
     controller: Controller, order: RaceOrder, place: int, here: RunnerSpec, modes: Sequence[str]
 ) -> list[RunnerSpec]:
     """Return the replacement of a runner: itself, changed or not, or nothing."""
-    spec, number = order.specs[place], f"runner {place + 1}"
-    answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
+    spec = order.specs[place]
+    number = f"runner {place + 1}"
+    answers = [
+        ("model", "Another model"),
+        ("effort", "Another effort"),
+        ("mode", "Another mode or agent"),
+    ]
     answers.append(("context", "What it sees of the conversation"))
     if len(order.specs) > LEAST_RUNNERS:
         answers.append(("remove", "Remove it"))
-    levels = [(AS_HERE, f"as here: {here.effort or 'default'}"), *((level, level) for level in Effort)]
+    levels = [
+        (AS_HERE, f"as here: {here.effort or 'default'}"),
+        *((level, level) for level in Effort),
+    ]
     kinds = [(AS_HERE, f"as here: {here.mode}"), *((mode, one_line(mode, 40)) for mode in modes)]
     seen = [(WHOLE, "all of it"), (COMPACTED, "a summary")]
     if spec.context not in {"", COMPACTED}:
@@ -114,16 +142,30 @@ async def _change(
             from tui_agent.app.model_commands import ask_for_model
 
             model = await ask_for_model(controller, spec.model or here.model)
-            return [spec if model is None else replace(spec, model="" if model == here.model else model)]
+            return [
+                spec if model is None else replace(spec, model="" if model == here.model else model)
+            ]
         case "effort":
-            effort = await controller.ask(Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE))
-            return [spec if effort is None else replace(spec, effort=Effort(effort) if effort else None)]
+            effort = await controller.ask(
+                Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE)
+            )
+            return [
+                spec if effort is None else replace(spec, effort=Effort(effort) if effort else None)
+            ]
         case "mode":
-            mode = await controller.ask(Choice(f"The mode or agent of {number}", kinds, at=spec.mode or AS_HERE))
+            mode = await controller.ask(
+                Choice(f"The mode or agent of {number}", kinds, at=spec.mode or AS_HERE)
+            )
             return [spec if mode is None else replace(spec, mode=mode)]
         case "context":
-            context = await controller.ask(Choice(f"What {number} sees", seen, at=spec.context or WHOLE))
-            return [spec if context is None else replace(spec, context="" if context == WHOLE else context)]
+            context = await controller.ask(
+                Choice(f"What {number} sees", seen, at=spec.context or WHOLE)
+            )
+            return [
+                spec
+                if context is None
+                else replace(spec, context="" if context == WHOLE else context)
+            ]
         case "remove":
             return []
         case _:

@@ -41,7 +41,9 @@ class RacePrice:
     @property
     def most(self) -> float | None:
         """The most that all runners together may spend, None without a limit."""
-        return None if self.each is None else self.each * self.runners
+        if self.each is None:
+            return None
+        return self.each * self.runners
 
     def sentence(self) -> str:
         who = plural(self.runners, "attempt")
@@ -51,7 +53,10 @@ class RacePrice:
             limit = f"{who}, at most {money(self.each)} each, {money(self.most)} together."
         if not self.prefix:
             return limit
-        price = "" if self.prefix_cost is None else f", about {money(self.prefix_cost)} for all"
+        if self.prefix_cost is None:
+            price = ""
+        else:
+            price = f", about {money(self.prefix_cost)} for all"
         same = "" if self.alike else "at most "
         return f"{limit} Each starts with {same}{tokens(self.prefix)} tokens{price}."
 
@@ -59,7 +64,9 @@ class RacePrice:
 def at_work(rows: Sequence[RaceRunner]) -> str:
     """Return how many runners still work: ``race 2 of 3 at work``; that the race is over when none does."""
     working = sum(not row.state.is_over for row in rows)
-    return f"race {working} of {len(rows)} at work" if working else "race over"
+    if working:
+        return f"race {working} of {len(rows)} at work"
+    return "race over"
 
 
 def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
@@ -72,7 +79,12 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
 
     The text ``streamed`` at this moment is counted roughly.
     """
-    check = "" if row.check is None else "not run" if row.check.exit_code is None else f"exit {row.check.exit_code}"
+    if row.check is None:
+        check = ""
+    elif row.check.exit_code is None:
+        check = "not run"
+    else:
+        check = f"exit {row.check.exit_code}"
     return (
         f"{STATE_MARKS[row.state]} {row.state.replace('_', ' ')}",
         check,
@@ -86,10 +98,14 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
 
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
     table = [(number, row, (f"{number}", row.name, *cells(row))) for number, row in ranked(rows)]
-    widths = [max(len(line[at]) for _, _, line in table) for at in range(len(table[0][2]))] if table else []
+    widths = []
+    if table:
+        widths = [max(len(line[at]) for _, _, line in table) for at in range(len(table[0][2]))]
     lines: list[str] = []
     for number, row, line in table:
-        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        text = "  ".join(
+            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
+        ).rstrip()
         lines.append(f"{text}  ← taken" if number == taken else text)
         if row.problem:
             lines.append(f"   {one_line(row.problem, 200)}")
@@ -99,10 +115,20 @@ def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str
 
 
 def entry_lines(entry: RaceEntry) -> list[str]:
-    return [Heading(one_line(entry.prompt, 200)), *race_lines(entry.runners, entry.taken), *tail_lines(entry)]
+    return [
+        Heading(one_line(entry.prompt, 200)),
+        *race_lines(entry.runners, entry.taken),
+        *tail_lines(entry),
+    ]
 
 
 def tail_lines(entry: RaceEntry) -> list[str]:
-    check = [f"check: {one_line(entry.check, 200)}"] if entry.check else []
-    saved = [f"Stopping the others early saved about {money(entry.saved)}."] if entry.saved else []
+    if entry.check:
+        check = [f"check: {one_line(entry.check, 200)}"]
+    else:
+        check = []
+    if entry.saved:
+        saved = [f"Stopping the others early saved about {money(entry.saved)}."]
+    else:
+        saved = []
     return [*check, *saved, *entry.comparison.splitlines()]

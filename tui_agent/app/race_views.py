@@ -79,7 +79,9 @@ class RaceView:
             return self
         entry = newest(self._controller.open_agent.session.active_path(), RaceEntry)
         same = entry is not None and (entry.prompt, entry.start) == (self.prompt, self._start)
-        return RaceView(self._controller, entry) if same and entry is not None else self
+        if same and entry is not None:
+            return RaceView(self._controller, entry)
+        return self
 
     def asks(self, number: int) -> bool:
         return self._race is not None and self._race.runner(number).is_asking
@@ -89,7 +91,9 @@ class RaceView:
 
         def heard(event: object) -> None:
             match event:
-                case RaceStarted() | RunnerChanged() | RaceEnded() | EntryAppended(entry=RaceEntry()):
+                case (
+                    RaceStarted() | RunnerChanged() | RaceEnded() | EntryAppended(entry=RaceEntry())
+                ):
                     callback()
                 case _:
                     pass
@@ -106,12 +110,16 @@ class RaceView:
         main = self._controller.open_agent
         session = main.session.beside(self._leaf(number))
         self._controller.show(
-            RunnerPage(FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number)
+            RunnerPage(
+                FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number
+            )
         )
 
     def agent_of(self, number: int) -> Agent | None:
         """Return the agent of a runner of the race that goes on, None before it began and afterwards."""
-        return None if self._race is None else self._race.runner(number).agent
+        if self._race is None:
+            return None
+        return self._race.runner(number).agent
 
     def streamed(self, number: int) -> str:
         """Return the text a runner's model writes at this moment; "" between its answers."""
@@ -126,27 +134,45 @@ class RaceView:
         """Return a runner's newest texts and calls; of a past race its answer."""
         agent = self.agent_of(number)
         if agent is None:
-            return race_commands.answer_of(self._controller.open_agent.session, self.runners[number - 1])
-        own = (entry for entry in reversed(agent.session.active_path()) if entry.id > (self._start or 0))
+            return race_commands.answer_of(
+                self._controller.open_agent.session, self.runners[number - 1]
+            )
+        own = (
+            entry
+            for entry in reversed(agent.session.active_path())
+            if entry.id > (self._start or 0)
+        )
         newest_first = islice((entry for entry in own if isinstance(entry, AssistantEntry)), NEWEST)
         lines = [self.streamed(number)]
         for entry in newest_first:
-            lines += [_call_line(call.tool, call.arguments) for call in reversed(entry.tool_calls)] + [entry.text]
+            lines += [
+                _call_line(call.tool, call.arguments) for call in reversed(entry.tool_calls)
+            ] + [entry.text]
         return "\n".join(filter(None, reversed(lines)))
 
     async def diff(self, number: int, other: int | None) -> None:
         """Show a runner's changes since the start, or how its files differ from another's."""
-        old = self._start if other is None else self._leaf(other)
+        if other is None:
+            old = self._start
+        else:
+            old = self._leaf(other)
         files = await self._controller.open_agent.files.diff_between(old, self._leaf(number))
         name = self.runners[number - 1].name
-        beside = "the start" if other is None else self.runners[other - 1].name
+        if other is None:
+            beside = "the start"
+        else:
+            beside = self.runners[other - 1].name
         if not files:
             raise CommandError(f"No file of {name} differs from {beside}.")
-        self._controller.show(DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files))
+        self._controller.show(
+            DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files)
+        )
 
     async def compare(self) -> None:
         if self._race is None:
-            raise CommandError("The race is over and its copies are gone: compare two runners with space and d.")
+            raise CommandError(
+                "The race is over and its copies are gone: compare two runners with space and d."
+            )
         await race_commands.compare(self._controller)
 
     # -- acting -----------------------------------------------------------------------------------------------
@@ -183,7 +209,10 @@ class RaceView:
 
 def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
     """Return the runners of the race that goes on, by the last entry of their branches."""
-    runners = [runner.figures for runner in controller.race.runners] if controller.race is not None else []
+    if controller.race is not None:
+        runners = [runner.figures for runner in controller.race.runners]
+    else:
+        runners = []
     return {runner.leaf: runner for runner in runners if runner.leaf is not None}
 
 
@@ -191,7 +220,9 @@ def watch_at(controller: Controller, leaf: int) -> bool:
     """Show the runner of the race that goes on whose branch ends at an entry; returns whether there is one."""
     if controller.race is None:
         return False
-    number = next((runner.number for runner in controller.race.runners if runner.record.leaf == leaf), None)
+    number = next(
+        (runner.number for runner in controller.race.runners if runner.record.leaf == leaf), None
+    )
     if number is not None:
         RaceView(controller, controller.race).watch(number)
     return number is not None

@@ -30,7 +30,10 @@ async def cost(controller: Controller, argument: str) -> None:
         return
     found, names = await status_commands.look_up_spending(controller, agent.session)
     as_json = argument == "--json"
-    text = session_reports.cost_json(found) if as_json else "\n".join(session_reports.cost_lines(found, names))
+    if as_json:
+        text = session_reports.cost_json(found)
+    else:
+        text = "\n".join(session_reports.cost_lines(found, names))
     controller.show(Output("Cost of this session", text))
 
 
@@ -39,18 +42,30 @@ async def todo(controller: Controller, _argument: str) -> None:
     from tui_agent.tools.todo import current_todos
 
     todos = current_todos(controller.open_agent.session.active_path())
-    controller.show(Report("To-dos", todo_lines([(str(todo.status), todo.content) for todo in todos])))
+    controller.show(
+        Report("To-dos", todo_lines([(str(todo.status), todo.content) for todo in todos]))
+    )
 
 
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     if not todos:
         return ["The model has made no list here. It makes one for work of several steps."]
     done = sum(status == "done" for status, _text in todos)
-    rows = [f"{TODO_MARKS.get(status, '○')} {visible(text)}{_STATES.get(status, '')}" for status, text in todos]
+    rows = [
+        f"{TODO_MARKS.get(status, '○')} {visible(text)}{_STATES.get(status, '')}"
+        for status, text in todos
+    ]
     return [Heading(f"{done} of {len(todos)} done"), "", *rows]
 
 
-@Command("help", "find a command, a key or a setting", key="f1", hint="help", aliases=("keys",), place=390)
+@Command(
+    "help",
+    "find a command, a key or a setting",
+    key="f1",
+    hint="help",
+    aliases=("keys",),
+    place=390,
+)
 async def show_help(controller: Controller, _argument: str) -> None:
     if controller.frontend.has_screen:
         controller.show(HelpPage())

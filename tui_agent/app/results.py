@@ -27,6 +27,16 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChange
 from tui_agent.session.session import Session
 
+BRANCH = "branch:"
+"""Before the name of a branch, where a result goes to one instead of a file."""
+
+_SUBJECT_CHARS = 72
+_SUMMARY_CHARS = 2_000
+_EXECUTABLE = 0o100
+
+_NAMED = 5
+"""Paths named in a sentence; the rest is counted."""
+
 
 def _net_changes(
     changes: Iterable[FileChange], content: Callable[[Image], bytes | None]
@@ -45,8 +55,12 @@ def _net_changes(
     mixed: list[str] = []
     for path, made in sorted(by_path.items()):
         images = [image for change in made for image in (before_of(change), after_of(change))]
-        dropped = (DROPPED for image in images if image.digest is not None and content(image) is None)
-        if reason := next(filter(None, (image.problem for image in images)), "") or next(dropped, ""):
+        dropped = (
+            DROPPED for image in images if image.digest is not None and content(image) is None
+        )
+        if reason := next(filter(None, (image.problem for image in images)), "") or next(
+            dropped, ""
+        ):
             left_out.append(Conflict(path, reason))
             continue
         file, is_mixed = _sum(path, made, content)
@@ -56,11 +70,16 @@ def _net_changes(
     return files, left_out, mixed
 
 
-def _sum(path: str, made: list[FileChange], content: Callable[[Image], bytes | None]) -> tuple[FileEdit, bool]:
-    first, last = before_of(made[0]), after_of(made[-1])
-    own, is_mixed = content(first), False
+def _sum(
+    path: str, made: list[FileChange], content: Callable[[Image], bytes | None]
+) -> tuple[FileEdit, bool]:
+    first = before_of(made[0])
+    last = after_of(made[-1])
+    own = content(first)
+    is_mixed = False
     for change in made:
-        before, after = content(before_of(change)), content(after_of(change))
+        before = content(before_of(change))
+        after = content(after_of(change))
         if own == before:
             own = after
             continue
@@ -70,15 +89,6 @@ def _sum(path: str, made: list[FileChange], content: Callable[[Image], bytes | N
         own = after if merged is None else merged
     then = FileVersion(content(first), bool(first.mode & _EXECUTABLE))
     return FileEdit(path, then, FileVersion(own, bool(last.mode & _EXECUTABLE))), is_mixed
-
-
-BRANCH = "branch:"
-"""Before the name of a branch, where a result goes to one instead of a file."""
-_SUBJECT_CHARS = 72
-_SUMMARY_CHARS = 2_000
-_EXECUTABLE = 0o100
-_NAMED = 5
-"""Paths named in a sentence; the rest is counted."""
 
 
 class ResultError(UserFacingError):
@@ -101,7 +111,9 @@ class SessionResult:
     """Files that changed too and are not recorded: there were too many."""
 
     @classmethod
-    def of(cls, session: Session, snapshots: SnapshotStore, leaf: int | None = None) -> "SessionResult":
+    def of(
+        cls, session: Session, snapshots: SnapshotStore, leaf: int | None = None
+    ) -> "SessionResult":
         """Return the result of a session at an entry, None for where it is now."""
         leaf = session.leaf if leaf is None else leaf
         project = find_project(Path(session.info.cwd))
@@ -116,7 +128,10 @@ class SessionResult:
             if data is None and image.digest in places:
                 # Of a command that changed thousands of files, how they are afterwards is in the files only.
                 reading = read_image(project / places[image.digest])
-                data = reading.data if reading.image.digest == image.digest else None
+                if reading.image.digest == image.digest:
+                    data = reading.data
+                else:
+                    data = None
             return data
 
         files, left_out, mixed = _net_changes(changes, content)
@@ -126,7 +141,15 @@ class SessionResult:
         foreign = not_of_git(project, [file.path for file in files])
         files = [file for file in files if file.path not in foreign]
         left_out += [Conflict(path, reason) for path, reason in foreign.items()]
-        return cls(session, leaf, project, files, left_out, mixed, sum(entry.omitted for entry in checkpoints))
+        return cls(
+            session,
+            leaf,
+            project,
+            files,
+            left_out,
+            mixed,
+            sum(entry.omitted for entry in checkpoints),
+        )
 
     def __bool__(self) -> bool:
         return bool(self.files)
@@ -150,7 +173,8 @@ class SessionResult:
         except OSError as error:
             raise ResultError(f"{target} can't be written: {error.strerror or error}.") from None
         return (
-            f"Wrote the changes of {plural(len(self.files), 'file')} to {target}; git apply takes it.{self.remarks()}"
+            f"Wrote the changes of {plural(len(self.files), 'file')} to {target}; git apply "
+            f"takes it.{self.remarks()}"
         )
 
     def message(self) -> str:
@@ -164,7 +188,10 @@ class SessionResult:
         answer = "\n".join(line.lstrip("# ") if line.startswith("#") else line for line in lines)
         if len(answer) > _SUMMARY_CHARS:
             answer = f"{answer[:_SUMMARY_CHARS].rstrip()}…"
-        return "\n\n".join(filter(None, [title, answer, f"Tui-Agent-Session: {info.id}#{self.leaf}"])) + "\n"
+        return (
+            "\n\n".join(filter(None, [title, answer, f"Tui-Agent-Session: {info.id}#{self.leaf}"]))
+            + "\n"
+        )
 
     def remarks(self, done: Committed | None = None) -> str:
         """Return changes that are not in the result, or not only the session's, as sentences; "" for nothing."""
@@ -174,12 +201,16 @@ class SessionResult:
         said = []
         if left_out:
             rows = [f"{path} ({reason})" for path, reason in left_out.items()]
-            more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
+            more = ""
+            if len(rows) > _NAMED:
+                more = f" and {len(rows) - _NAMED:,} more"
             said.append(f"Not in it: {', '.join(rows[:_NAMED])}{more}.")
         if self.omitted:
             said.append(f"{self.omitted:,} more files changed and were too many to record.")
         if mixed:
-            said.append(f"Changes by others are in it too, on the same lines: {', '.join(dict.fromkeys(mixed))}.")
+            said.append(
+                f"Changes by others are in it too, on the same lines: {', '.join(dict.fromkeys(mixed))}."
+            )
         return "".join(f" {sentence}" for sentence in said)
 
     def as_json(self) -> dict[str, object]:
@@ -197,4 +228,6 @@ class SessionResult:
 def _repository_of(path: str, project: Path) -> str:
     """Return the repository inside the project that a file is in, "" for the project itself: a clone lacks it."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
-    return next((str(folder) for folder in folders if os.path.lexists(project / folder / ".git")), "")
+    return next(
+        (str(folder) for folder in folders if os.path.lexists(project / folder / ".git")), ""
+    )

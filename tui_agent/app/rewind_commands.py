@@ -22,8 +22,15 @@ if TYPE_CHECKING:
 MAX_MESSAGES = 300
 """Messages that can be gone back to; /tree goes further."""
 
-CONVERSATION, FILES = "conversation", "files"
+CONVERSATION = "conversation"
+FILES = "files"
 """The parts that can go back alone."""
+
+_QUESTIONS = {
+    "": "Go back to before which message?",
+    CONVERSATION: "Go back to before which message? Files stay.",
+    FILES: "Put files back as before which message?",
+}
 
 
 @Command(
@@ -55,14 +62,9 @@ async def rewind(controller: Controller, argument: str) -> None:
         await _go_back(controller, agent, message, with_files=part != CONVERSATION)
 
 
-_QUESTIONS = {
-    "": "Go back to before which message?",
-    CONVERSATION: "Go back to before which message? Files stay.",
-    FILES: "Put files back as before which message?",
-}
-
-
-async def _go_back(controller: Controller, agent: Agent, message: UserEntry, *, with_files: bool) -> None:
+async def _go_back(
+    controller: Controller, agent: Agent, message: UserEntry, *, with_files: bool
+) -> None:
     from tui_agent.session.path_queries import prompt_text
 
     move = agent.navigator.plan(message.id)
@@ -74,7 +76,9 @@ async def _go_back(controller: Controller, agent: Agent, message: UserEntry, *, 
     told = await carry_out(agent, move, files)
     controller.frontend.restore_message(prompt_text(move.prompt))
     sentence = f"Back to before “{one_line(message.text, 40)}”"
-    controller.say(" · ".join(filter(None, [", ".join(filter(None, [sentence, told])), "/undo returns"])))
+    controller.say(
+        " · ".join(filter(None, [", ".join(filter(None, [sentence, told])), "/undo returns"]))
+    )
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
@@ -97,13 +101,20 @@ def _messages(agent: Agent) -> list[UserEntry]:
     return typed[: -MAX_MESSAGES - 1 : -1]
 
 
-def _rows(messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float) -> list[PickRow]:
+def _rows(
+    messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float
+) -> list[PickRow]:
     from tui_agent.session.path_queries import typed_text
 
     rows = []
     for entry, amount in zip(messages, amounts, strict=True):
-        text, files = typed_text(entry.parts), changes_text(amount.files, amount.additions, amount.deletions)
+        text = typed_text(entry.parts)
+        files = changes_text(amount.files, amount.additions, amount.deletions)
         facts = " · ".join(filter(None, [files, age(entry.created_at, now)]))
-        since = f"Changed since: {files}" if files else "No file was changed since."
-        rows.append(PickRow(str(entry.id), one_line(text, 300) or "(no text)", facts, f"{text}\n\n{since}"))
+        since = "No file was changed since."
+        if files:
+            since = f"Changed since: {files}"
+        rows.append(
+            PickRow(str(entry.id), one_line(text, 300) or "(no text)", facts, f"{text}\n\n{since}")
+        )
     return rows

@@ -30,14 +30,19 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
     found = _following(state, event, now)
     if found is state or not found.active:
         return found
-    began = now if isinstance(event, RunStarted) or not state.active else state.began
+    if isinstance(event, RunStarted) or not state.active:
+        began = now
+    else:
+        began = state.began
     return replace(found, began=began)
 
 
 def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one arm per event
     match event:
         case RunStarted() | RequestStarted():
-            return RunState(Phase.WAITING, now, tools=state.tools, asked=isinstance(event, RequestStarted))
+            return RunState(
+                Phase.WAITING, now, tools=state.tools, asked=isinstance(event, RequestStarted)
+            )
         case PromptProgress(processed=processed, total=total):
             return RunState(Phase.READING, now, f"{processed:,} of {total:,}", tools=state.tools)
         case AnswerDelta() | ToolCallProgress():
@@ -46,21 +51,30 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
             return _entered(state, Phase.THINKING, now)
         case ToolStarted(call_id=call_id, tool=tool):
             alone = RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
-            return _with_tools(state, (*state.tools, (call_id, tool)), now) if state.active else alone
+            if state.active:
+                return _with_tools(state, (*state.tools, (call_id, tool)), now)
+            return alone
         case ToolFinished(call_id=call_id):
-            return _with_tools(state, tuple(call for call in state.tools if call[0] != call_id), now)
+            return _with_tools(
+                state, tuple(call for call in state.tools if call[0] != call_id), now
+            )
         case ChecksAwaited(checkers=names):
             return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
             # A runner of a race asks through an agent that may be idle.
             in_run = state.active and state.in_run
-            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool, in_run=in_run)
+            return replace(
+                state, phase=Phase.PERMISSION, since=now, detail=request.tool, in_run=in_run
+            )
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
         case RetryScheduled(loading=float(waited)):
             return RunState(Phase.LOADING, now - waited, one_line(event.reason.rstrip("."), 80))
         case RetryScheduled():
-            reason = f": {one_line(event.reason, 80)}" if event.reason else ""
+            if event.reason:
+                reason = f": {one_line(event.reason, 80)}"
+            else:
+                reason = ""
             detail = f"attempt {event.attempt} of {event.attempts}{reason}"
             return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
         case CompactionStarted():
@@ -68,7 +82,9 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case CompactionProgress(text=text) if state.phase is Phase.COMPACTING:
             return replace(state, words=state.words + text.count(" ") + text.count("\n"))
         case CompactionEnded():
-            return RunState(Phase.WAITING, now) if state.in_run else RunState(since=now)
+            if state.in_run:
+                return RunState(Phase.WAITING, now)
+            return RunState(since=now)
         case RunEnded():
             return RunState(since=now)
         case _:
@@ -76,7 +92,9 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
 
 
 def _entered(state: RunState, phase: Phase, now: float) -> RunState:
-    return state if state.phase is phase else RunState(phase, now, tools=state.tools)
+    if state.phase is phase:
+        return state
+    return RunState(phase, now, tools=state.tools)
 
 
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
@@ -85,6 +103,8 @@ def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float)
     if not state.active:
         return state
     if not tools:
-        return RunState(Phase.WAITING, now) if state.in_run else RunState(since=now)
+        if state.in_run:
+            return RunState(Phase.WAITING, now)
+        return RunState(since=now)
     since = state.since if state.phase is Phase.TOOL else now
     return RunState(Phase.TOOL, since, tools=tools, in_run=state.in_run)

@@ -5,6 +5,14 @@ from enum import StrEnum
 from tui_agent.app.format import one_line, seconds, tokens
 from tui_agent.lazy import dataclass
 
+CHARACTERS_PER_TOKEN = 4
+"""For a number that grows while something is written; the exact one comes with the answer."""
+
+_PATIENCE = 3.0
+"""Seconds after which it is said that nothing came yet."""
+
+_STOPS = "esc stops it"
+
 
 class Phase(StrEnum):
     """The kinds of state the status line distinguishes."""
@@ -74,22 +82,30 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
             return f"compacting {passed}" + (f" · {state.words} words" if state.words else "")
 
 
-CHARACTERS_PER_TOKEN = 4
-"""For a number that grows while something is written; the exact one comes with the answer."""
-
-_PATIENCE = 3.0
-"""Seconds after which it is said that nothing came yet."""
-_WORKING = {Phase.WAITING, Phase.READING, Phase.STREAMING, Phase.THINKING, Phase.TOOL, Phase.CHECKING}
-_STOPS = "esc stops it"
+_WORKING = {
+    Phase.WAITING,
+    Phase.READING,
+    Phase.STREAMING,
+    Phase.THINKING,
+    Phase.TOOL,
+    Phase.CHECKING,
+}
 
 
 def describe_run(state: RunState, now: float, characters: int) -> str:
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
-        doing = "" if state.phase in {Phase.WAITING, Phase.STREAMING} else f" · {what}"
+        if state.phase in {Phase.WAITING, Phase.STREAMING}:
+            doing = ""
+        else:
+            doing = f" · {what}"
         if state.asked and now - state.since >= _PATIENCE:
             doing = f" · no word from the model yet, {seconds(now - state.since)}"
         written = characters // CHARACTERS_PER_TOKEN
-        count = f" · ~{tokens(written)} tokens" if written else ""
+        count = ""
+        if written:
+            count = f" · ~{tokens(written)} tokens"
         what = f"working {seconds(now - state.began)}{doing}{count}"
-    return "waiting for your answer" if state.phase is Phase.PERMISSION else f"{what} · {_STOPS}"
+    if state.phase is Phase.PERMISSION:
+        return "waiting for your answer"
+    return f"{what} · {_STOPS}"

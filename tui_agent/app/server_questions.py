@@ -19,7 +19,8 @@ from tui_agent.app.frontend import Choice, TextLine
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
-_MESSAGE_CHARS, _MESSAGE_LINES = 600, 8
+_MESSAGE_CHARS = 600
+_MESSAGE_LINES = 8
 """The most characters and lines of a text beside a question, so that a small screen has room for the answers."""
 _TITLE_CHARS = 300
 """Characters of the names of a form's fields."""
@@ -39,9 +40,14 @@ async def _form(controller: Controller, form: ServerForm) -> Answer:
     needed = [field.title for field in form.fields if field.required]
     others = [field.title for field in form.fields if not field.required]
     parts = [("Needed", needed), ("May be left out", others)]
-    details = "\n".join(f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles)
+    details = "\n".join(
+        f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles
+    )
     asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
-    answers = [("y", "yes, answer" if form.fields else "yes"), ("n", "no: it is told that you won't say")]
+    answers = [
+        ("y", "yes, answer" if form.fields else "yes"),
+        ("n", "no: it is told that you won't say"),
+    ]
     decision = await controller.ask(Choice(visible(asked), answers, visible(details), inline=True))
     if decision != "y":
         return Answer("decline" if decision == "n" else "cancel")
@@ -59,15 +65,28 @@ async def _text(controller: Controller, server: str, field: FormField) -> str | 
     """Ask for one value until it is one; None when they went back."""
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:
-        options = list(field.options) if field.kind == "choice" else [("yes", "Yes"), ("no", "No")]
-        more = [] if field.required else [(_SKIP, "Leave it out")]
+        if field.kind == "choice":
+            options = list(field.options)
+        else:
+            options = [("yes", "Yes"), ("no", "No")]
+        if field.required:
+            more = []
+        else:
+            more = [(_SKIP, "Leave it out")]
         labelled = [(value, visible(one_line(label, 200))) for value, label in options]
         chosen = await controller.ask(
-            Choice(title, [*labelled, *more], visible(field.about), at=as_text(field.default) or None)
+            Choice(
+                title, [*labelled, *more], visible(field.about), at=as_text(field.default) or None
+            )
         )
         return "" if chosen == _SKIP else chosen
-    asked = [field.about or title, *([", ".join(label for _value, label in field.options)] if field.options else [])]
-    title = visible(f"{title} · {one_line(' · '.join(asked), 300)}" if field.about or field.options else title)
+    asked = [
+        field.about or title,
+        *([", ".join(label for _value, label in field.options)] if field.options else []),
+    ]
+    title = visible(
+        f"{title} · {one_line(' · '.join(asked), 300)}" if field.about or field.options else title
+    )
     text: str | None = as_text(field.default)
     while (text := await controller.ask(TextLine(title, text or "", confirm="next"))) is not None:
         try:
@@ -80,7 +99,9 @@ async def _text(controller: Controller, server: str, field: FormField) -> str | 
 
 
 async def _link(controller: Controller, link: ServerLink) -> Answer:
-    asked = visible(f"The MCP server {link.server} wants you to visit a page: {one_line(link.message, 300)}")
+    asked = visible(
+        f"The MCP server {link.server} wants you to visit a page: {one_line(link.message, 300)}"
+    )
     answers = [("y", "yes, show the address; I'll open it"), ("n", "no")]
     decision = await controller.ask(Choice(asked, answers, visible(link.url), inline=True))
     if decision == "y":

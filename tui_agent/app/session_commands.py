@@ -14,18 +14,31 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
+FORKED = "This is a copy, and what you do here stays here. /parent goes back to the session it came from."
 
-@Command("new", "begin a new session; this one is kept", key="ctrl+n", aliases=("clear",), needs_screen=True, place=10)
+
+@Command(
+    "new",
+    "begin a new session; this one is kept",
+    key="ctrl+n",
+    aliases=("clear",),
+    needs_screen=True,
+    place=10,
+)
 async def new(controller: Controller, _argument: str) -> None:
     from tui_agent.model.demo import DEMO_MODEL
 
     agent = controller.agent
     info = agent.session.info if agent is not None else None
     # The demo goes on as the demo, which may be all there is.
-    opened = await controller.open(OpenRequest(demo=agent is not None and agent.model == DEMO_MODEL))
+    opened = await controller.open(
+        OpenRequest(demo=agent is not None and agent.model == DEMO_MODEL)
+    )
     if opened and info is not None and info.entry_count:
         name = one_line(info.title or info.first_message, 50)
-        controller.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
+        controller.say(
+            f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again."
+        )
 
 
 @Command("demo", "start the demo: a script plays the model, no key", needs_screen=True, place=380)
@@ -34,16 +47,19 @@ async def demo(controller: Controller, _argument: str) -> None:
 
 
 @Command(
-    "sessions", "open another session", key="ctrl+s", argument="[ID]", aliases=("resume",), needs_screen=True, place=30
+    "sessions",
+    "open another session",
+    key="ctrl+s",
+    argument="[ID]",
+    aliases=("resume",),
+    needs_screen=True,
+    place=30,
 )
 async def sessions(controller: Controller, argument: str) -> None:
     current = controller.agent.session.id if controller.agent is not None else None
     request = OpenRequest(argument) if argument else await controller.ask(SessionChoice(current))
     if request is not None:
         controller.frontend.go_to(request)
-
-
-FORKED = "This is a copy, and what you do here stays here. /parent goes back to the session it came from."
 
 
 @Command("fork", "continue in a copy of this session", place=60)
@@ -55,7 +71,9 @@ async def fork(controller: Controller, _argument: str) -> None:
 @Command("rename", "give this session a title", argument="[TITLE]", place=70)
 async def rename(controller: Controller, argument: str) -> None:
     session = controller.open_agent.session
-    title = argument or await controller.ask(TextLine("Title of this session", session.info.title, confirm="rename"))
+    title = argument or await controller.ask(
+        TextLine("Title of this session", session.info.title, confirm="rename")
+    )
     if title:
         session.set_title(title)
         controller.frontend.refresh_facts()
@@ -73,7 +91,9 @@ async def label(controller: Controller, argument: str) -> None:
     )
     if text is not None:
         session.label(leaf, text or None)
-        controller.say(f"#{leaf} is labelled “{one_line(text, 40)}”." if text else f"#{leaf} has no label now.")
+        controller.say(
+            f"#{leaf} is labelled “{one_line(text, 40)}”." if text else f"#{leaf} has no label now."
+        )
 
 
 @Command("tree", "show all branches of this session", key="ctrl+t", place=40)
@@ -81,7 +101,9 @@ async def tree(controller: Controller, argument: str) -> None:
     """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` prints them."""
     session = controller.open_agent.session
     entry = argument.removeprefix("#")
-    at = int(entry) if entry.isdigit() else None
+    at = None
+    if entry.isdigit():
+        at = int(entry)
     if controller.frontend.has_screen:
         controller.show(TreePage(at))
         return
@@ -132,7 +154,9 @@ def open_output(controller: Controller, entry: Entry) -> None:
     if isinstance(entry, ShellEntry):
         controller.show(Output(f"!{entry.command}", entry.output))
     elif isinstance(entry, ToolResultEntry):
-        controller.show(Output(f"{entry.tool} {entry.title}", text_of(entry, controller.services.store.blob)))
+        controller.show(
+            Output(f"{entry.tool} {entry.title}", text_of(entry, controller.services.store.blob))
+        )
 
 
 @Command("theme", "change the colours", argument="[NAME]", needs_screen=True, place=370)
@@ -148,7 +172,12 @@ async def theme(controller: Controller, argument: str) -> None:
 async def leave(controller: Controller, _argument: str) -> None:
     if controller.agent is not None and controller.agent.running and not controller.is_leaving:
         answers = [("y", "yes, stop it and quit"), ("n", "no, stay")]
-        asked = Choice("The agent is working. Quit?", answers, why="What it has done so far is saved.", inline=True)
+        asked = Choice(
+            "The agent is working. Quit?",
+            answers,
+            why="What it has done so far is saved.",
+            inline=True,
+        )
         # Asked for twice, it is meant.
         controller.is_leaving = True
         answer = await controller.ask(asked)

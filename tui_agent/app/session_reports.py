@@ -16,9 +16,16 @@ from tui_agent.session.session import Session
 
 
 def tree_json(session: Session) -> str:
-    labels, leaf, active = session.labels(), session.leaf, set(session.path_outline().ids)
+    labels = session.labels()
+    leaf = session.leaf
+    active = set(session.path_outline().ids)
     rows = (
-        {**header._asdict(), "label": labels.get(header.id), "active": header.id in active, "leaf": header.id == leaf}
+        {
+            **header._asdict(),
+            "label": labels.get(header.id),
+            "active": header.id in active,
+            "leaf": header.id == leaf,
+        }
         for header in session.skeleton()
     )
     return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
@@ -29,9 +36,14 @@ def tree_lines(session: Session) -> list[str]:
 
     ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch is one line.
     """
-    labels, leaf, active = session.labels(), session.leaf, set(session.path_outline().ids)
+    labels = session.labels()
+    leaf = session.leaf
+    active = set(session.path_outline().ids)
     calls = {entry.id: entry.call for entry in session.subagents()}
-    headers = [header._replace(parent_id=calls.get(header.id, header.parent_id)) for header in session.skeleton()]
+    headers = [
+        header._replace(parent_id=calls.get(header.id, header.parent_id))
+        for header in session.skeleton()
+    ]
     below = children(headers)
     by_id: dict[int, EntryHeader] = {header.id: header for header in headers}
     lines: list[str] = []
@@ -39,10 +51,15 @@ def tree_lines(session: Session) -> list[str]:
     while stack:
         entry_id, first, rest = stack.pop()
         header = by_id[entry_id]
-        label = f" [{labels[entry_id]}]" if entry_id in labels else ""
+        label = ""
+        if entry_id in labels:
+            label = f" [{labels[entry_id]}]"
         here = "  ◀ here" if entry_id == leaf else ""
         mark = "•" if entry_id in active else "·"
-        kind = "files changed" if header.kind == "checkpoint" else header.kind.replace("_", " ")
+        if header.kind == "checkpoint":
+            kind = "files changed"
+        else:
+            kind = header.kind.replace("_", " ")
         text = f"{kind}: {plain_preview(header.kind, header.preview)[:80]}"
         lines.append(f"{first}{mark} #{entry_id} {text}{label}{here}")
         subagents = [child for child in below.get(entry_id, []) if by_id[child].kind == "subagent"]
@@ -55,8 +72,12 @@ def tree_lines(session: Session) -> list[str]:
         else:
             for child in reversed(offspring):
                 last = child == offspring[-1]
-                stack.append((child, f"{rest}{'└─' if last else '├─'}", f"{rest}{'  ' if last else '│ '}"))
-        stack += [(child, f"{rest}{'├─' if offspring else '└─'}", rest) for child in reversed(subagents)]
+                stack.append(
+                    (child, f"{rest}{'└─' if last else '├─'}", f"{rest}{'  ' if last else '│ '}")
+                )
+        stack += [
+            (child, f"{rest}{'├─' if offspring else '└─'}", rest) for child in reversed(subagents)
+        ]
     return lines
 
 
@@ -80,7 +101,10 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
 def cost_json(found: Spending) -> str:
     value = {
         "total": asdict(found.total),
-        "branches": {("current" if not key else f"#{key}"): asdict(spent) for key, spent in found.branches.items()},
+        "branches": {
+            ("current" if not key else f"#{key}"): asdict(spent)
+            for key, spent in found.branches.items()
+        },
         "models": {name: asdict(spent) for name, spent in found.models.items()},
         "kinds": {str(purpose): asdict(spent) for purpose, spent in found.purposes.items()},
         "days": {day.isoformat(): cost for day, cost in sorted(found.days.items())},
@@ -106,26 +130,49 @@ def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
 
 
 def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
-    size = asdict(shown.size) | {"percent": round(shown.size.percent, 1), "budget": shown.size.budget}
+    size = asdict(shown.size) | {
+        "percent": round(shown.size.percent, 1),
+        "budget": shown.size.budget,
+    }
     newest = made.newest.id if made.newest is not None else None
-    room = {"compactions": made.compactions, "last_compaction": newest, "prunes": made.prunes, "freed": made.freed}
+    room = {
+        "compactions": made.compactions,
+        "last_compaction": newest,
+        "prunes": made.prunes,
+        "freed": made.freed,
+    }
     blocks = [asdict(block) for block in shown.blocks]
     return json.dumps({"model": model, "size": size, "made_room": room, "blocks": blocks})
 
 
 def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
     size = shown.size
-    threshold = f", compacts at {size.threshold:,}" if size.threshold is not None else ", never compacts by itself"
-    assumed = f" ({size.window_origin})" if size.window_origin != "catalog" else ""
+    if size.threshold is not None:
+        threshold = f", compacts at {size.threshold:,}"
+    else:
+        threshold = ", never compacts by itself"
+    assumed = ""
+    if size.window_origin != "catalog":
+        assumed = f" ({size.window_origin})"
     gauge = (
         f"{'~' if size.estimated else ''}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %): "
         f"fixed {size.fixed:,}, history {size.history:,}{threshold}"
     )
     lines = [f"{model or 'no model'}: {gauge}", *filter(None, [made.sentence]), ""]
     for block in shown.blocks:
-        address = f"#{block.origin[0]}" if block.origin else ""
-        hidden = f", {block.hidden:,} hidden" if block.hidden else ""
-        state = "" if block.state == "live" else f" [{block.state}{hidden}]"
+        address = ""
+        if block.origin:
+            address = f"#{block.origin[0]}"
+        if block.hidden:
+            hidden = f", {block.hidden:,} hidden"
+        else:
+            hidden = ""
+        if block.state == "live":
+            state = ""
+        else:
+            state = f" [{block.state}{hidden}]"
         kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
-        lines.append(f"{block.tokens:>8,}  {address:>6}  {kind:<28}  {' '.join(block.label.split())[:60]}{state}")
+        lines.append(
+            f"{block.tokens:>8,}  {address:>6}  {kind:<28}  {' '.join(block.label.split())[:60]}{state}"
+        )
     return lines

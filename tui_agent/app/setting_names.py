@@ -7,18 +7,34 @@ from tui_agent.setting_rows import UNSET, SettingRow
 
 GROUPS: Final[Mapping[str, Sequence[str]]] = {
     "Model and limits": (
-        "model", "small_model", "fallback_models", "effort", "max_", "budget", "timeout", "models", "providers",
-        "retry", "host",
+        "model",
+        "small_model",
+        "fallback_models",
+        "effort",
+        "max_",
+        "budget",
+        "timeout",
+        "models",
+        "providers",
+        "retry",
+        "host",
     ),
     "What runs without asking": ("mode", "permissions", "projects", "sandbox", "hooks"),
     "What the model sees": (
-        "compaction", "prune", "truncation", "images", "cache",
-        "instructions", "instructions_order", "notes_tokens", "other_programs",
+        "compaction",
+        "prune",
+        "truncation",
+        "images",
+        "cache",
+        "instructions",
+        "instructions_order",
+        "notes_tokens",
+        "other_programs",
     ),
     "Screen and keys": ("ui", "keys"),
     "Tools and servers": ("mcp", "webfetch", "diagnostics", "parallel_calls"),
     "Files": ("checkpoints",),
-}  # fmt: skip
+}
 """The groups, and the beginnings of the keys in each."""
 
 OTHERS: Final = "Others"
@@ -112,7 +128,10 @@ _VALUES: Final[Mapping[str, str]] = {"true": "on", "false": "off", UNSET: "–"}
 
 def sentence_of(row: SettingRow) -> str:
     """Return what a setting is called on the screen."""
-    words = f"{row.table}: {row.words}" if row.table else row.words
+    if row.table:
+        words = f"{row.table}: {row.words}"
+    else:
+        words = row.words
     return _SENTENCES.get(row.key) or f"{words[:1].upper()}{words[1:]}"
 
 

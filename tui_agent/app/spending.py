@@ -16,6 +16,9 @@ from tui_agent.session.store import Store
 Price = Callable[[str, Reported], float | None]
 """Returns the price of a request to a model, in US dollars; None when its prices are unknown."""
 
+MAX_BRANCHES = 8
+"""Left branches named one by one, those that cost most; the rest is added up."""
+
 
 class Purpose(StrEnum):
     """The purposes money was spent on."""
@@ -89,7 +92,10 @@ def spending(
     """
     found = Spending(steps=[record for record in records if record.id not in beside])
     for record in found.steps:
-        purpose = Purpose.ANSWERS if KINDS[record.kind].is_dialogue else Purpose.SUMMARIES
+        if KINDS[record.kind].is_dialogue:
+            purpose = Purpose.ANSWERS
+        else:
+            purpose = Purpose.SUMMARIES
         saved = _add(found, record, purpose, price)
         found.branches.setdefault(departures.get(record.id, 0), Spent()).add(record, saved)
     elsewhere = list(subagents)
@@ -104,9 +110,15 @@ def spending(
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
     """Add a request to all sums but a branch's; returns the dollars the cache saved."""
-    without = price(record.model, Usage(input=record.prompt, output=record.output)) if record.cache_read else None
-    paid = price(record.model, record) if without is not None else None
-    saved = without - paid if without is not None and paid is not None else 0.0
+    without = None
+    if record.cache_read:
+        without = price(record.model, Usage(input=record.prompt, output=record.output))
+    paid = None
+    if without is not None:
+        paid = price(record.model, record)
+    saved = 0.0
+    if without is not None and paid is not None:
+        saved = without - paid
     found.total.add(record, saved)
     found.purposes.setdefault(purpose, Spent()).add(record, saved)
     found.models.setdefault(record.model or "unknown", Spent()).add(record, saved)
@@ -117,7 +129,11 @@ def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price)
 
 
 def look_up(
-    session: Session, store: Store, records: Sequence[RequestRecord], departures: Mapping[int, int], price: Price
+    session: Session,
+    store: Store,
+    records: Sequence[RequestRecord],
+    departures: Mapping[int, int],
+    price: Price,
 ) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and how its left branches begin; any thread may call it.
 
@@ -134,16 +150,14 @@ def look_up(
     return found, {entry.id: plain_preview(entry.kind, entry.preview) for entry in starts}
 
 
-MAX_BRANCHES = 8
-"""Left branches named one by one, those that cost most; the rest is added up."""
-
-
 def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
     """Return headings with the lines below them; ``names`` says how each left branch begins."""
     total = found.total
     if not total.requests and not total.cost:
         return []
-    share = f" ({total.cached / total.input:.0%} from the cache)" if total.input else ""
+    share = ""
+    if total.input:
+        share = f" ({total.cached / total.input:.0%} from the cache)"
     whole = [
         f"{total.dollars} for {plural(total.requests, 'request')}",
         f"{tokens(total.input)} sent{share}, {tokens(total.output)} answered",
@@ -158,15 +172,21 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
         here = found.branches.get(0, Spent())
         rows = [_row(here, "this branch")]
         rows += [
-            _row(found.branches[key], f"left at #{key}  {visible(names.get(key, ''))}") for key in left[:MAX_BRANCHES]
+            _row(found.branches[key], f"left at #{key}  {visible(names.get(key, ''))}")
+            for key in left[:MAX_BRANCHES]
         ]
         if rest := left[MAX_BRANCHES:]:
-            cost, requests = (sum(getattr(found.branches[key], name) for key in rest) for name in ("cost", "requests"))
+            cost, requests = (
+                sum(getattr(found.branches[key], name) for key in rest)
+                for name in ("cost", "requests")
+            )
             rows.append(_row(Spent(requests=requests, cost=cost), f"{len(rest)} other branches"))
         sections.append(("By branch", rows))
     rows = [_row(spent, visible(model), full=True) for model, spent in _by_cost(found.models)]
     sections.append(("By model", rows))
-    sections.append(("By kind", [_row(spent, str(purpose)) for purpose, spent in _by_cost(found.purposes)]))
+    sections.append(
+        ("By kind", [_row(spent, str(purpose)) for purpose, spent in _by_cost(found.purposes)])
+    )
     return sections
 
 
@@ -178,6 +198,11 @@ def _row(spent: Spent, name: str, *, full: bool = False) -> str:
     row = f"{spent.dollars:>9}  {plural(spent.requests, 'request') if spent.requests else '':<13} {name}".rstrip()
     if not full:
         return row
-    share = spent.cached / spent.input if spent.input else 0.0
-    saved = f", saved {money(spent.saved)}" if spent.saved > 0 else ""
+    share = 0.0
+    if spent.input:
+        share = spent.cached / spent.input
+    if spent.saved > 0:
+        saved = f", saved {money(spent.saved)}"
+    else:
+        saved = ""
     return f"{row}\n{'':>11}{tokens(spent.input)} sent, {share:.0%} cached{saved}, {tokens(spent.output)} answered"

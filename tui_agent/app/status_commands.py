@@ -28,7 +28,9 @@ COST = "Cost"
 """The heading of the cost."""
 
 
-@Command("status", "show model, mode, sandbox, context and cost on one page", place=310, yields=True)
+@Command(
+    "status", "show model, mode, sandbox, context and cost on one page", place=310, yields=True
+)
 async def status(controller: Controller, _argument: str) -> None:
     await show_status(controller, controller.open_agent)
 
@@ -45,7 +47,9 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
     controller.show(Report("Status", lines, at))
 
 
-async def look_up_spending(controller: Controller, session: Session) -> tuple[Spending, dict[int, str]]:
+async def look_up_spending(
+    controller: Controller, session: Session
+) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and how its left branches begin. Read in a thread: that can take a second."""
     from tui_agent.app.spending import look_up
 
@@ -53,7 +57,9 @@ async def look_up_spending(controller: Controller, session: Session) -> tuple[Sp
     records = await asyncio.to_thread(session.reader.requests)
     departures = session.departures(record.id for record in records)
     await asyncio.to_thread(session.reader.costs)
-    return await asyncio.to_thread(look_up, session, services.store, records, departures, services.price)
+    return await asyncio.to_thread(
+        look_up, session, services.store, records, departures, services.price
+    )
 
 
 def sandbox_words(agent: Agent) -> str:
@@ -62,7 +68,9 @@ def sandbox_words(agent: Agent) -> str:
     if lacking := sandbox.shortcoming(agent.ports.project):
         return f"{lacking} (tui-agent doctor)"
     state = sandbox.state
-    return f"{state.kind}: commands run in it" if state.kind else f"none: {state.reason}"
+    if state.kind:
+        return f"{state.kind}: commands run in it"
+    return f"none: {state.reason}"
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
@@ -71,43 +79,64 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 
     info = agent.session.info
     yield Heading(one_line(info.title or info.first_message, 80) or "New session")
-    yield _row("session", f"{info.id} · {plural(info.entry_count, 'entry')}{' · read-only' * agent.session.read_only}")
+    yield _row(
+        "session",
+        f"{info.id} · {plural(info.entry_count, 'entry')}{' · read-only' * agent.session.read_only}",
+    )
     yield _row("directory", short_path(info.cwd))
     yield ""
     yield Heading("Agent")
-    chosen = f" for {agent.stands_in_for}, which can't be used for now" if agent.stands_in_for else ""
+    chosen = ""
+    if agent.stands_in_for:
+        chosen = f" for {agent.stands_in_for}, which can't be used for now"
     yield _row("model", one_line(f"{agent.model}{chosen}", 120))
     for line in agent.ports.directory.adaptations(agent.model):
-        yield _row("", f"{line}: the provider refused otherwise (tui-agent models --forget {agent.model})")
+        yield _row(
+            "", f"{line}: the provider refused otherwise (tui-agent models --forget {agent.model})"
+        )
     yield _row("thinking", agent.effort.level or "default")
-    about = MODE_HELP[Mode(agent.mode)] if agent.mode in set(Mode) else "an agent of your own"
+    about = "an agent of your own"
+    if agent.mode in set(Mode):
+        about = MODE_HELP[Mode(agent.mode)]
     yield _row("mode", f"{agent.mode}: {about}")
     yield _row("sandbox", sandbox)
-    rules = Counter(str(rule.action) for rule in agent.tools.gate.rules() if rule.source != "default")
+    rules = Counter(
+        str(rule.action) for rule in agent.tools.gate.rules() if rule.source != "default"
+    )
     made = ", ".join(f"{count} {action}" for action, count in sorted(rules.items()))
     yield _row("rules", f"{made or 'none of your own'} (/permissions)")
     checked = "; ".join(state_lines(agent.tools.diagnostics)) or "on, nothing edited yet"
-    yield _row("diagnostics", f"{checked if agent.tools.diagnostics.enabled else 'off'} (/diagnostics)")
-    yield _row("jobs", f"{agent.jobs.running} running (/jobs)" if agent.jobs.running else "none running")
+    yield _row(
+        "diagnostics", f"{checked if agent.tools.diagnostics.enabled else 'off'} (/diagnostics)"
+    )
+    yield _row(
+        "jobs", f"{agent.jobs.running} running (/jobs)" if agent.jobs.running else "none running"
+    )
     yield ""
     yield Heading("Context")
     size = agent.context_size()
     about_size = f"{'~' if size.estimated else ''}{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
     yield _row("next request", f"{about_size} (/context)")
-    yield _row("compaction", f"automatic, at {tokens(size.threshold)}" if size.threshold else "only when asked for")
+    yield _row(
+        "compaction",
+        f"automatic, at {tokens(size.threshold)}" if size.threshold else "only when asked for",
+    )
     cache = agent.inspector.known_cache()
     warm = cache and (f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
     yield _row("prompt cache", warm or "the provider has not reported one")
     yield ""
     yield Heading(COST)
-    costs, side = agent.session.reader.costs(), info.side_cost
+    costs = agent.session.reader.costs()
+    side = info.side_cost
     on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
     asked = agent.session.reader.requests()
     # Free requests cost nothing; those without a price may.
     known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
     without = "unknown" if asked else "nothing yet"
     yield _row("this branch", money(on_path) if known else without)
-    yield _row("all branches", money((agent.session.reader.own_cost() or 0.0) + side) if known else without)
+    yield _row(
+        "all branches", money((agent.session.reader.own_cost() or 0.0) + side) if known else without
+    )
     for line in agent.allowance.lines():
         yield _row("budget", line)
     if copied := sum(costs.values()) - (agent.session.reader.own_cost() or 0.0):
@@ -115,7 +144,11 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 
 
 @Command(
-    "diagnostics", "show checkers of edited files, switch them on or off", argument="[on|off]", place=325, yields=True
+    "diagnostics",
+    "show checkers of edited files, switch them on or off",
+    argument="[on|off]",
+    place=325,
+    yields=True,
 )
 async def diagnostics(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
@@ -123,7 +156,9 @@ async def diagnostics(controller: Controller, argument: str) -> None:
     if word in {"on", "off"}:
         agent.tools.diagnostics.switch(on=word == "on")
         always = f"; diagnostics.enabled = {'true' if word == 'on' else 'false'} in the settings does so for all"
-        controller.say(f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}.")
+        controller.say(
+            f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}."
+        )
     elif word:
         raise CommandError("Use /diagnostics, /diagnostics on or /diagnostics off.")
     else:
@@ -134,10 +169,19 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
     from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS, find_checker
     from tui_agent.agent.diagnostics.diagnostics import state_lines
 
-    checked, project = agent.tools.diagnostics, agent.ports.project
-    on = "Edits are checked" if checked.enabled else "Edits are not checked; /diagnostics on changes that"
-    lines = [f"{on}. What is new since an edit is told to the model.", "", Heading("In this session")]
-    lines += [f"  {one_line(line, 200)}" for line in state_lines(checked)] or ["  nothing was edited yet"]
+    checked = agent.tools.diagnostics
+    project = agent.ports.project
+    on = "Edits are not checked; /diagnostics on changes that"
+    if checked.enabled:
+        on = "Edits are checked"
+    lines = [
+        f"{on}. What is new since an edit is told to the model.",
+        "",
+        Heading("In this session"),
+    ]
+    lines += [f"  {one_line(line, 200)}" for line in state_lines(checked)] or [
+        "  nothing was edited yet"
+    ]
     lines += ["", Heading("Checkers")]
     lines += [
         f"  {pattern}: {one_line(commands if isinstance(commands, str) else '; '.join(commands), 120) or 'none'}"
@@ -145,9 +189,15 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
     ]
     for checker in KNOWN_CHECKERS:
         found = find_checker(checker.name, project, project)
-        needs = " or ".join(f"{name}{f' with {text}]' if text else ''}" for name, text in checker.markers)
-        where = short_path(found) if found else "not found"
-        lines.append(f"  {' '.join(checker.patterns)}: {checker.name}, {where}{f'; needs {needs}' if needs else ''}")
+        needs = " or ".join(
+            f"{name}{f' with {text}]' if text else ''}" for name, text in checker.markers
+        )
+        where = "not found"
+        if found:
+            where = short_path(found)
+        lines.append(
+            f"  {' '.join(checker.patterns)}: {checker.name}, {where}{f'; needs {needs}' if needs else ''}"
+        )
     return lines
 
 
@@ -155,20 +205,34 @@ def _row(name: str, text: str) -> str:
     return f"  {name:<13} {text}"
 
 
-@Command("diff", "show what changed in files since the session began", argument="[#ENTRY]", place=320, yields=True)
+@Command(
+    "diff",
+    "show what changed in files since the session began",
+    argument="[#ENTRY]",
+    place=320,
+    yields=True,
+)
 async def diff(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
     number = argument.strip().removeprefix("#")
     if argument.strip() and not number.isdigit():
         raise CommandError("Use /diff, or /diff #12 for what changed since an entry.")
-    since = f"#{number}" if number else "the session began"
+    since = "the session began"
+    if number:
+        since = f"#{number}"
     if files := await agent.files.diff(int(number) if number else None):
         controller.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
     else:
         controller.say(f"No file was changed since {since}.")
 
 
-@Command("jobs", "show background jobs, their output, and stop them", argument="[stop N]", place=330, yields=True)
+@Command(
+    "jobs",
+    "show background jobs, their output, and stop them",
+    argument="[stop N]",
+    place=330,
+    yields=True,
+)
 async def jobs(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
     word, _, number = argument.strip().partition(" ")

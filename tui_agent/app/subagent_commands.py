@@ -26,7 +26,10 @@ async def enter(controller: Controller, entry_id: int, call_id: str) -> None:
     if (worker := controller.agent.subagents.get(call_id)) is not None:
         controller.show(SubagentPage(worker))
         return
-    entry = controller.agent.session.entry(entry_id) if entry_id else None
+    if entry_id:
+        entry = controller.agent.session.entry(entry_id)
+    else:
+        entry = None
     if isinstance(entry, RaceEntry):
         controller.show(RacePage(entry))
         return
@@ -41,7 +44,9 @@ def show_subagent(controller: Controller, result: ToolResultEntry) -> None:
     if result.metadata.branch is not None:
         show_branch(controller, result.metadata.branch)
     elif result.metadata.session is not None and controller.agent is not None:
-        session = controller.services.open_session(OpenRequest(result.metadata.session, OpenHow.READ_ONLY))
+        session = controller.services.open_session(
+            OpenRequest(result.metadata.session, OpenHow.READ_ONLY)
+        )
         _show(controller, session, partial(controller.services.close_session, session))
 
 
@@ -51,8 +56,13 @@ def show_branch(controller: Controller, last: int) -> None:
         return
     session = controller.agent.session.beside(last)
     first = session.reader.spine().subagent_of(last)
-    begun = session.entry(first) if first is not None else None
-    call_id = begun.call_id if begun is not None and begun.kind == "subagent" else ""
+    begun = None
+    if first is not None:
+        begun = session.entry(first)
+    if begun is not None and begun.kind == "subagent":
+        call_id = begun.call_id
+    else:
+        call_id = ""
     if (worker := controller.agent.subagents.get(call_id)) is not None:
         controller.show(SubagentPage(worker))
     else:
@@ -69,7 +79,10 @@ def _show(controller: Controller, session: Session, close: Callable[[], None]) -
 
 @Command("parent", "open the session this one came from", needs_screen=True, place=50)
 async def parent(controller: Controller, _argument: str) -> None:
-    info = controller.agent.session.info if controller.agent is not None else None
+    if controller.agent is not None:
+        info = controller.agent.session.info
+    else:
+        info = None
     if info is None or info.parent_session is None:
         controller.say("This session was not started from another one.")
         return

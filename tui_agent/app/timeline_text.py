@@ -23,10 +23,15 @@ _LEAST_SHARE = 4
 
 
 def series_of(steps: Sequence[Step]) -> Series:
-    heads, totals = [step.head for step in steps], [step.total for step in steps]
+    heads = [step.head for step in steps]
+    totals = [step.total for step in steps]
     # One request of a model with a larger window would make all others look small.
-    window, peak = steps[-1].window if steps else 0, max(totals, default=0)
-    top = window if peak * _LEAST_SHARE >= window else round(peak * 1.15)
+    window = steps[-1].window if steps else 0
+    peak = max(totals, default=0)
+    if peak * _LEAST_SHARE >= window:
+        top = window
+    else:
+        top = round(peak * 1.15)
     marks = {at: MARKS[step.marks[0]] for at, step in enumerate(steps) if step.marks}
     return Series((heads, totals), max(1, top, peak), marks, _WEIGHTS)
 
@@ -39,21 +44,38 @@ def legend(steps: Sequence[Step]) -> str:
 def heading(steps: Sequence[Step], at: int) -> str:
     step = steps[at]
     if step.answer is None:
-        return f"Next request, after {plural(at, 'step')}" if at else "Context of the next request"
-    when = f" · {datetime.fromtimestamp(step.at / 1000).astimezone():%Y-%m-%d %H:%M}" if step.at else ""
+        if at:
+            return f"Next request, after {plural(at, 'step')}"
+        return "Context of the next request"
+    when = ""
+    if step.at:
+        when = f" · {datetime.fromtimestamp(step.at / 1000).astimezone():%Y-%m-%d %H:%M}"
     return f"Step {at + 1} of {len(steps) - 1} · request of #{step.answer}{when}"
 
 
 def step_words(step: Step, dollars: float | None) -> list[str]:
     """Return the facts on a request that was answered; ``dollars`` is the extra cost of its cache miss."""
-    share = f"{step.cached / step.total:.0%} read from the cache" if step.total and step.cached else "nothing cached"
-    price = money(step.cost) if step.cost is not None else ""
-    answered = f"{tokens(step.answered)} answered" if step.answered else ""
+    share = "nothing cached"
+    if step.total and step.cached:
+        share = f"{step.cached / step.total:.0%} read from the cache"
+    price = ""
+    if step.cost is not None:
+        price = money(step.cost)
+    if step.answered:
+        answered = f"{tokens(step.answered)} answered"
+    else:
+        answered = ""
     lines = [" · ".join(filter(None, [short_model(step.model), share, answered, price]))]
     if step.miss is not None:
-        more = f", ~{money(dollars)} more" if dollars else ""
-        why = CAUSES[step.miss.cause] if step.miss.cause is not None else "nothing on the path explains it"
-        lines.append(f"Cache missed: {tokens(step.miss.missed)} tokens were read anew{more}: {why}.")
+        more = ""
+        if dollars:
+            more = f", ~{money(dollars)} more"
+        why = "nothing on the path explains it"
+        if step.miss.cause is not None:
+            why = CAUSES[step.miss.cause]
+        lines.append(
+            f"Cache missed: {tokens(step.miss.missed)} tokens were read anew{more}: {why}."
+        )
     return lines
 
 
@@ -69,7 +91,9 @@ def change_words(change: MapChange) -> str:
     if len(less) < len(change.changed):
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")
     changes = " · ".join(filter(None, parts))
-    return f"Since the step before: {changes}." if changes else "The same as the step before."
+    if changes:
+        return f"Since the step before: {changes}."
+    return "The same as the step before."
 
 
 def _counted(blocks: Sequence[ContextBlock]) -> str:
@@ -78,4 +102,8 @@ def _counted(blocks: Sequence[ContextBlock]) -> str:
 
 def _span(blocks: Sequence[ContextBlock]) -> str:
     ids = sorted(entry_id for block in blocks if not block.is_head for entry_id in block.origin)
-    return "" if not ids else f" (#{ids[0]})" if ids[0] == ids[-1] else f" (#{ids[0]}–#{ids[-1]})"
+    if not ids:
+        return ""
+    if ids[0] == ids[-1]:
+        return f" (#{ids[0]})"
+    return f" (#{ids[0]}–#{ids[-1]})"

@@ -52,13 +52,24 @@ async def export(controller: Controller, argument: str) -> None:
     names = [word for word in words if not word.startswith("--")]
     if flags - {"--all", "--branch", "--redact"} or len(names) > 1:
         raise CommandError(_USAGE)
-    target = names[0] if names else ""
+    target = ""
+    if names:
+        target = names[0]
     if (why := unknown_ending(target)) and not is_directory(_place(controller, target)):
         raise CommandError(why)
-    form = format_of(target) or (ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN)
+    form = format_of(target) or (
+        ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN
+    )
     target = "" if target in list(ExportFormat) else target
-    whole = True if "--all" in flags else False if "--branch" in flags else None
-    await _write(controller, ExportOrder(session_id, form, whole=whole, redacted="--redact" in flags), target)
+    if "--all" in flags:
+        whole = True
+    elif "--branch" in flags:
+        whole = False
+    else:
+        whole = None
+    await _write(
+        controller, ExportOrder(session_id, form, whole=whole, redacted="--redact" in flags), target
+    )
 
 
 async def ask_export(controller: Controller, session_id: str) -> None:
@@ -69,7 +80,9 @@ async def ask_export(controller: Controller, session_id: str) -> None:
         form, _, more = choice.partition(" ")
         whole = True if more == "all" else None
         await _write(
-            controller, ExportOrder(session_id, ExportFormat(form), whole=whole, redacted=more == "redact"), ""
+            controller,
+            ExportOrder(session_id, ExportFormat(form), whole=whole, redacted=more == "redact"),
+            "",
         )
 
 
@@ -78,18 +91,30 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
 
     path = _place(controller, target)
     try:
-        written, _size = await asyncio.to_thread(write_export, controller.services.store, order, path)
+        written, _size = await asyncio.to_thread(
+            write_export, controller.services.store, order, path
+        )
     except FileExistsError as error:
         there = short_path(error.filename)
         controller.frontend.announce(f"{there} already exists; choose another name.", "warning")
     except OSError as error:
-        controller.frontend.announce(f"{short_path(path)} can't be written: {error.strerror or error}.", "error")
+        controller.frontend.announce(
+            f"{short_path(path)} can't be written: {error.strerror or error}.", "error"
+        )
     else:
-        without = ", without secrets and home directories" if order.redacted else ""
+        without = ""
+        if order.redacted:
+            without = ", without secrets and home directories"
         controller.frontend.announce(f"Exported to {short_path(written)}{without}.")
 
 
-@Command("import", "import sessions, including those of other agents", argument="[FILE]", needs_screen=True, place=90)
+@Command(
+    "import",
+    "import sessions, including those of other agents",
+    argument="[FILE]",
+    needs_screen=True,
+    place=90,
+)
 async def import_(controller: Controller, argument: str) -> None:
     """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
     from tui_agent.app.importing import import_all
@@ -109,7 +134,9 @@ async def import_(controller: Controller, argument: str) -> None:
         controller.say(one_line(lines[-1], 200), severity)
         controller.show(Report("Imported", [visible(line) for line in lines]))
         return
-    hint = f" /sessions {imported[0].session_id[-8:]} opens it." if len(imported) == 1 else ""
+    hint = ""
+    if len(imported) == 1:
+        hint = f" /sessions {imported[0].session_id[-8:]} opens it."
     controller.say(" ".join(lines) + hint, severity)
 
 
@@ -118,12 +145,18 @@ def _place(controller: Controller, text: str) -> Path:
 
     An imported session's directory may be another machine's: then it is the one the program was started in.
     """
-    base = controller.cwd if is_directory(controller.cwd) else controller.services.cwd
+    if is_directory(controller.cwd):
+        base = controller.cwd
+    else:
+        base = controller.services.cwd
     return base / at_home(text)
 
 
 @Command(
-    "result", "write the session's changes as a patch or to a new branch", argument="[FILE | branch:NAME]", place=335
+    "result",
+    "write the session's changes as a patch or to a new branch",
+    argument="[FILE | branch:NAME]",
+    place=335,
 )
 async def result(controller: Controller, argument: str) -> None:
     target = argument.strip().strip("\"'")
@@ -134,10 +167,16 @@ async def result(controller: Controller, argument: str) -> None:
         info = found.session.info
         title = (info.title or info.first_message).lower()
         name = re.sub(r"[^a-z0-9]+", "-", title)[:_NAME_CHARS].strip("-") or "session-result"
-        answers = ((f"{name}.patch", f"a patch: {name}.patch"), (f"branch:{name}", f"a commit on a new branch: {name}"))
+        answers = (
+            (f"{name}.patch", f"a patch: {name}.patch"),
+            (f"branch:{name}", f"a commit on a new branch: {name}"),
+        )
         files = plural(len(found.files), "file")
         target = (
-            await controller.ask(Choice(f"Write the changes of {files} to", answers, found.remarks().strip())) or ""
+            await controller.ask(
+                Choice(f"Write the changes of {files} to", answers, found.remarks().strip())
+            )
+            or ""
         )
         if not target:
             return
@@ -150,7 +189,9 @@ async def session_result(controller: Controller) -> SessionResult | None:
 
     agent = controller.idle_agent
     if (snapshots := agent.ports.checkpoints) is None:
-        raise ResultError("Changes of files are not recorded (checkpoints.enabled), so there is no result.")
+        raise ResultError(
+            "Changes of files are not recorded (checkpoints.enabled), so there is no result."
+        )
     await agent.files.settle()
     return await asyncio.to_thread(SessionResult.of, agent.session, snapshots)
 
@@ -159,5 +200,8 @@ async def write_result(controller: Controller, found: SessionResult, target: str
     """Write a result to a file, relative to the session's directory, or to ``branch:NAME``; report it."""
     from tui_agent.app.results import BRANCH
 
-    place = target if target.startswith(BRANCH) else str(controller.cwd / target)
+    if target.startswith(BRANCH):
+        place = target
+    else:
+        place = str(controller.cwd / target)
     controller.say(await asyncio.to_thread(found.write, place))

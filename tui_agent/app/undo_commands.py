@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def _help(verb: str, session: Session, step: Step | None) -> str:
-    return f"{verb}: {name_of_step(session, step)}" if step is not None else ""
+    if step is not None:
+        return f"{verb}: {name_of_step(session, step)}"
+    return ""
 
 
 @Command(
@@ -35,7 +37,9 @@ async def undo(controller: Controller, _argument: str) -> None:
         return
     name = name_of_step(session, step)
     text = _typed(session, step)
-    told = await move_with_files(controller, agent, step.start, agent.navigator.undo, pair=_ends_of(step))
+    told = await move_with_files(
+        controller, agent, step.start, agent.navigator.undo, pair=_ends_of(step)
+    )
     if told is None:
         return
     controller.say(_sentence(f"Undone: {name}", told, "/redo brings it back"))
@@ -60,7 +64,9 @@ async def redo(controller: Controller, _argument: str) -> None:
         controller.say("There is nothing to redo.")
         return
     name = name_of_step(session, step)
-    told = await move_with_files(controller, agent, step.end, agent.navigator.redo, pair=_ends_of(step))
+    told = await move_with_files(
+        controller, agent, step.end, agent.navigator.redo, pair=_ends_of(step)
+    )
     if told is None:
         return
     controller.say(_sentence(f"Redone: {name}", told, "/undo takes it back"))
@@ -106,7 +112,9 @@ def _typed(session: Session, step: Step | None) -> str | None:
     if step is None or step.entry is None or step.move is not None:
         return None
     entry = session.entry(step.entry)
-    return typed_text(entry.parts) if isinstance(entry, UserEntry) else None
+    if isinstance(entry, UserEntry):
+        return typed_text(entry.parts)
+    return None
 
 
 def name_of_step(session: Session, step: Step) -> str:
@@ -115,12 +123,17 @@ def name_of_step(session: Session, step: Step) -> str:
     from tui_agent.session.errors import EntryDamaged
 
     try:
-        entry = None if step.entry is None else session.entry(step.entry)
+        if step.entry is None:
+            entry = None
+        else:
+            entry = session.entry(step.entry)
     except EntryDamaged:
         entry = None
     if step.move is not None and not isinstance(entry, RaceEntry):
         return f"move from {name_of_place(step.move.start)} to {name_of_place(step.move.end)}"
-    return f"everything from #{step.entry} on" if entry is None else _name_of(entry, step)
+    if entry is None:
+        return f"everything from #{step.entry} on"
+    return _name_of(entry, step)
 
 
 def _name_of(entry: Entry, step: Step) -> str:
@@ -137,7 +150,10 @@ def _name_of(entry: Entry, step: Step) -> str:
             name = f"pruning of {plural(len(entry.targets), 'output')}"
         case entries.ContextEditEntry():
             edits = (step.end or entry.id) - (step.start or 0)
-            target = f"#{entry.target}" if edits == 1 else plural(edits, "entry")
+            if edits == 1:
+                target = f"#{entry.target}"
+            else:
+                target = plural(edits, "entry")
             name = f"edit of the context: {entry.note or f'{entry.action} {target}'}"
         case entries.RaceEntry():
             name = f"race “{one_line(entry.prompt, 50)}”"
@@ -151,4 +167,6 @@ def _name_of(entry: Entry, step: Step) -> str:
 
 
 def name_of_place(entry_id: int | None) -> str:
-    return "the start" if entry_id is None else f"#{entry_id}"
+    if entry_id is None:
+        return "the start"
+    return f"#{entry_id}"

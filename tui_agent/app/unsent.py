@@ -50,7 +50,8 @@ class UnsentKeeper:
         if self._place not in {"", place}:
             self._put(self._place, Unsent())
         self._put(place, unsent)
-        self._place, self._kept = place, unsent
+        self._place = place
+        self._kept = unsent
 
     def opened(self, agent: Agent) -> None:
         """Restore the draft of the session that is open now.
@@ -60,7 +61,9 @@ class UnsentKeeper:
         """
         from tui_agent.session.records import Unsent
 
-        frontend, before, kept = self._controller.frontend, self._place, self._kept or Unsent()
+        frontend = self._controller.frontend
+        before = self._place
+        kept = self._kept or Unsent()
         self._is_open = True
         if agent.session.read_only:
             return
@@ -74,7 +77,10 @@ class UnsentKeeper:
         elif before not in {"", self._place} and kept.text:
             self._put(before, Unsent(waiting=kept.waiting))
         if count := len(found.waiting):
-            subject = "A message that was" if count == 1 else f"{count} messages that were"
+            if count == 1:
+                subject = "A message that was"
+            else:
+                subject = f"{count} messages that were"
             frontend.say(f"{subject} waiting when the program ended: back in the prompt, not sent.")
         self.changed()
 

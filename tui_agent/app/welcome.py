@@ -19,6 +19,9 @@ KEYS_SHOWN = 6
 """Keys listed; the rest are counted."""
 NOBODY = "No server answered. Start one (for example: ollama serve) and look again."
 
+_TRUST = {"y": "trusted", "v": "refused"}
+"""What is kept of the answers."""
+
 
 async def ask_for_trust(controller: Controller) -> None:
     """Ask whether a project's settings and programs may act, and show all of them first; not where that is known."""
@@ -28,8 +31,14 @@ async def ask_for_trust(controller: Controller) -> None:
     why = f"It brings {plural(len(state.items), 'thing')} that would act here. None of it is active yet."
     if state.problem:
         why = f"It can't be trusted as it is: {state.problem}."
-    rows = [f"{row.kind:<16} {one_line(row.name, 80)}  {one_line(row.text, 160)}".rstrip() for row in state.items]
-    trust = [] if state.problem else [("y", "yes: they act, until one of them changes")]
+    rows = [
+        f"{row.kind:<16} {one_line(row.name, 80)}  {one_line(row.text, 160)}".rstrip()
+        for row in state.items
+    ]
+    if state.problem:
+        trust = []
+    else:
+        trust = [("y", "yes: they act, until one of them changes")]
     answers = [*trust, ("n", "not now: work without them"), ("v", "never: don't ask again")]
     asked = Choice(
         f"Do you trust {short_path(services.cwd)}?",
@@ -44,10 +53,6 @@ async def ask_for_trust(controller: Controller) -> None:
     services.answer_trust(_TRUST.get(answer or ""))
 
 
-_TRUST = {"y": "trusted", "v": "refused"}
-"""What is kept of the answers."""
-
-
 def begin_welcome(controller: Controller) -> None:
     """Ask for a model until there is one, beside whatever the user does."""
     controller.choosing = controller.soon(welcome(controller))
@@ -56,7 +61,8 @@ def begin_welcome(controller: Controller) -> None:
 async def welcome(controller: Controller) -> None:
     """Ask how to go on until that leads to a model, or the user goes on without one."""
     services = controller.services
-    servers, news = list(services.own_servers()), ""
+    servers = list(services.own_servers())
+    news = ""
     while True:
         match await controller.ask(_question(services, servers, news)):
             case "d":
@@ -72,9 +78,14 @@ async def welcome(controller: Controller) -> None:
                 controller.say("Looking for Ollama, LM Studio, llama.cpp and vLLM …")
                 found = await services.find_servers()
                 answered = {model for server in found for model in server.models}
-                servers = [*found, *(own for own in services.own_servers() if not answered.issuperset(own.models))]
+                servers = [
+                    *found,
+                    *(own for own in services.own_servers() if not answered.issuperset(own.models)),
+                ]
                 names = ", ".join(one_line(server.name, 30) for server in found)
-                news = f"Found {names}." if names else NOBODY
+                news = NOBODY
+                if names:
+                    news = f"Found {names}."
                 continue
             case str(chosen) if ":" in chosen:
                 number, model = chosen.split(":", 1)
@@ -92,7 +103,9 @@ def _question(services: AppServices, servers: Sequence[LocalServer], news: str) 
         for model in server.models[:8]
     ]
     answers += [("m", "choose a model")] if keys else []
-    first = answers[0][0] if answers else "d"
+    first = "d"
+    if answers:
+        first = answers[0][0]
     answers += [
         ("d", "start the demo: no key, no network"),
         ("l", "log in: paste or name a provider's key"),
@@ -103,8 +116,13 @@ def _question(services: AppServices, servers: Sequence[LocalServer], news: str) 
     if services.own_servers():
         state = f"{one_line(services.config_path.name, 30)} has several."
     # The newest answer comes first: a small screen has no room for more.
-    lines = [news] if news else []
-    lines += [f"✓ {one_line(name, 18):<18}{one_line(source, 60)}" for name, source in list(keys.items())[:KEYS_SHOWN]]
+    lines = []
+    if news:
+        lines = [news]
+    lines += [
+        f"✓ {one_line(name, 18):<18}{one_line(source, 60)}"
+        for name, source in list(keys.items())[:KEYS_SHOWN]
+    ]
     if len(keys) > KEYS_SHOWN:
         lines.append(f"  and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
     lines += [

@@ -56,12 +56,18 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
         try:
             # The optional methods of the protocol are optional; its Python type has all of them.
             connection = AgentSideConnection(
-                cast("acp.Agent", agent), writer, reader, listening=False, use_unstable_protocol=True
+                cast("acp.Agent", agent),
+                writer,
+                reader,
+                listening=False,
+                use_unstable_protocol=True,
             )
             agent.notify = connection._conn.send_notification  # noqa: SLF001
             # The SDK has no route to the one method, and does not read all of the other.
             router = connection._conn._handler  # noqa: SLF001
-            router.route_request(AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session")
+            router.route_request(
+                AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session"
+            )
             router.route_request(AGENT_METHODS["initialize"], Introduction, agent, "initialize")
             try:
                 await connection.listen()
@@ -99,6 +105,11 @@ class WiredSessionFactory:
 
     def _usable(self) -> tuple[str, ...]:
         wiring = self._wiring
-        available, configured = wiring.router.keys.available(), wiring.loaded.config.models
-        usable = [info.id for info in wiring.catalog.models() if is_usable(info, available, wiring.catalog)]
+        available = wiring.router.keys.available()
+        configured = wiring.loaded.config.models
+        usable = [
+            info.id
+            for info in wiring.catalog.models()
+            if is_usable(info, available, wiring.catalog)
+        ]
         return tuple(dict.fromkeys([*configured, *usable]))[:MAX_MODELS]

@@ -40,7 +40,9 @@ def run_adopt(arguments: Namespace) -> int:
     if not items:
         say("Nothing of other programs was found in your home and in this project.")
         return 0
-    say("Leave something out: tui-agent adopt --without 'Claude Code/hooks'; take it back: --with\n")
+    say(
+        "Leave something out: tui-agent adopt --without 'Claude Code/hooks'; take it back: --with\n"
+    )
     for program, rows in groupby(items, key=lambda item: item.program):
         say(f"{program}")
         for state, same in groupby(rows, key=lambda item: item.state):
@@ -84,10 +86,14 @@ def _choose(arguments: Namespace) -> int:
     """Change what is left out, and say what holds then."""
     known = load_config().config.other_programs.leave_out
     items = found_items(Path.cwd())
-    groups = {item.program for item in items} | {f"{item.program}/{item.group}" for item in items if item.group}
+    groups = {item.program for item in items} | {
+        f"{item.program}/{item.group}" for item in items if item.group
+    }
     unknown = [name for name in arguments.without if name not in groups]
     if unknown:
-        raise UsageError(f"Nothing of “{unknown[0]}” was found. There are: {', '.join(sorted(groups))}.")
+        raise UsageError(
+            f"Nothing of “{unknown[0]}” was found. There are: {', '.join(sorted(groups))}."
+        )
     kept = [name for name in known if name not in arguments.with_]
     left_out = list(dict.fromkeys([*kept, *arguments.without]))
     set_value("other_programs.leave_out", left_out or None)
@@ -100,7 +106,13 @@ def _lines(items: Sequence[FoundItem]) -> list[str]:
     width = max(map(len, heads))
     lines = []
     for head, item in zip(heads, items, strict=True):
-        place = "" if item.place == item.name else one_line(item.place)
-        why = f"  {one_line(item.why)}" if item.why else ""
+        if item.place == item.name:
+            place = ""
+        else:
+            place = one_line(item.place)
+        if item.why:
+            why = f"  {one_line(item.why)}"
+        else:
+            why = ""
         lines.append(f"{head:<{min(width, 50)}}  {place}{why}".rstrip())
     return lines

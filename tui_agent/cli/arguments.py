@@ -14,9 +14,24 @@ from tui_agent.version import __version__
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
-    "sessions", "result", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor",
-    "adopt", "plugin", "acp", "schema", "completion",
-)  # fmt: skip
+    "sessions",
+    "result",
+    "tree",
+    "context",
+    "compact",
+    "cost",
+    "models",
+    "login",
+    "logout",
+    "config",
+    "mcp",
+    "doctor",
+    "adopt",
+    "plugin",
+    "acp",
+    "schema",
+    "completion",
+)
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
 """The action of a subcommand that is given none."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
@@ -70,7 +85,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         parser = _Parser(prog="tui-agent")
         _add_commands(parser, required=True)
         usual = USUAL_ACTIONS.get(argv[0])
-        if usual is not None and (len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in {"-h", "--help"})):
+        if usual is not None and (
+            len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in {"-h", "--help"})
+        ):
             argv = [argv[0], usual, *argv[1:]]
         return parser.parse_args(argv)
     if argv:
@@ -83,8 +100,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     _refuse_slip(arguments.prompt or "", argv)
     if arguments.print is not None and arguments.prompt:
         if arguments.print:
-            raise UsageError("The prompt is more than one argument: put it in quotes. See: tui-agent --help")
-        arguments.print, arguments.prompt = arguments.prompt, None
+            raise UsageError(
+                "The prompt is more than one argument: put it in quotes. See: tui-agent --help"
+            )
+        arguments.print = arguments.prompt
+        arguments.prompt = None
     _check(arguments)
     if not is_directory(arguments.cwd):
         raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
@@ -97,29 +117,51 @@ def named_run(arguments: Namespace) -> Namespace:
     words = [f"/{arguments.command}", *([f"#{given['up_to']}"] if "up_to" in given else [])]
     flags = [f"--{name}" for name in ("preview", "request", "json") if name in given]
     values = [f"--{name} {given[name]}" for name in ("at", "window") if name in given]
-    model = ["-m", given["model"]] if "model" in given and arguments.command == "compact" else []
+    model = []
+    if "model" in given and arguments.command == "compact":
+        model = ["-m", given["model"]]
     values += [f"--model {given['model']}"] if "model" in given and not model else []
     words += [*values, *flags, *([given["focus"]] if "focus" in given else [])]
-    run = parse([*(["-r", given["id"]] if "id" in given else ["-c"]), *model, "-p", " ".join(words)])
-    run.is_named, run.read_only, run.debug = True, arguments.command != "compact", arguments.debug
+    run = parse(
+        [*(["-r", given["id"]] if "id" in given else ["-c"]), *model, "-p", " ".join(words)]
+    )
+    run.is_named = True
+    run.read_only = arguments.command != "compact"
+    run.debug = arguments.debug
     return run
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    has_screen, is_race, check = arguments.print is None, arguments.race is not None, arguments.check
-    ways = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
-    others = {"-c": arguments.continue_, "-r": arguments.resume, "--fork": arguments.fork, "--race": arguments.race}
+    has_screen = arguments.print is None
+    is_race = arguments.race is not None
+    check = arguments.check
+    ways = [
+        name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None
+    ]
+    others = {
+        "-c": arguments.continue_,
+        "-r": arguments.resume,
+        "--fork": arguments.fork,
+        "--race": arguments.race,
+    }
     others |= {"--no-session": arguments.no_session or None, "--demo": arguments.demo or None}
     clashing = " and ".join(name for name, value in others.items() if value is not None)
-    key, more = arguments.key, "See: tui-agent --help"
+    key = arguments.key
+    more = "See: tui-agent --help"
     rules = (
         (has_screen and arguments.json, f"--json goes with -p. {more}"),
-        (has_screen and arguments.result is not None, f"--result goes with -p; in the program it is /result. {more}"),
+        (
+            has_screen and arguments.result is not None,
+            f"--result goes with -p; in the program it is /result. {more}",
+        ),
         (has_screen and key is not None, f"--key goes with -p. {more}"),
         (key is not None and not key.strip(), "--key needs a name."),
         (key is not None and clashing, f"--key finds the session itself: leave out {clashing}."),
         (has_screen and is_race, f"--race goes with -p; in the program it is /race. {more}"),
-        (has_screen and check is not None, f"--check goes with -p; in the program it is /check. {more}"),
+        (
+            has_screen and check is not None,
+            f"--check goes with -p; in the program it is /check. {more}",
+        ),
         (not is_race and arguments.pick is not None, f"--pick goes with --race. {more}"),
         (
             arguments.check_rounds is not None and (check is None or is_race),
@@ -148,11 +190,10 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
     from difflib import get_close_matches
 
     for meant in get_close_matches(word.lower(), SUBCOMMANDS, n=1, cutoff=LIKENESS):
-        said = (
-            f"“{word}” is not a command; did you mean {meant}?"
-            if word != meant
-            else f"The command {meant} comes first."
-        )
+        if word != meant:
+            said = f"“{word}” is not a command; did you mean {meant}?"
+        else:
+            said = f"The command {meant} comes first."
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
 
 
@@ -185,8 +226,17 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="open the last session of this directory",
     )
-    session.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="pick a session, or open one by id")
-    session.add_argument("--fork", metavar="ID[#N]", help="continue in a copy of a session, up to entry N")
+    session.add_argument(
+        "-r",
+        "--resume",
+        nargs="?",
+        const="",
+        metavar="ID",
+        help="pick a session, or open one by id",
+    )
+    session.add_argument(
+        "--fork", metavar="ID[#N]", help="continue in a copy of a session, up to entry N"
+    )
     session.add_argument(
         "--take-over",
         action="store_true",
@@ -214,21 +264,32 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="run this when the model is done; failures go back to it. In a race: run it in each copy",
     )
     headless.add_argument(
-        "--check-rounds", type=_positive, metavar="N", help="give a failed check back to the model N times; default: 3"
+        "--check-rounds",
+        type=_positive,
+        metavar="N",
+        help="give a failed check back to the model N times; default: 3",
     )
     headless.add_argument(
         "--key",
         metavar="NAME",
         help="name this run; repeated, it continues where it was interrupted, or says how it ended",
     )
-    headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes to take; default: none")
     headless.add_argument(
-        "--result", metavar="FILE|branch:NAME", help="write the changes as a patch, or commit them to a new branch"
+        "--pick", choices=PICKS, default=None, help="whose changes to take; default: none"
     )
-    headless.add_argument("--json", action="store_true", help="print one JSON event per line instead of the answer")
+    headless.add_argument(
+        "--result",
+        metavar="FILE|branch:NAME",
+        help="write the changes as a patch, or commit them to a new branch",
+    )
+    headless.add_argument(
+        "--json", action="store_true", help="print one JSON event per line instead of the answer"
+    )
     how = parser.add_argument_group("settings of this run")
     how.add_argument(
-        "--demo", action="store_true", help="try it with a scripted model: no key, no network, a scratch directory"
+        "--demo",
+        action="store_true",
+        help="try it with a scripted model: no key, no network, a scratch directory",
     )
     how.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
     how.add_argument(
@@ -239,13 +300,34 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     modes = f"{', '.join(MODES)}, or the name of an agent of yours"
     how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
-    how.add_argument("--trust", action="store_true", help="use this project's own settings and commands, this once")
-    how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work in this directory")
-    how.add_argument("--max-steps", type=_positive, metavar="N", help="stop a message after this many requests")
-    how.add_argument("--max-cost", type=_dollars, metavar="USD", help="stop a message before it costs more US dollars")
-    how.add_argument("--max-tokens", type=_positive, metavar="N", help="stop a message at this many tokens, in and out")
     how.add_argument(
-        "--timeout", type=_seconds, metavar="TIME", help="stop a message after this time: 90 (seconds), 15m, 2h"
+        "--trust",
+        action="store_true",
+        help="use this project's own settings and commands, this once",
+    )
+    how.add_argument(
+        "--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work in this directory"
+    )
+    how.add_argument(
+        "--max-steps", type=_positive, metavar="N", help="stop a message after this many requests"
+    )
+    how.add_argument(
+        "--max-cost",
+        type=_dollars,
+        metavar="USD",
+        help="stop a message before it costs more US dollars",
+    )
+    how.add_argument(
+        "--max-tokens",
+        type=_positive,
+        metavar="N",
+        help="stop a message at this many tokens, in and out",
+    )
+    how.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="TIME",
+        help="stop a message after this time: 90 (seconds), 15m, 2h",
     )
     how.add_argument(
         "--allow",
@@ -267,16 +349,28 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     commands = parser.add_subparsers(dest="command", required=required, parser_class=_Parser)
 
-    sessions = commands.add_parser("sessions", help="list, search, export, import and delete sessions")
+    sessions = commands.add_parser(
+        "sessions", help="list, search, export, import and delete sessions"
+    )
     _add_sessions(sessions)
 
-    result = commands.add_parser("result", help="print a session's changes to its project as a patch, or commit them")
+    result = commands.add_parser(
+        "result", help="print a session's changes to its project as a patch, or commit them"
+    )
     result.add_argument(
-        "id", nargs="?", default="", metavar="ID[#N]", help=f"{LAST}; with #N at entry N, on any branch"
+        "id",
+        nargs="?",
+        default="",
+        metavar="ID[#N]",
+        help=f"{LAST}; with #N at entry N, on any branch",
     )
     where = result.add_mutually_exclusive_group()
-    where.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the patch to this file")
-    where.add_argument("--branch", metavar="NAME", help="commit the changes on a new branch that starts at HEAD")
+    where.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the patch to this file"
+    )
+    where.add_argument(
+        "--branch", metavar="NAME", help="commit the changes on a new branch that starts at HEAD"
+    )
     where.add_argument("--json", action="store_true", help="print as JSON which files changed")
 
     for name, about in (
@@ -289,26 +383,40 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
     context = commands.add_parser("context", help="show what the model would see of a session")
     context.add_argument("id", nargs="?", default="", help=LAST)
-    context.add_argument("--at", type=_positive, metavar="N", help="show it at entry N instead of the current one")
+    context.add_argument(
+        "--at", type=_positive, metavar="N", help="show it at entry N instead of the current one"
+    )
     context.add_argument("-m", "--model", metavar="NAME", help="show it for another model")
-    context.add_argument("--window", type=_positive, metavar="TOKENS", help="show it for a window of another size")
+    context.add_argument(
+        "--window", type=_positive, metavar="TOKENS", help="show it for a window of another size"
+    )
     how = context.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="print JSON")
-    how.add_argument("--request", action="store_true", help="print the exact request that would be sent")
+    how.add_argument(
+        "--request", action="store_true", help="print the exact request that would be sent"
+    )
 
     compact = commands.add_parser("compact", help="summarise a session's history")
     compact.add_argument("id", nargs="?", default="", help=LAST)
     compact.add_argument("-m", "--model", metavar="NAME", help="use another model")
     compact.add_argument("--focus", metavar="TEXT", help="name what the summary must keep")
-    compact.add_argument("--up-to", type=_positive, metavar="N", help="summarise only what is before entry N")
-    compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
+    compact.add_argument(
+        "--up-to", type=_positive, metavar="N", help="summarise only what is before entry N"
+    )
+    compact.add_argument(
+        "--preview", action="store_true", help="show what it would do and change nothing"
+    )
     compact.add_argument("--json", action="store_true", help="print JSON; goes with --preview")
 
     models = commands.add_parser("models", help="list the models you can use")
     models.add_argument("filter", nargs="?", default="", help="list only names that contain this")
     models.add_argument("--all", action="store_true", help="list models without a key too")
     models.add_argument("--json", action="store_true", help="print JSON")
-    models.add_argument("--forget", metavar="NAME", help="forget what the server of a model refused, and try it again")
+    models.add_argument(
+        "--forget",
+        metavar="NAME",
+        help="forget what the server of a model refused, and try it again",
+    )
 
     _add_login(commands)
 
@@ -316,14 +424,27 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     _add_mcp(commands.add_parser("mcp", help="manage servers of the Model Context Protocol"))
     doctor = commands.add_parser("doctor", help="check the setup and show what is missing")
     doctor.add_argument("--json", action="store_true", help="print JSON")
-    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race uses any more")
-    adopt = commands.add_parser("adopt", help="list files of other programs, and what of them counts here")
+    doctor.add_argument(
+        "--clean", action="store_true", help="remove copies of projects that no race uses any more"
+    )
+    adopt = commands.add_parser(
+        "adopt", help="list files of other programs, and what of them counts here"
+    )
     adopt.add_argument("--json", action="store_true", help="print JSON")
     adopt.add_argument(
-        "--without", action="append", default=[], metavar="GROUP", help="leave out a program or one group of its things"
+        "--without",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="leave out a program or one group of its things",
     )
     adopt.add_argument(
-        "--with", dest="with_", action="append", default=[], metavar="GROUP", help="take back what was left out"
+        "--with",
+        dest="with_",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="take back what was left out",
     )
     _add_plugin(commands.add_parser("plugin", help="manage plugins in Claude Code's layout"))
     _add_acp(commands)
@@ -338,12 +459,16 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 def _add_config(config: argparse.ArgumentParser) -> None:
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
     steps.add_parser("path", help="print where the file of settings is")
-    get = steps.add_parser("get", help="print one setting, or all of them with where each comes from")
+    get = steps.add_parser(
+        "get", help="print one setting, or all of them with where each comes from"
+    )
     get.add_argument("key", nargs="?", help="a setting, such as ui.theme; without one all of them")
     change = steps.add_parser("set", help="write one setting")
     change.add_argument("key", help="a setting, such as ui.theme")
     change.add_argument("value", help="its new value")
-    steps.add_parser("unset", help="go back to the default").add_argument("key", help="a setting, such as ui.theme")
+    steps.add_parser("unset", help="go back to the default").add_argument(
+        "key", help="a setting, such as ui.theme"
+    )
 
 
 def _add_sessions(sessions: argparse.ArgumentParser) -> None:
@@ -364,21 +489,36 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
     actions = mcp.add_subparsers(dest="action", required=True, parser_class=_Parser)
     listing = actions.add_parser("list", help="list the servers that would be started here")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    add = actions.add_parser("add", help="add a server to your settings: its command or its address")
-    add.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set a variable for it")
-    add.add_argument(
-        "--header", action="append", default=[], metavar="'NAME: VALUE'", help="send this header with each request"
+    add = actions.add_parser(
+        "add", help="add a server to your settings: its command or its address"
     )
-    add.add_argument("--sse", action="store_true", help="use SSE; without this the transport is detected")
+    add.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="set a variable for it"
+    )
+    add.add_argument(
+        "--header",
+        action="append",
+        default=[],
+        metavar="'NAME: VALUE'",
+        help="send this header with each request",
+    )
+    add.add_argument(
+        "--sse", action="store_true", help="use SSE; without this the transport is detected"
+    )
     add.add_argument("--force", action="store_true", help="replace the server of that name")
     add.add_argument("name", help="what you call the server")
     add.add_argument(
-        "words", nargs=argparse.REMAINDER, metavar="COMMAND … | URL", help="its command and arguments, or its address"
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="COMMAND … | URL",
+        help="its command and arguments, or its address",
     )
-    actions.add_parser("remove", help="remove a server from your settings").add_argument("name", help=SERVER)
-    actions.add_parser("test", help="start a server, show what it offers and costs, and stop it").add_argument(
+    actions.add_parser("remove", help="remove a server from your settings").add_argument(
         "name", help=SERVER
     )
+    actions.add_parser(
+        "test", help="start a server, show what it offers and costs, and stop it"
+    ).add_argument("name", help=SERVER)
 
 
 def _add_plugin(plugin: argparse.ArgumentParser) -> None:
@@ -386,32 +526,55 @@ def _add_plugin(plugin: argparse.ArgumentParser) -> None:
     listing = actions.add_parser("list", help="list the plugins you added")
     listing.add_argument("--json", action="store_true", help="print JSON")
     add = actions.add_parser("add", help="show what a plugin brings along, and add it")
-    add.add_argument("source", metavar="FOLDER|GIT-URL", help="a plugin's folder, a marketplace's, or a git address")
+    add.add_argument(
+        "source",
+        metavar="FOLDER|GIT-URL",
+        help="a plugin's folder, a marketplace's, or a git address",
+    )
     add.add_argument("name", nargs="?", default="", help="the plugin of a marketplace")
     add.add_argument("--yes", action="store_true", help="add it without asking")
-    actions.add_parser("remove", help="remove a plugin").add_argument("name", help="the plugin's name")
+    actions.add_parser("remove", help="remove a plugin").add_argument(
+        "name", help="the plugin's name"
+    )
 
 
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    login = commands.add_parser("login", help="enter a provider's key, or sign in where the provider offers that")
-    login.add_argument("provider", nargs="?", default="", help="id or name of the provider; without one, list them")
+    login = commands.add_parser(
+        "login", help="enter a provider's key, or sign in where the provider offers that"
+    )
+    login.add_argument(
+        "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
+    )
     login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
     logout = commands.add_parser("logout", help="remove a key that was entered")
-    logout.add_argument("provider", nargs="?", default="", help="id or name of the provider; without one, list them")
+    logout.add_argument(
+        "provider", nargs="?", default="", help="id or name of the provider; without one, list them"
+    )
 
 
 def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp = commands.add_parser(
         "acp", help="serve an editor by the Agent Client Protocol, over standard input and output"
     )
-    acp.add_argument("--demo", action="store_true", help="use the scripted model: no key, no network")
+    acp.add_argument(
+        "--demo", action="store_true", help="use the scripted model: no key, no network"
+    )
     acp.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
     acp.add_argument(
-        "--effort", choices=[level.value for level in Effort], metavar="LEVEL", help=f"one of {', '.join(Effort)}"
+        "--effort",
+        choices=[level.value for level in Effort],
+        metavar="LEVEL",
+        help=f"one of {', '.join(Effort)}",
     )
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
-    acp.add_argument("--trust", action="store_true", help="use this project's own settings and commands")
-    acp.add_argument("--login", action="store_true", help="ask for a provider's key in this terminal, and keep it")
+    acp.add_argument(
+        "--trust", action="store_true", help="use this project's own settings and commands"
+    )
+    acp.add_argument(
+        "--login",
+        action="store_true",
+        help="ask for a provider's key in this terminal, and keep it",
+    )
     acp.add_argument("--debug", action="store_true", help="log more")
     acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], no_session=False, print=None)
     acp.set_defaults(**dict.fromkeys(RUN_LIMITS))
@@ -420,19 +583,33 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     from tui_agent.session.formats.table import FORMATS
 
-    export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines")
-    export.add_argument("id", metavar="ID[#N]", help="the session; with #N the branch that leads to entry N")
+    export = actions.add_parser(
+        "export", help="write a session to a file: Markdown, HTML, JSON lines"
+    )
+    export.add_argument(
+        "id", metavar="ID[#N]", help="the session; with #N the branch that leads to entry N"
+    )
     export.add_argument(
         "--format",
         choices=("markdown", "html", "json", "claude-code", "codex"),
         help="the format; default: what -o ends in, or markdown",
     )
     which = export.add_mutually_exclusive_group()
-    which.add_argument("--branch", action="store_true", help="write the current branch only (default of markdown)")
-    which.add_argument("--all", action="store_true", help="write every branch (default of html and json)")
-    export.add_argument("--redact", action="store_true", help="leave out secrets and names of home directories")
+    which.add_argument(
+        "--branch", action="store_true", help="write the current branch only (default of markdown)"
+    )
+    which.add_argument(
+        "--all", action="store_true", help="write every branch (default of html and json)"
+    )
     export.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="write to this file or directory; default: print it"
+        "--redact", action="store_true", help="leave out secrets and names of home directories"
+    )
+    export.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write to this file or directory; default: print it",
     )
     export.add_argument("--force", action="store_true", help="replace the file")
     importing = actions.add_parser("import", help="import sessions of tui-agent or another program")
@@ -452,15 +629,23 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         choices=("auto", *(row.name for row in FORMATS)),
         help="the format; default: detect it",
     )
-    importing.add_argument("--skip-damaged", action="store_true", help="skip lines that can't be read")
     importing.add_argument(
-        "--keep-directories", action="store_true", help="sessions work where their file says; for files of your own"
+        "--skip-damaged", action="store_true", help="skip lines that can't be read"
     )
-    importing.add_argument("--json", action="store_true", help="print a line of JSON for each session")
+    importing.add_argument(
+        "--keep-directories",
+        action="store_true",
+        help="sessions work where their file says; for files of your own",
+    )
+    importing.add_argument(
+        "--json", action="store_true", help="print a line of JSON for each session"
+    )
 
 
 def _positive(text: str) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else 0
+    value = 0
+    if text.isascii() and text.isdigit():
+        value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return value
@@ -470,7 +655,9 @@ def _dollars(text: str) -> float:
     try:
         return dollars_in(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not an amount of US dollars above 0: write 5 or 0.50") from None
+        raise argparse.ArgumentTypeError(
+            f"{text} is not an amount of US dollars above 0: write 5 or 0.50"
+        ) from None
 
 
 def _seconds(text: str) -> float:
@@ -479,7 +666,9 @@ def _seconds(text: str) -> float:
     try:
         return amount_in(text[:-1] if unit else text) * (unit or 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text} is not a time above 0: write 90 (seconds), 15m or 2h") from None
+        raise argparse.ArgumentTypeError(
+            f"{text} is not a time above 0: write 90 (seconds), 15m or 2h"
+        ) from None
 
 
 def run_completion(arguments: Namespace) -> int:

@@ -65,11 +65,15 @@ class ControllerWiring(AppServices):
     """
 
     def __init__(
-        self, wiring: Wiring, cwd: Path | None = None, servers: Mapping[str, McpServerSettings] | None = None
+        self,
+        wiring: Wiring,
+        cwd: Path | None = None,
+        servers: Mapping[str, McpServerSettings] | None = None,
     ) -> None:
         self._wiring = wiring
         self._cwd = cwd
-        self.store, self.cwd = wiring.store, cwd or wiring.cwd
+        self.store = wiring.store
+        self.cwd = cwd or wiring.cwd
         self.config_path, self.state_dir = wiring.loaded.path, data_dir()
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, wiring.default_model)
@@ -113,7 +117,9 @@ class ControllerWiring(AppServices):
         return "" if own is None else own.check
 
     def keep_check(self, project: Path, command: str) -> None:
-        set_value(f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.check", command)
+        set_value(
+            f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.check", command
+        )
         self._wiring.reload()
 
     def reread_settings(self) -> tuple[str, ...]:
@@ -123,15 +129,21 @@ class ControllerWiring(AppServices):
         return changed
 
     def start(self) -> FirstView:
-        arguments, wiring = self._wiring.arguments, self._wiring
+        arguments = self._wiring.arguments
+        wiring = self._wiring
         how = OpenHow.TAKE_OVER if arguments.take_over else OpenHow.OPEN
         how = OpenHow.READ_ONLY if arguments.read_only else how
         if arguments.continue_:
             return FirstView(OpenRequest(wiring.last_session(), how), prompt=arguments.prompt or "")
         if arguments.fork:
-            return FirstView(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
+            return FirstView(
+                OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or ""
+            )
         if arguments.resume:
-            return FirstView(OpenRequest(wiring.store.session(arguments.resume).id, how), prompt=arguments.prompt or "")
+            return FirstView(
+                OpenRequest(wiring.store.session(arguments.resume).id, how),
+                prompt=arguments.prompt or "",
+            )
         if arguments.resume is not None:
             return FirstView(screen="sessions")
         if arguments.demo or wiring.router.keys.available() or wiring.default_model() != NO_MODEL:
@@ -143,7 +155,9 @@ class ControllerWiring(AppServices):
         return state if state.is_held_back and not state.refused else None
 
     def answer_trust(self, answer: str | None) -> None:
-        self._wiring.answer_trust("trusted" if answer == "trusted" else "refused" if answer == "refused" else None)
+        self._wiring.answer_trust(
+            "trusted" if answer == "trusted" else "refused" if answer == "refused" else None
+        )
 
     def open_session(self, request: OpenRequest) -> Session:
         wiring = self._wiring
@@ -157,7 +171,9 @@ class ControllerWiring(AppServices):
             case OpenHow.FORK:
                 return wiring.hold(wiring.open(wiring.fork(request.session_id)))
             case how:
-                return wiring.hold(wiring.open(request.session_id), take_over=how is OpenHow.TAKE_OVER)
+                return wiring.hold(
+                    wiring.open(request.session_id), take_over=how is OpenHow.TAKE_OVER
+                )
 
     def make_agent(self, session: Session) -> Agent:
         self._agent = self._wiring.make_agent(session, self._servers)
@@ -191,7 +207,9 @@ class ControllerWiring(AppServices):
         await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
         while time.time() - max(opened, self.last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
-        with suppress(StoreError):  # a session that is gone by now, or can't be read, says so when it is used
+        with suppress(
+            StoreError
+        ):  # a session that is gone by now, or can't be read, says so when it is used
             await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
@@ -210,25 +228,49 @@ class ControllerWiring(AppServices):
             for info in map(self._wiring.directory.with_learnt, self._wiring.catalog.models())
         ]
         rows += [
-            ModelRow(info.id, info.provider, info.context_window, abilities=abilities(info), has_key=True, server=url)
+            ModelRow(
+                info.id,
+                info.provider,
+                info.context_window,
+                abilities=abilities(info),
+                has_key=True,
+                server=url,
+            )
             for info, url in self._wiring.catalog.beside_own()
         ]
-        rows.append(ModelRow(DEMO_MODEL, "demo", self._wiring.catalog.info(DEMO_MODEL).context_window, has_key=True))
+        rows.append(
+            ModelRow(
+                DEMO_MODEL,
+                "demo",
+                self._wiring.catalog.info(DEMO_MODEL).context_window,
+                has_key=True,
+            )
+        )
         places = {name: place for place, name in enumerate(PROVIDERS)}
-        return sorted(rows, key=lambda row: (not row.has_key, places.get(row.provider, len(places)), row.id))
+        return sorted(
+            rows, key=lambda row: (not row.has_key, places.get(row.provider, len(places)), row.id)
+        )
 
     async def ask_servers(self, model: str | None) -> Sequence[str]:
         from tui_agent.model.discovery import refresh, servers
         from tui_agent.model.sign_in import renew_due
 
         await renew_due(self._wiring.logins)
-        wiring, in_use = self._wiring, self._agent.model if self._agent is not None else ""
+        wiring = self._wiring
+        in_use = self._agent.model if self._agent is not None else ""
         catalog = wiring.catalog
-        names = [*wiring.loaded.config.models, in_use] if model is None else [model]
+        if model is None:
+            names = [*wiring.loaded.config.models, in_use]
+        else:
+            names = [model]
         asked = servers(catalog.addresses, wiring.router.keys, names)
         if model is not None:
             url = catalog.place(model).url
-            asked = [server for server in asked if server.place.url == url and not catalog.served.is_fresh(url)]
+            asked = [
+                server
+                for server in asked
+                if server.place.url == url and not catalog.served.is_fresh(url)
+            ]
         outcomes = await refresh(asked, catalog.served)
         catalog.forget()
         return [describe_reply(outcome, catalog) for outcome in outcomes]
@@ -237,19 +279,29 @@ class ControllerWiring(AppServices):
         info = self._wiring.catalog.info(model)
         if not info.prices:
             return None
-        prices = next((row for row in reversed(info.prices) if tokens > row.over or not row.over), info.prices[0])
+        prices = next(
+            (row for row in reversed(info.prices) if tokens > row.over or not row.over),
+            info.prices[0],
+        )
         anew = prices.cache_write if info.cache_marks else prices.input
         return max(0.0, tokens * (anew - prices.cache_read))
 
     def provider_keys(self) -> Mapping[str, str]:
         found = self._wiring.router.keys.available()
-        return {PROVIDERS[name].name if name in PROVIDERS else name: source for name, source in found.items()}
+        return {
+            PROVIDERS[name].name if name in PROVIDERS else name: source
+            for name, source in found.items()
+        }
 
     def own_servers(self) -> Sequence[LocalServer]:
         config = self._wiring.loaded.config
         urls = {model: config.models[model].base_url or "" for model in own_models(config)}
         return [
-            LocalServer(urlsplit(url).netloc or url, url, tuple(model for model in urls if urls[model] == url))
+            LocalServer(
+                urlsplit(url).netloc or url,
+                url,
+                tuple(model for model in urls if urls[model] == url),
+            )
             for url in dict.fromkeys(urls.values())
         ]
 

@@ -81,11 +81,17 @@ def lines_of(finding: Finding) -> list[str]:
 
 def findings() -> Iterator[Finding]:
     """Yield every line of the report, looked at now; it takes a moment."""
-    yield Finding("program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}")
+    yield Finding(
+        "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
+    )
     packages = [f"{name} {version(name)}" for name in ("textual", "tiktoken")]
     packages.append(f"litellm {version('litellm')}" if is_installed() else "without litellm")
-    yield Finding("packages", f"{', '.join(packages)}; prices and windows from {PriceList().source}")
-    yield Finding("directories", f"settings {config_dir()} · sessions {data_dir()} · log {log_dir()}")
+    yield Finding(
+        "packages", f"{', '.join(packages)}; prices and windows from {PriceList().source}"
+    )
+    yield Finding(
+        "directories", f"settings {config_dir()} · sessions {data_dir()} · log {log_dir()}"
+    )
     try:
         loaded = load_config()
     except ConfigError as error:
@@ -99,7 +105,12 @@ def findings() -> Iterator[Finding]:
     yield _sessions()
     if left := abandoned_homes(cache_dir() / "races"):
         advice = "The next race removes them, or: tui-agent doctor --clean"
-        yield Finding("race", f"copies that no race uses: {', '.join(map(str, left))}", ok=False, advice=advice)
+        yield Finding(
+            "race",
+            f"copies that no race uses: {', '.join(map(str, left))}",
+            ok=False,
+            advice=advice,
+        )
 
 
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
@@ -108,9 +119,14 @@ def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
             parts = key.split(".")
-            is_private = parts[-1] == "api_key" or (parts[0] == "mcp" and {"env", "headers"} & set(parts[2:]))
+            is_private = parts[-1] == "api_key" or (
+                parts[0] == "mcp" and {"env", "headers"} & set(parts[2:])
+            )
             try:
-                value = "…" if is_private else str(get_value(loaded, key))[:80]
+                if is_private:
+                    value = "…"
+                else:
+                    value = str(get_value(loaded, key))[:80]
             except ConfigError:
                 value = "(set)"
             yield Finding("", f"{key} = {value}  ({loaded.origins[key]})")
@@ -122,36 +138,62 @@ def _models(config: Config) -> Iterator[Finding]:
     logins = Logins()
     available = keys_of(config, logins).available()
     for name, source in available.items():
-        behind = f"; the one of {SOURCE} comes after it" if name in logins and source != SOURCE else ""
+        behind = (
+            f"; the one of {SOURCE} comes after it" if name in logins and source != SOURCE else ""
+        )
         yield Finding("key", f"{name} from {source}{behind}")
     if available:
         yield Finding("", "config.toml counts before the environment, that before tui-agent login")
     if logins.path.is_file() and logins.path.stat().st_mode & 0o077:
-        yield Finding("key", f"others may read {logins.path}", ok=False, advice=f"Run: chmod 600 {logins.path}")
+        yield Finding(
+            "key",
+            f"others may read {logins.path}",
+            ok=False,
+            advice=f"Run: chmod 600 {logins.path}",
+        )
     catalog = catalog_of(config)
     for provider, place in catalog.addresses.overridden():
         age = catalog.served.age(place.url)
         asked = f", models asked {age}" if age else ""
-        yield Finding("address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}")
+        yield Finding(
+            "address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}"
+        )
     if model := choose_model(config, available, catalog.knows):
-        info, place = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model), catalog.place(model)
+        info, place = (
+            CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model),
+            catalog.place(model),
+        )
         at = f", at {plain_url(place.url)}" if place.is_own else ""
-        yield Finding("model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}")
-        if info.deprecated_on is not None and info.deprecated_on <= datetime.now(UTC).date().isoformat():
+        yield Finding(
+            "model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}"
+        )
+        if (
+            info.deprecated_on is not None
+            and info.deprecated_on <= datetime.now(UTC).date().isoformat()
+        ):
             advice = f"Choose another: tui-agent models {info.provider}"
             yield Finding("", f"out of service since {info.deprecated_on}", ok=False, advice=advice)
         router = Router(catalog, os.environ, models=config.models, providers=config.providers)
         if router.wire(model) is None and not is_installed():
-            yield Finding("", "litellm, which it needs, is not installed", ok=False, advice=f"Run: {install_command()}")
+            yield Finding(
+                "",
+                "litellm, which it needs, is not installed",
+                ok=False,
+                advice=f"Run: {install_command()}",
+            )
         if info.origin == "assumed":
             advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
             yield Finding("", "nothing is known of its window", advice=advice)
     elif own := own_models(config):
         advice = f"Choose one: tui-agent config set model {own[0]}"
-        yield Finding("model", f"{len(own)} models are set up and none is chosen", ok=False, advice=advice)
+        yield Finding(
+            "model", f"{len(own)} models are set up and none is chosen", ok=False, advice=advice
+        )
     elif not available:
         advice = "Enter a key: tui-agent login. Or set ANTHROPIC_API_KEY or its like, or add a server of your own."
-        yield Finding("model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo")
+        yield Finding(
+            "model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo"
+        )
 
 
 def _trust() -> Finding:
@@ -163,9 +205,16 @@ def _trust() -> Finding:
     if state.trusted:
         return Finding("trust", f"{project} is trusted with {_counted(state.items)}")
     if state.problem:
-        return Finding("trust", f"{project} can't be trusted: {state.problem}. Not active: {_counted(state.items)}")
-    why = "you said never" if state.refused else "it changed since you were asked, or you were not asked yet"
-    return Finding("trust", f"{project} is not trusted ({why}). Not active: {_counted(state.items)}")
+        return Finding(
+            "trust",
+            f"{project} can't be trusted: {state.problem}. Not active: {_counted(state.items)}",
+        )
+    why = "it changed since you were asked, or you were not asked yet"
+    if state.refused:
+        why = "you said never"
+    return Finding(
+        "trust", f"{project} is not trusted ({why}). Not active: {_counted(state.items)}"
+    )
 
 
 def _counted(items: Sequence[TrustItem]) -> str:
@@ -216,10 +265,17 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
         what = spec.settings.url or spec.settings.command or ""
         state = "" if spec.settings.enabled else ", disabled"
         there = (
-            not spec.settings.enabled or spec.transport == "http" or "$" in what or find_program(what, cwd) is not None
+            not spec.settings.enabled
+            or spec.transport == "http"
+            or "$" in what
+            or find_program(what, cwd) is not None
         )
-        advice = "" if there else "There is no such program; install it, or correct the command in the settings."
-        yield Finding("MCP server", f"{spec.name}: {what} ({spec.source}{state})", ok=there, advice=advice)
+        advice = "There is no such program; install it, or correct the command in the settings."
+        if there:
+            advice = ""
+        yield Finding(
+            "MCP server", f"{spec.name}: {what} ({spec.source}{state})", ok=there, advice=advice
+        )
     for problem in found.problems:
         yield Finding("MCP server", problem, ok=False)
 
@@ -227,15 +283,21 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
 def _sandbox(config: Config) -> Iterator[Finding]:
     project = find_project(Path.cwd())
     sandbox = Sandbox(config.sandbox, project=project)
-    state, lacking = sandbox.state, sandbox.shortcoming(project)
+    state = sandbox.state
+    lacking = sandbox.shortcoming(project)
     if state.kind is None:
         text = lacking or f"none: {state.reason}. {UNPROTECTED}"
         yield Finding("sandbox", text, ok=not sandbox.refusal(), advice=state.advice)
         return
     if lacking:
         yield Finding("sandbox", lacking, ok=False, advice=state.advice)
-    layer = ", with a copy-on-write layer" if state.layered and not lacking else ""
-    yield Finding("sandbox", f"{state.kind} ({state.program}){layer}: commands see the project, and of this machine")
+    layer = ""
+    if state.layered and not lacking:
+        layer = ", with a copy-on-write layer"
+    yield Finding(
+        "sandbox",
+        f"{state.kind} ({state.program}){layer}: commands see the project, and of this machine",
+    )
     for line in sandbox.view_lines():
         yield Finding("", line)
 
@@ -244,7 +306,10 @@ def _sessions() -> Finding:
     try:
         with open_store() as store:
             damage = store.damage()
-            count = 0 if damage else len(store.sessions(limit=100_000))
+            if damage:
+                count = 0
+            else:
+                count = len(store.sessions(limit=100_000))
             problem = store.read_only
     except StoreError as error:
         return Finding("sessions", error.message, ok=False)

@@ -78,7 +78,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_defaults=False)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)
+        }
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
     return value
@@ -86,7 +88,10 @@ def _plain(value: Any) -> Any:
 
 def events_schema() -> dict[str, Any]:
     shared: dict[str, Any] = {}
-    kinds = {event_name(kind): _kind_schema(kind, shared) for kind in sorted(get_args(Line), key=event_name)}
+    kinds = {
+        event_name(kind): _kind_schema(kind, shared)
+        for kind in sorted(get_args(Line), key=event_name)
+    }
     return {
         "$schema": SCHEMA_ID,
         "title": "A line of tui-agent --json",
@@ -118,7 +123,11 @@ def _open(schema: Any) -> Any:
         return [_open(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: part for key, part in schema.items() if key != "additionalProperties" or part is not False}
+    kept = {
+        key: part
+        for key, part in schema.items()
+        if key != "additionalProperties" or part is not False
+    }
     if isinstance(kept.get("title"), str):
         del kept["title"]
     return {key: _open(part) for key, part in kept.items()}

@@ -23,14 +23,26 @@ from tui_agent.agent.mcp.settings import (
 from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
-from tui_agent.foreign_servers import ForeignServer, servers_of_plugins, servers_of_project, servers_of_user
+from tui_agent.foreign_servers import (
+    ForeignServer,
+    servers_of_plugins,
+    servers_of_project,
+    servers_of_user,
+)
 from tui_agent.json_text import as_list
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
 from tui_agent.processes.environment import SafeEnvironment, server_environment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
-from tui_agent.trust import PinnedFiles, ProjectState, TrustStore, named_files, project_config, project_state
+from tui_agent.trust import (
+    PinnedFiles,
+    ProjectState,
+    TrustStore,
+    named_files,
+    project_config,
+    project_state,
+)
 
 
 def _commands(settings: Path, *, held: bool) -> list[str]:
@@ -39,8 +51,12 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
         table = read_table(settings)
     except ConfigError:
         return []  # starting reports the error
-    hooks, servers = table.get("hooks"), table.get("mcp")
-    rows = [*(hooks if isinstance(hooks, list) else ()), *(servers.values() if isinstance(servers, dict) else ())]
+    hooks = table.get("hooks")
+    servers = table.get("mcp")
+    rows = [
+        *(hooks if isinstance(hooks, list) else ()),
+        *(servers.values() if isinstance(servers, dict) else ()),
+    ]
     return [
         " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
         for row in rows
@@ -49,7 +65,11 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
 
 
 def state_of_project(
-    cwd: Path, store: TrustStore, *, assume_trust: bool = False, find: Callable[[Path], SandboxState] = find_sandbox
+    cwd: Path,
+    store: TrustStore,
+    *,
+    assume_trust: bool = False,
+    find: Callable[[Path], SandboxState] = find_sandbox,
 ) -> ProjectState:
     """Return the trust state of a directory's project, with the files of it that are run outside a sandbox.
 
@@ -57,14 +77,17 @@ def state_of_project(
     """
     project = find_project(cwd)
     theirs = [*_commands(project_config(project), held=False)]
-    theirs += [" ".join([row.command or "", *row.args]) for row in read_project_file(project)[0].values()]
+    theirs += [
+        " ".join([row.command or "", *row.args]) for row in read_project_file(project)[0].values()
+    ]
     if any(True for command in theirs for _path in named_files(project, command)):
         try:
             chosen = read_table(config_path()).get("sandbox")
         except ConfigError:
             chosen = None
         is_off = "off" in (chosen, chosen.get("mode") if isinstance(chosen, dict) else None)
-        theirs = [] if not is_off and find(project).kind is not None else theirs
+        if not is_off and find(project).kind is not None:
+            theirs = []
     commands = [*_commands(config_path(), held=True), *theirs]
     return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=commands)
 
@@ -76,7 +99,10 @@ def is_trusted(cwd: Path) -> bool:
 
 def folders_of(cwd: Path, config: Config) -> Folders:
     """Return where files that guide the agent are looked for in a directory, those of plugins included."""
-    return replace(folders_without_plugins(cwd, config), plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()))
+    return replace(
+        folders_without_plugins(cwd, config),
+        plugins=tuple(PluginStore(data_dir() / PLUGINS).plugins()),
+    )
 
 
 def folders_without_plugins(cwd: Path, config: Config) -> Folders:
@@ -102,7 +128,10 @@ class Extensions:
         self._trusts = trusts
         self._sandbox = sandbox
         self._pinned = PinnedFiles()
-        self._patience = Timeouts(settle=None) if headless else Timeouts()
+        if headless:
+            self._patience = Timeouts(settle=None)
+        else:
+            self._patience = Timeouts()
         self._hubs: dict[Path, McpHub] = {}
         self._own_hubs: list[McpHub] = []
 
@@ -114,7 +143,9 @@ class Extensions:
         """
         project = find_project(cwd)
         if more:
-            own = tuple(ServerSpec(name, settings, "user", project) for name, settings in more.items())
+            own = tuple(
+                ServerSpec(name, settings, "user", project) for name, settings in more.items()
+            )
 
             def find() -> FoundServers:
                 found = self.servers(cwd)
@@ -133,7 +164,9 @@ class Extensions:
         self._own_hubs.append(self._new_hub(lambda: FoundServers((spec,)), Timeouts(starts=1)))
         return self._own_hubs[-1]
 
-    def _new_hub(self, find: Callable[[], FoundServers], patience: Timeouts | None = None) -> McpHub:
+    def _new_hub(
+        self, find: Callable[[], FoundServers], patience: Timeouts | None = None
+    ) -> McpHub:
         around = ConnectionContext(
             os.environ,
             server_environment(os.environ),
@@ -158,10 +191,18 @@ class Extensions:
             config.mcp,
             project,
             trusted=trusted,
-            others=(*_wanted(servers_of_user(Path.home(), project), left_out), *servers_of_plugins(plugins)),
-            others_of_project=_wanted(servers_of_project(project, project), left_out) if trusted else (),
+            others=(
+                *_wanted(servers_of_user(Path.home(), project), left_out),
+                *servers_of_plugins(plugins),
+            ),
+            others_of_project=_wanted(servers_of_project(project, project), left_out)
+            if trusted
+            else (),
         )
-        held = {spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed) for spec in found.specs}
+        held = {
+            spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed)
+            for spec in found.specs
+        }
         return FoundServers(
             tuple(spec for spec in found.specs if not held[spec.name]),
             (
@@ -192,15 +233,22 @@ class Extensions:
         for row in config.hooks:
             handlers += self._hook(row, cwd, environment, problems)
         left_out = LeftOut(config.other_programs.leave_out)
-        for found, of_project in foreign_hooks(cwd, Path.home(), left_out, trusted=self._trusts(cwd)):
+        for found, of_project in foreign_hooks(
+            cwd, Path.home(), left_out, trusted=self._trusts(cwd)
+        ):
             row = settings_of(found, sandboxed=of_project)
-            handlers += (claude_hook(found, made) for made in self._hook(row, cwd, environment, problems))
+            handlers += (
+                claude_hook(found, made) for made in self._hook(row, cwd, environment, problems)
+            )
         for plugin in PluginStore(data_dir() / PLUGINS).plugins():
-            given = SafeEnvironment({**os.environ, ROOT_VARIABLE: str(plugin.root)}, config.sandbox.env)
+            given = SafeEnvironment(
+                {**os.environ, ROOT_VARIABLE: str(plugin.root)}, config.sandbox.env
+            )
             for file in plugin.hooks():
                 usable = [hook for hook in hooks_in(file) if not isinstance(hook, UnusableHook)]
                 handlers += (
-                    claude_hook(hook, CommandHook(settings_of(hook, sandboxed=False), cwd, given)) for hook in usable
+                    claude_hook(hook, CommandHook(settings_of(hook, sandboxed=False), cwd, given))
+                    for hook in usable
                 )
         return LoadedHooks(tuple(handlers), tuple(problems))
 
@@ -215,7 +263,9 @@ class Extensions:
 
     def config(self, cwd: Path) -> Config:
         """Return the settings that hold in a directory, read now, or raise `ConfigError`."""
-        project = project_config(find_project(cwd)) if self._trusts(cwd) else None
+        project = None
+        if self._trusts(cwd):
+            project = project_config(find_project(cwd))
         return load_config(project=project).config
 
     async def aclose(self) -> None:

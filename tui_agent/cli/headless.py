@@ -64,6 +64,10 @@ WAIT_SECONDS = 0.5
 GO_ON = "continue"
 """The message that a run which was cut off goes on with."""
 
+T = TypeVar("T")
+
+NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
+
 
 @dataclass(frozen=True, slots=True)
 class KeyedRun:
@@ -77,7 +81,10 @@ class KeyedRun:
         """Look up the run with a key; one that is at work in another program is waited for."""
         found = store.session_with_key(key)
         if found is not None and found.held_by is not None:
-            say(f"Waiting for the run with the key “{key}”, process {found.held_by.pid}.", file=sys.stderr)
+            say(
+                f"Waiting for the run with the key “{key}”, process {found.held_by.pid}.",
+                file=sys.stderr,
+            )
         while found is not None and found.held_by is not None:
             await asyncio.sleep(WAIT_SECONDS)
             found = store.session_with_key(key)
@@ -96,19 +103,18 @@ class KeyedRun:
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
             return None
         session = Session(store, self.session.id, estimate=lambda _entry: 0, read_only=True)
-        answers = [entry for entry in session.path() if isinstance(entry, AssistantEntry) and entry.text]
+        answers = [
+            entry for entry in session.path() if isinstance(entry, AssistantEntry) and entry.text
+        ]
         if as_json:
-            say_json(events.event_json(events.Session(session.id, session.info.cwd, self.session.model)))
+            say_json(
+                events.event_json(events.Session(session.id, session.info.cwd, self.session.model))
+            )
             ended = RunEnded(outcome.reason, check=outcome.check)  # type: ignore[arg-type]  # as it was stored
             say_json(events.event_json(ended))
         elif answers:
             say(answers[-1].text)
         return outcome.exit_code
-
-
-T = TypeVar("T")
-
-NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
 
 
 class HeadlessRun(Frontend):
@@ -150,7 +156,9 @@ class HeadlessRun(Frontend):
             await self.controller.open_or_raise(request)
         except SessionHeld as held:
             ways = f"add --take-over to end its writing, or use --fork {short_id(held.session_id)} to go on in a copy"
-            raise CommandError(f"Process {held.pid} on {held.host} works on this session: {ways}.") from None
+            raise CommandError(
+                f"Process {held.pid} on {held.host} works on this session: {ways}."
+            ) from None
 
     @property
     def agent(self) -> Agent:
@@ -194,13 +202,20 @@ class HeadlessRun(Frontend):
         self.controller.services.store.set_outcome(session.id, None)
         restored = await self.agent.files.bring_back()
         if restored.done:
-            self.say(f"Brought back what the session had changed: {plural(len(restored.done), 'file')}.")
+            self.say(
+                f"Brought back what the session had changed: {plural(len(restored.done), 'file')}."
+            )
 
     def keep_outcome(self, code: int) -> None:
         """Keep how the run ended, for lists and for ``--key``; a run that never began has no outcome."""
-        if (agent := self.controller.agent) is None or not self._ended.done() or agent.session.read_only:
+        if (
+            (agent := self.controller.agent) is None
+            or not self._ended.done()
+            or agent.session.read_only
+        ):
             return
-        ended, session = self._ended.result(), agent.session
+        ended = self._ended.result()
+        session = agent.session
         files = {change.path for change in changes_in(session.path())}
         totals = [record.prompt + record.output for record in session.reader.requests()]
         cost = self.controller.services.store.totals(session.id).cost
@@ -260,11 +275,16 @@ class HeadlessRun(Frontend):
         self.show(Report("The race", entry_lines(entry)))
         if any(row.context for row in entry.runners):
             for row in entry.runners:
-                answer = race_commands.answer_of(self.agent.session, row) or row.problem or "no answer"
+                answer = (
+                    race_commands.answer_of(self.agent.session, row) or row.problem or "no answer"
+                )
                 self.show(Report(row.name, ["", Heading(row.name), *answer.splitlines()]))
         if wish.pick != "none" and entry.taken is None:
             self.say("Nothing was taken: no runner reached what is asked for.", "error")
-        elif not any(row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED} for row in entry.runners):
+        elif not any(
+            row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED}
+            for row in entry.runners
+        ):
             self.say("No runner came to an end.", "error")
 
     async def _take_inventory(self) -> None:
@@ -277,11 +297,15 @@ class HeadlessRun(Frontend):
         if not self._as_json:
             return
         servers = (
-            events.ServerInventory(row.name, row.state.value, row.detail, tuple(tool.name for tool in row.tools))
+            events.ServerInventory(
+                row.name, row.state.value, row.detail, tuple(tool.name for tool in row.tools)
+            )
             for row in ports.mcp.status()
         )
         knowledge = ports.knowledge
-        kind = await asyncio.to_thread(lambda: ports.sandbox.state.kind if ports.sandbox is not None else None)
+        kind = await asyncio.to_thread(
+            lambda: ports.sandbox.state.kind if ports.sandbox is not None else None
+        )
         inventory = events.Inventory(
             servers=tuple(servers),
             tools=tuple(tool.name for tool in agent.context.head.tools(agent.model, agent.mode)),
@@ -300,9 +324,13 @@ class HeadlessRun(Frontend):
             CommandError: the message is a command that can't be used.
         """
         intent = parse(message)
-        command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
+        command = None
+        if isinstance(intent, CommandIntent):
+            command = find(intent.name, command_table())
         if isinstance(intent, CommandIntent) and command is not None:
-            if not await self.controller.run_through(command, " ".join(filter(None, [intent.arguments, piped]))):
+            if not await self.controller.run_through(
+                command, " ".join(filter(None, [intent.arguments, piped]))
+            ):
                 self._failed = True
             return
         await self._take_inventory()
@@ -319,7 +347,9 @@ class HeadlessRun(Frontend):
 
     # -- the controller's frontend ------------------------------------------------------------------------------------
 
-    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+    def say(
+        self, message: str, severity: Severity = "information", remedy: Remedy | None = None
+    ) -> None:
         """Print a sentence on standard error: standard output is for answers."""
         del remedy
         self._failed = self._failed or severity == "error"
@@ -331,12 +361,18 @@ class HeadlessRun(Frontend):
     async def ask(self, question: Question[T]) -> T | None:
         """Return the answer meant for when nobody can be asked, or raise a `CommandError`."""
         if not isinstance(question, Choice):
-            raise CommandError("Nobody can be asked in this run. Give the answer as the argument, if it takes one.")
+            raise CommandError(
+                "Nobody can be asked in this run. Give the answer as the argument, if it takes one."
+            )
         texts = dict(question.answers)
         if question.unasked is None:
             words = ", ".join(filter(None, texts))
-            raise CommandError(f"{question.question} Nobody can be asked in this run. The answers are: {words}.")
-        self.say(f"{question.question} Nobody can be asked in this run, so: {texts[question.unasked]}.")
+            raise CommandError(
+                f"{question.question} Nobody can be asked in this run. The answers are: {words}."
+            )
+        self.say(
+            f"{question.question} Nobody can be asked in this run, so: {texts[question.unasked]}."
+        )
         return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
 
     def show(self, page: Page) -> None:
@@ -368,14 +404,19 @@ class HeadlessRun(Frontend):
         del entry
         session = agent.session
         if self._as_json:
-            say_json(events.event_json(events.Session(session.id, session.info.cwd, agent.model)), file=self._out)
+            say_json(
+                events.event_json(events.Session(session.id, session.info.cwd, agent.model)),
+                file=self._out,
+            )
         elif not self._is_first:
             self.say(f"Continue with: tui-agent -r {short_id(session.id)}")
         self._is_first = False
 
     def go_to(self, request: OpenRequest) -> None:
         """Refuse: one run is about one session."""
-        raise CommandError(f"Name the session with -r: tui-agent -r {request.session_id or 'ID'} -p …")
+        raise CommandError(
+            f"Name the session with -r: tui-agent -r {request.session_id or 'ID'} -p …"
+        )
 
     # -- the agent's events -----------------------------------------------------------------------------------
 
@@ -413,9 +454,14 @@ class HeadlessRun(Frontend):
             ):
                 changed = bool(result.metadata.modified_files)
                 self._acted = self._acted or changed or self._did_more_than_read(result)
-            case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if not self._as_json:
+            case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if (
+                not self._as_json
+            ):
                 if not waited:
-                    say(reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
+                    say(
+                        reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.",
+                        file=self._err,
+                    )
             case Notice(message=text) if not self._as_json:
                 say(text, file=self._err)
             case _:
@@ -430,8 +476,14 @@ class HeadlessRun(Frontend):
         ports, bash = self.agent.ports, find_tool("bash", self.agent.ports.tools)
         # Some models give several calls one id.
         calls = (call.arguments for call in self._last.tool_calls if call.call_id == result.call_id)
-        commands = (str(getattr(parse_arguments(bash, arguments), "command", "")) for arguments in calls)
-        needs = (need for command in commands for need in command_needs(command, ports.cwd, ports.project))
+        commands = (
+            str(getattr(parse_arguments(bash, arguments), "command", "")) for arguments in calls
+        )
+        needs = (
+            need
+            for command in commands
+            for need in command_needs(command, ports.cwd, ports.project)
+        )
         return any(not need.harmless for need in needs)
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:

@@ -20,7 +20,10 @@ def run_login(arguments: Namespace) -> int:
     controller = _controller()
     provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
-        say(f"{provider.name} needs {' and '.join(provider.missing)} to be set too.", file=sys.stderr)
+        say(
+            f"{provider.name} needs {' and '.join(provider.missing)} to be set too.",
+            file=sys.stderr,
+        )
         return 1
     if provider.ways:
         key = run_to_end(_sign_in(controller, provider))
@@ -30,7 +33,9 @@ def run_login(arguments: Namespace) -> int:
         if provider.page and sys.stdin.isatty():
             say(f"Keys are made at {provider.page}")
         key = _read(f"Key of {provider.name} (not shown): ")
-    return _try(controller, provider, key, force=arguments.force) if key else 0
+    if key:
+        return _try(controller, provider, key, force=arguments.force)
+    return 0
 
 
 def run_logout(arguments: Namespace) -> int:
@@ -55,19 +60,26 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
         return rows[0]
     if not name and sys.stdin.isatty():
         for row in rows:
-            say(f"{'✓' if row.source else ' '} {row.id:<20} {row.name:<24} {row.source or row.variable}")
+            say(
+                f"{'✓' if row.source else ' '} {row.id:<20} {row.name:<24} {row.source or row.variable}"
+            )
         name = input("Provider: ").strip()
     found = next((row for row in rows if name.lower() in {row.id, row.name.lower()}), None)
     if found is None:
         known = ", ".join(row.id for row in rows)
         raise UsageError(
-            f"There is no provider “{name}”. There are: {known}." if name else f"Name a provider: {known}."
+            f"There is no provider “{name}”. There are: {known}."
+            if name
+            else f"Name a provider: {known}."
         )
     return found
 
 
 def _read(prompt: str) -> str:
-    text = getpass.getpass(prompt) if sys.stdin.isatty() else sys.stdin.readline()
+    if sys.stdin.isatty():
+        text = getpass.getpass(prompt)
+    else:
+        text = sys.stdin.readline()
     if not text.strip():
         raise UsageError("There is no key: type or paste it, or pipe it in.")
     return text
@@ -87,12 +99,16 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
                     "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
                     file=sys.stderr,
                 )
-                text = await _read_beside(signing, f"Address, code or key of {provider.name} (not shown): ")
+                text = await _read_beside(
+                    signing, f"Address, code or key of {provider.name} (not shown): "
+                )
                 if attempt.is_key(text):
                     return text
                 if text:
                     attempt.paste(text)
-            say(f"You are signed in to {provider.name}. {controller.keep_key(provider.id, await signing)}")
+            say(
+                f"You are signed in to {provider.name}. {controller.keep_key(provider.id, await signing)}"
+            )
             return ""
         finally:
             signing.cancel()
@@ -101,14 +117,18 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
 async def _read_beside(other: "asyncio.Future[Login]", prompt: str) -> str:
     """Return a line that is entered, "" when ``other`` is done before."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
-    before = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    before = None
+    if sys.stdin.isatty():
+        before = termios.tcgetattr(sys.stdin)
     try:
         await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         if before is not None:
             # If reading unseen was given up, typing is shown again.
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-    return str(entered.result()) if entered.done() else ""
+    if entered.done():
+        return str(entered.result())
+    return ""
 
 
 def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bool) -> int:
@@ -118,9 +138,15 @@ def _try(controller: LoginController, provider: LoginRow, key: str, *, force: bo
         say(f"{trial.sentence} {controller.keep_key(provider.id, key)}")
         return 0
     can_keep = trial.verdict == "unknown"
-    advice = " --force keeps it all the same." if can_keep and not sys.stdin.isatty() else ""
+    advice = ""
+    if can_keep and not sys.stdin.isatty():
+        advice = " --force keeps it all the same."
     say(f"{trial.sentence}{advice}", file=sys.stderr)
-    if can_keep and sys.stdin.isatty() and input("Keep it all the same? [y/N] ").strip().lower() in {"y", "yes"}:
+    if (
+        can_keep
+        and sys.stdin.isatty()
+        and input("Keep it all the same? [y/N] ").strip().lower() in {"y", "yes"}
+    ):
         say(controller.keep_key(provider.id, key))
         return 0
     return 1

@@ -11,18 +11,26 @@ def start_logging(*, debug: bool) -> None:
 
     from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
 
-    logging.raiseExceptions = False  # a log that can't be written, on a full disk, is no reason to write to the screen
+    logging.raiseExceptions = (
+        False  # a log that can't be written, on a full disk, is no reason to write to the screen
+    )
     directory = log_dir()
     try:
         for place in (directory.parent, directory):
             place.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler: logging.Handler = RotatingFileHandler(
-            directory / "tui-agent.log", maxBytes=2_000_000, backupCount=2, encoding="utf-8", delay=True
+            directory / "tui-agent.log",
+            maxBytes=2_000_000,
+            backupCount=2,
+            encoding="utf-8",
+            delay=True,
         )
     except OSError:
         handler = logging.NullHandler()
     handler.setFormatter(RedactingFormatter(LOG_LINE))
-    logging.basicConfig(level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True)
+    logging.basicConfig(
+        level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True
+    )
 
 
 def skip_plugins() -> None:

@@ -24,8 +24,10 @@ USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 
 _MODULES = {
     "logout": "login",
-    "config": "settings", "schema": "events", "completion": "arguments",
-}  # fmt: skip
+    "config": "settings",
+    "schema": "events",
+    "completion": "arguments",
+}
 """Modules of subcommands that are not called like them."""
 
 
@@ -39,7 +41,9 @@ def run(argv: list[str]) -> int:
         try:
             Path.cwd()
         except OSError:
-            raise UsageError("The directory you are in is not there any more: change to another one.") from None
+            raise UsageError(
+                "The directory you are in is not there any more: change to another one."
+            ) from None
         arguments = parse(argv)
     except UsageError as error:
         return _fail(str(error), ExitCode.USAGE)
@@ -58,7 +62,9 @@ def run(argv: list[str]) -> int:
         if arguments.debug:
             raise
         discard_output()
-        return _fail(message, ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
+        return _fail(
+            message, ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED
+        )
     return code
 
 
@@ -69,7 +75,9 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
         return _full_screen if arguments.print is None else _headless
     if name in {"tree", "cost", "context", "compact"}:
         return lambda named: _headless(named_run(named))
-    run: Callable[[Namespace], int] = getattr(import_module(f"tui_agent.cli.{_MODULES.get(name, name)}"), f"run_{name}")
+    run: Callable[[Namespace], int] = getattr(
+        import_module(f"tui_agent.cli.{_MODULES.get(name, name)}"), f"run_{name}"
+    )
     return run
 
 
@@ -88,7 +96,10 @@ def _full_screen(arguments: Namespace) -> int:
 
         return run_to_end(run_plain(arguments))
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return _fail("The full-screen program needs a terminal; use -p for a run without one.", ExitCode.USAGE)
+        return _fail(
+            "The full-screen program needs a terminal; use -p for a run without one.",
+            ExitCode.USAGE,
+        )
     from tui_agent.paths import cache_dir
     from tui_agent.ui.early_prompt import early_prompt
 
@@ -132,7 +143,8 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
     from tui_agent.cli.wiring import Wiring
 
-    message, piped = arguments.print, "" if arguments.is_named else _piped()
+    message = arguments.print
+    piped = "" if arguments.is_named else _piped()
     if not message.strip() and not piped.strip():
         raise UsageError("There is no prompt: write one after -p, or pipe it in.")
 
@@ -143,8 +155,13 @@ def _headless(arguments: Namespace) -> int:
             parts = ControllerWiring(wiring)
             run = HeadlessRun(parts, as_json=arguments.json)
             code: int = ExitCode.FAILED
-            keyed = await KeyedRun.find(wiring.store, arguments.key) if arguments.key else None
-            if keyed is not None and (ended := keyed.repeat(wiring.store, as_json=arguments.json)) is not None:
+            keyed = None
+            if arguments.key:
+                keyed = await KeyedRun.find(wiring.store, arguments.key)
+            if (
+                keyed is not None
+                and (ended := keyed.repeat(wiring.store, as_json=arguments.json)) is not None
+            ):
                 return ended
             try:
                 await run.open(parts.start().request if keyed is None else keyed.request)
@@ -156,15 +173,24 @@ def _headless(arguments: Namespace) -> int:
                 gc.enable()
                 if arguments.race is None:
                     if arguments.check:
-                        rounds = {} if arguments.check_rounds is None else {"rounds": arguments.check_rounds}
+                        if arguments.check_rounds is None:
+                            rounds = {}
+                        else:
+                            rounds = {"rounds": arguments.check_rounds}
                         run.agent.ports.check = RunCheck(arguments.check, **rounds)
-                    begun = keyed is not None and keyed.session is not None and keyed.session.first_message
+                    begun = (
+                        keyed is not None
+                        and keyed.session is not None
+                        and keyed.session.first_message
+                    )
                     code = await (run.run(GO_ON) if begun else run.run(message, piped))
                 else:
                     from tui_agent.app.race_commands import RaceWish
 
                     prompt = "\n\n".join(filter(str.strip, [message, piped]))
-                    code = await run.race(RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none"))
+                    code = await run.race(
+                        RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none")
+                    )
                 if arguments.result is not None:
                     code = await run.write_result(arguments.result) or code
             finally:
@@ -187,7 +213,9 @@ def _piped() -> str:
     finally:
         timer.cancel()
     if len(text) > MAX_STDIN_CHARS:
-        raise UsageError(f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead.")
+        raise UsageError(
+            f"Standard input is larger than {MAX_STDIN_CHARS:,} characters; name a file instead."
+        )
     return text.strip("\n")
 
 

@@ -32,7 +32,9 @@ def run_mcp(arguments: Namespace) -> int:
             name = arguments.name
             if name not in load_config().config.mcp:
                 specs = {spec.name: spec for spec in _found().specs}
-                why = "is in the project's .mcp.json: edit that file" if name in specs else "is not in your settings"
+                why = "is not in your settings"
+                if name in specs:
+                    why = "is in the project's .mcp.json: edit that file"
                 raise UsageError(f"{name} {why}.")
             set_value(f'mcp."{name}"', None)
             say(f"Removed {name} from {config_path()}.")
@@ -53,11 +55,20 @@ def _list(*, as_json: bool) -> int:
         settings = spec.settings
         address = settings.url or shlex.join([settings.command or "", *settings.args])
         if as_json:
-            row = {"name": spec.name, "source": spec.source, "enabled": settings.enabled, "address": address}
+            row = {
+                "name": spec.name,
+                "source": spec.source,
+                "enabled": settings.enabled,
+                "address": address,
+            }
             say_json(row)
         else:
-            where = "" if spec.source == "user" else "  (the project's .mcp.json)"
-            say(f"{spec.name:<20}  {'' if settings.enabled else 'disabled  '}{one_line(address, 200)}{where}")
+            where = "  (the project's .mcp.json)"
+            if spec.source == "user":
+                where = ""
+            say(
+                f"{spec.name:<20}  {'' if settings.enabled else 'disabled  '}{one_line(address, 200)}{where}"
+            )
     for problem in found.problems:
         say(problem, file=sys.stderr)
     if not found.specs and not as_json:
@@ -66,11 +77,18 @@ def _list(*, as_json: bool) -> int:
 
 
 def _add(arguments: Namespace) -> int:
-    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    if arguments.words[:1] == ["--"]:
+        words = arguments.words[1:]
+    else:
+        words = arguments.words
     if not words:
-        raise UsageError("Name what starts the server, or its address: tui-agent mcp add NAME COMMAND …")
+        raise UsageError(
+            "Name what starts the server, or its address: tui-agent mcp add NAME COMMAND …"
+        )
     if words[0].startswith("-"):
-        raise UsageError(f"{words[0]} comes before the name: tui-agent mcp add [--env A=B] NAME COMMAND …")
+        raise UsageError(
+            f"{words[0]} comes before the name: tui-agent mcp add [--env A=B] NAME COMMAND …"
+        )
     remote = "://" in words[0]
     _check_use(words, arguments, remote=remote)
     row = {
@@ -78,7 +96,9 @@ def _add(arguments: Namespace) -> int:
         "args": words[1:],
         "url": words[0] if remote else None,
         "env": dict(_pair(text, _VARIABLE, "--env NAME=VALUE") for text in arguments.env),
-        "headers": dict(_pair(text, _HEADER, "--header 'Name: value'") for text in arguments.header),
+        "headers": dict(
+            _pair(text, _HEADER, "--header 'Name: value'") for text in arguments.header
+        ),
         "type": "sse" if arguments.sse else None,
     }
     settings = McpServerSettings.model_validate(row)
@@ -93,11 +113,15 @@ def _add(arguments: Namespace) -> int:
 
 def _check_use(words: list[str], arguments: Namespace, *, remote: bool) -> None:
     if not remote and (arguments.header or arguments.sse):
-        raise UsageError("--header and --sse are for an address; a program gets --env and arguments.")
+        raise UsageError(
+            "--header and --sse are for an address; a program gets --env and arguments."
+        )
     if not remote:
         return
     if len(words) > 1:
-        raise UsageError("An address has no arguments. Put --header before the name to add what is sent to it.")
+        raise UsageError(
+            "An address has no arguments. Put --header before the name to add what is sent to it."
+        )
     if arguments.env:
         raise UsageError("--env is for a program; --header adds what is sent to an address.")
     if _ADDRESS.match(words[0]) is None:
@@ -153,4 +177,7 @@ def _told(status: McpServerStatus) -> list[str]:
     offered += [f"@{template.mention}" for template in status.templates]
     lines += [f"  {one_line(mention)}" for mention in offered]
     lines += [f"  {message.level}: {one_line(message.text, 200)}" for message in status.messages]
-    return [*lines, *([f"Log: {status.log}"] if status.log is not None and status.log.stat().st_size else [])]
+    return [
+        *lines,
+        *([f"Log: {status.log}"] if status.log is not None and status.log.stat().st_size else []),
+    ]

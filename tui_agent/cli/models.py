@@ -60,7 +60,11 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
     if len(own) == 1:
         return own[0]
     return next(
-        (model for model in DEFAULT_MODELS if model.partition("/")[0] in providers and knows(model)),
+        (
+            model
+            for model in DEFAULT_MODELS
+            if model.partition("/")[0] in providers and knows(model)
+        ),
         NO_MODEL,
     )
 
@@ -73,7 +77,8 @@ def run_models(arguments: Namespace) -> int:
     from tui_agent.model.discovery import refresh, servers
     from tui_agent.model.sign_in import renew_due
 
-    config, logins = load_config().config, Logins()
+    config = load_config().config
+    logins = Logins()
     catalog = catalog_of(config)
     directory = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
     if arguments.forget:
@@ -88,7 +93,11 @@ def run_models(arguments: Namespace) -> int:
     available = keys.available()
     shown = 0
     listed = catalog.models()
-    if config.model and catalog.place(config.model).is_own and config.model not in {info.id for info in listed}:
+    if (
+        config.model
+        and catalog.place(config.model).is_own
+        and config.model not in {info.id for info in listed}
+    ):
         # A server may take names that it does not list.
         listed.insert(0, catalog.info(config.model))
     for info in map(directory.with_learnt, listed):
@@ -123,10 +132,15 @@ def _forget(directory: CatalogDirectory, model: str) -> int:
 def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
     """Return one line: how many models a server listed, or the problem and the age of its last list."""
     server = outcome.server
-    place = f"{server.host} ({server.place.source})" if server.place.source else server.host
+    if server.place.source:
+        place = f"{server.host} ({server.place.source})"
+    else:
+        place = server.host
     if not outcome.problem:
         answer = catalog.served.answer(server.place.url)
-        count = len(answer.models) if answer is not None else 0
+        count = 0
+        if answer is not None:
+            count = len(answer.models)
         return f"{place}: {count} model{'' if count == 1 else 's'}, asked just now"
     age = catalog.served.age(server.place.url)
     return f"{place}: {outcome.problem}{f'; what it said {age} is shown' if age else ''}"
@@ -134,7 +148,9 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
     """Whether requests to a model can be authorised, as far as can be known without sending one."""
-    return info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own
+    return (
+        info.provider in available or info.id in catalog.settings or catalog.place(info.id).is_own
+    )
 
 
 def price(info: ModelInfo) -> tuple[float, float] | None:
@@ -169,6 +185,8 @@ def _as_json(info: ModelInfo, *, usable: bool) -> dict[str, Any]:
 
 def _as_line(info: ModelInfo, *, usable: bool) -> str:
     prices = price(info)
-    cost = f"${prices[0]:g} / ${prices[1]:g}" if prices else ""
+    cost = ""
+    if prices:
+        cost = f"${prices[0]:g} / ${prices[1]:g}"
     window = f"{info.context_window:,}{f' {info.origin}' if info.origin in {'assumed', 'learnt'} else ''}"
     return f"{'●' if usable else '○'} {info.id:<52} {window:>12}  {cost:<16} {', '.join(abilities(info))}".rstrip()

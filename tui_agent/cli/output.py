@@ -20,11 +20,16 @@ class ExitCode(IntEnum):
     def __new__(cls, code: int, word: str, meaning: str) -> Self:
         made = int.__new__(cls, code)
         made._value_ = code
-        made.word, made.meaning = word, meaning
+        made.word = word
+        made.meaning = meaning
         return made
 
     DONE = 0, "done", "done"
-    FAILED = 1, "failed", "failed: no model, no key, the provider refused; standard error says what to do"
+    FAILED = (
+        1,
+        "failed",
+        "failed: no model, no key, the provider refused; standard error says what to do",
+    )
     USAGE = 2, "usage", "wrong arguments or settings"
     STOPPED = (
         3,
@@ -40,7 +45,11 @@ class ExitCode(IntEnum):
         "a budget is used up (`--max-cost`, `--max-tokens`, `budget.session`, `budget.day`)",
     )
     TIMEOUT = 5, "out of time", "the time is up (`--timeout`)"
-    INTERRUPTED = 130, "interrupted", "interrupted (Ctrl+C, a signal); what was said until then is kept"
+    INTERRUPTED = (
+        130,
+        "interrupted",
+        "interrupted (Ctrl+C, a signal); what was said until then is kept",
+    )
 
 
 def exit_codes_line() -> str:

@@ -185,7 +185,9 @@ class PlainFrontend(Frontend):
 
     async def run(self, start: FirstView) -> int:
         """Open the session and take lines until the user quits or the input ends; returns the exit code."""
-        self._print("tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits.")
+        self._print(
+            "tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits."
+        )
         reading = asyncio.ensure_future(self._take_lines())
         reading.add_done_callback(lambda _: self.leave())
         with (
@@ -198,7 +200,9 @@ class PlainFrontend(Frontend):
                 request = await self.ask(SessionChoice(None)) or request
             await self.controller.open(request)
             if start.screen == "welcome":
-                self._print("No model is set up. /login enters a provider's key, /model chooses a model.")
+                self._print(
+                    "No model is set up. /login enters a provider's key, /model chooses a model."
+                )
             if start.prompt:
                 await self.controller.outbox.send(start.prompt)
             await self._left.wait()
@@ -219,7 +223,9 @@ class PlainFrontend(Frontend):
                 self._answer_permission(self._permissions[0], line)
             elif line.strip():
                 intent = parse(line)
-                command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
+                command = None
+                if isinstance(intent, CommandIntent):
+                    command = find(intent.name, command_table())
                 if isinstance(intent, CommandIntent) and command is not None:
                     self.controller.soon(command.handler(self.controller, intent.arguments))
                 else:
@@ -237,7 +243,8 @@ class PlainFrontend(Frontend):
 
     def _interrupt(self, _number: int) -> None:
         """Cancel the question, else stop the agent; twice while idle quits."""
-        agent, now = self.controller.agent, self._clock()
+        agent = self.controller.agent
+        now = self._clock()
         self._is_prompted = True  # the terminal shows ^C: output begins a new line
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(None)
@@ -271,7 +278,9 @@ class PlainFrontend(Frontend):
             self._is_prompted = True
             say(PROMPT, file=self._out, end="")
 
-    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+    def say(
+        self, message: str, severity: Severity = "information", remedy: Remedy | None = None
+    ) -> None:
         del remedy
         self._print(message if severity == "information" else f"{severity.capitalize()}: {message}")
 
@@ -279,8 +288,12 @@ class PlainFrontend(Frontend):
         del entry
         session = agent.session
         if session.leaf is not None:
-            self._print(f"Session: {session.info.title or one_line(session.info.first_message, 80)}")
-            answered = [one for one in session.active_path() if isinstance(one, AssistantEntry) and one.text]
+            self._print(
+                f"Session: {session.info.title or one_line(session.info.first_message, 80)}"
+            )
+            answered = [
+                one for one in session.active_path() if isinstance(one, AssistantEntry) and one.text
+            ]
             for line in answered[-1].text.splitlines() if answered else ():
                 self._print_answer(line)
         self._print(f"Model {agent.model or 'not set'}, mode {agent.mode}.")
@@ -304,7 +317,10 @@ class PlainFrontend(Frontend):
             case JobsPage():
                 lines = job_lines(self.controller.open_agent.jobs)
             case HelpPage():
-                lines = [f"/{row.name} {row.argument}: {row.help}".replace(" :", ":") for row in command_table()]
+                lines = [
+                    f"/{row.name} {row.argument}: {row.help}".replace(" :", ":")
+                    for row in command_table()
+                ]
             case ContextPage():
                 lines = list(page.lines)
             case TreePage():
@@ -345,18 +361,26 @@ class PlainFrontend(Frontend):
                     picked = await self._ask_row(rows)
                     return OpenRequest(picked) if picked is not None else None  # type: ignore[return-value]
                 case TextLine():
-                    self._print_all(question.question, question.details, *([question.text] if question.text else []))
+                    self._print_all(
+                        question.question,
+                        question.details,
+                        *([question.text] if question.text else []),
+                    )
                     with self._hidden() if question.hidden else nullcontext():
                         return await self._line()  # type: ignore[return-value]  # answered by a text
                 case LongText():
                     self._print_all(question.question, question.text)
                     return await self._line()  # type: ignore[return-value]  # answered by a text, too
                 case ModelChoice():
-                    self._print_all(f"Which model? Now: {question.current or 'none'}. For example openai/gpt-5.")
+                    self._print_all(
+                        f"Which model? Now: {question.current or 'none'}. For example openai/gpt-5."
+                    )
                     line = await self._line()
                     return ModelPick(line) if line is not None else None  # type: ignore[return-value]
                 case _:
-                    raise CommandError("That needs the full screen. With arguments the command may work: /help.")
+                    raise CommandError(
+                        "That needs the full screen. With arguments the command may work: /help."
+                    )
 
     def _print_all(self, *texts: str) -> None:
         for text in filter(None, texts):
@@ -379,7 +403,9 @@ class PlainFrontend(Frontend):
         while True:
             for number, row in enumerate(shown[:ROWS], 1):
                 self._print(f"{number}: {', '.join(filter(None, [row.text, row.facts]))}")
-            more = f" {plural(len(shown) - ROWS, 'more row')}: type words to find one." if len(shown) > ROWS else ""
+            more = ""
+            if len(shown) > ROWS:
+                more = f" {plural(len(shown) - ROWS, 'more row')}: type words to find one."
             self._print(f"Answer with a number. An empty line goes back.{more}")
             line = await self._line()
             if line is None:
@@ -387,7 +413,11 @@ class PlainFrontend(Frontend):
             if line.isdecimal() and 0 < int(line) <= len(shown):
                 return shown[int(line) - 1].key
             words = line.lower().split()
-            found = [row for row in rows if all(word in f"{row.text} {row.facts}".lower() for word in words)]
+            found = [
+                row
+                for row in rows
+                if all(word in f"{row.text} {row.facts}".lower() for word in words)
+            ]
             if not found:
                 self._print("No row has that number or those words.")
             shown = found or shown
@@ -397,7 +427,9 @@ class PlainFrontend(Frontend):
             return
         request = self._permissions[0]
         if self._is_over:
-            asyncio.get_running_loop().call_soon(self._settle, request, PermissionAnswer(Decision.DENY, NOBODY_TO_ASK))
+            asyncio.get_running_loop().call_soon(
+                self._settle, request, PermissionAnswer(Decision.DENY, NOBODY_TO_ASK)
+            )
             return
         self._permission_shown_at = self._clock()
         shown = dict.fromkeys(need.detail or need.pattern for need in request.needs)
@@ -406,7 +438,9 @@ class PlainFrontend(Frontend):
         self._print_all(f"Question: {question(request)}", *lines[:DETAIL_LINES])
         if len(lines) > DETAIL_LINES:
             self._print(f"{plural(len(lines) - DETAIL_LINES, 'more line')} not printed.")
-        self._print_all(*(f"Asks for: {part}" for part in asked_parts(request)), f"Why: {request.reason}")
+        self._print_all(
+            *(f"Asks for: {part}" for part in asked_parts(request)), f"Why: {request.reason}"
+        )
         for number, answer in enumerate(answers(request), 1):
             if answer.is_possible:
                 self._print(f"{number}: {answer.text}")
@@ -418,7 +452,8 @@ class PlainFrontend(Frontend):
             return
         offered = answers(request)
         names = [answer.name for answer in offered]
-        words = str(names.index(LETTERS[words.lower()]) + 1) if words.lower() in LETTERS else words
+        if words.lower() in LETTERS:
+            words = str(names.index(LETTERS[words.lower()]) + 1)
         if not words.isdecimal():
             self._settle(request, PermissionAnswer(Decision.DENY, words))
             return
@@ -439,7 +474,9 @@ class PlainFrontend(Frontend):
         patterns = []
         for rule in request.rules:
             name, _, pattern = rule.partition(": ")
-            changed = await self.ask(TextLine(f"Pattern for {name}; * stands for anything", pattern))
+            changed = await self.ask(
+                TextLine(f"Pattern for {name}; * stands for anything", pattern)
+            )
             if changed is None:
                 return
             patterns.append(changed)
@@ -486,7 +523,9 @@ class PlainFrontend(Frontend):
                 if len(self._permissions) == 1:
                     self._show_permission()
             case PermissionSettled(call_id=call_id):
-                self._permissions = deque(one for one in self._permissions if one.call_id != call_id)
+                self._permissions = deque(
+                    one for one in self._permissions if one.call_id != call_id
+                )
                 self._show_permission()
             case RunEnded():
                 self._ended.set()
@@ -497,17 +536,24 @@ class PlainFrontend(Frontend):
 
     def _print_output(self, name: str, output: str) -> None:
         lines = output.rstrip().splitlines()
-        more = f", the last {OUTPUT_LINES} of {len(lines)} lines" if len(lines) > OUTPUT_LINES else ""
+        more = ""
+        if len(lines) > OUTPUT_LINES:
+            more = f", the last {OUTPUT_LINES} of {len(lines)} lines"
         self._print(f"{name}{more}:" if lines else f"{name}: nothing.")
         for line in lines[-OUTPUT_LINES:]:
             self._print(f"  {line}")
 
     def _print_end(self, ended: RunEnded) -> None:
-        state = {"done": "Done", "length": "Done, the answer was cut off", "interrupted": "Stopped"}.get(ended.reason)
+        state = {
+            "done": "Done",
+            "length": "Done, the answer was cut off",
+            "interrupted": "Stopped",
+        }.get(ended.reason)
         if ended.error:
             self._print(f"Error: {ended.error}" if ended.reason == "error" else ended.error)
         agent = self.controller.open_agent
-        size, cost = agent.context_size(), agent.session_cost()
+        size = agent.context_size()
+        cost = agent.session_cost()
         about = "about " if size.estimated else ""
         text = f"{about}{tokens(size.total)} of {tokens(size.window)} tokens, {size.percent:.0f}%"
         self._print(f"{state or 'Ended'}, {text}{f', cost {money(cost)}' if cost else ''}.")
@@ -531,7 +577,8 @@ class MarkdownLines:
             yield from self._lines(line)
 
     def end(self) -> Iterator[str]:
-        rest, self._open = self._open, ""
+        rest = self._open
+        self._open = ""
         yield from self._lines(rest)
         self._in_code = False
 
@@ -555,15 +602,21 @@ def tree_lines(session: Session) -> list[str]:
 
     A branch begins with a line that says which of how many it is and where it left.
     """
-    headers, labels, leaf = session.skeleton(), session.labels(), session.leaf
-    below, active = children(headers), set(session.path_outline().ids)
+    headers = session.skeleton()
+    labels = session.labels()
+    leaf = session.leaf
+    below = children(headers)
+    active = set(session.path_outline().ids)
     by_id = {header.id: header for header in headers}
     lines: list[str] = []
     waiting = [(entry_id, "") for entry_id in reversed(below.get(None, []))]
     while waiting:
         entry_id, heading = waiting.pop()
         header = by_id[entry_id]
-        facts = [f"label {labels[entry_id]}" if entry_id in labels else "", "you are here" if entry_id == leaf else ""]
+        facts = [
+            f"label {labels[entry_id]}" if entry_id in labels else "",
+            "you are here" if entry_id == leaf else "",
+        ]
         if entry_id not in active:
             facts.append("on another branch")
         about = "".join(f", {fact}" for fact in facts if fact)
@@ -573,7 +626,9 @@ def tree_lines(session: Session) -> list[str]:
         )
         offspring = below.get(entry_id, [])
         for number, child in reversed(list(enumerate(offspring, 1))):
-            title = f"Branch {number} of {len(offspring)} from #{entry_id}:" if len(offspring) > 1 else ""
+            title = ""
+            if len(offspring) > 1:
+                title = f"Branch {number} of {len(offspring)} from #{entry_id}:"
             waiting.append((child, title))
     return lines[-TREE_ENTRIES:]
 
@@ -587,7 +642,10 @@ def _sentence(event: AgentEvent) -> str:
         case RetryScheduled(reason=reason, seconds=seconds):
             text = f"{reason} Trying again in {seconds:.0f} s."
         case Notice(message=message, severity=severity):
-            text = message if severity == "information" else f"{severity.capitalize()}: {message}"
+            if severity == "information":
+                text = message
+            else:
+                text = f"{severity.capitalize()}: {message}"
         case MessageRefused(text=refused, reason=reason):
             text = f"Not sent: {refused}. {reason}"
         case CompactionStarted(tokens_before=before):

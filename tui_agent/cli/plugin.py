@@ -58,7 +58,10 @@ def _add(store: PluginStore, arguments: Namespace) -> int:
 def _agreed() -> bool:
     if not sys.stdin.isatty():
         raise UsageError("Nobody can be asked whether to add it: look at the list, then add --yes.")
-    return input("Its hooks and servers run with your rights. Add it? [y/N] ").strip().lower() in {"y", "yes"}
+    return input("Its hooks and servers run with your rights. Add it? [y/N] ").strip().lower() in {
+        "y",
+        "yes",
+    }
 
 
 @contextmanager
@@ -80,15 +83,31 @@ def _folder_of(source: str) -> Iterator[Path]:
 
 
 def _clone(address: str, folder: Path) -> None:
-    words = ("-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--depth", "1", "--", address, str(folder))
+    words = (
+        "-c",
+        "core.hooksPath=/dev/null",
+        "clone",
+        "--quiet",
+        "--depth",
+        "1",
+        "--",
+        address,
+        str(folder),
+    )
     try:
-        done = call_git(words, folder.parent, {"GIT_ALLOW_PROTOCOL": _PROTOCOLS}, seconds=CLONE_SECONDS)
+        done = call_git(
+            words, folder.parent, {"GIT_ALLOW_PROTOCOL": _PROTOCOLS}, seconds=CLONE_SECONDS
+        )
     except FileNotFoundError:
-        raise UsageError("git is not installed: clone the repository yourself and add the folder.") from None
+        raise UsageError(
+            "git is not installed: clone the repository yourself and add the folder."
+        ) from None
     except (OSError, SubprocessError):
         raise UsageError(f"{address} could not be cloned within {CLONE_SECONDS} seconds.") from None
     if done.returncode:
-        raise UsageError(f"{address} could not be cloned: {one_line(done.stderr.decode('utf-8', 'replace'), 300)}")
+        raise UsageError(
+            f"{address} could not be cloned: {one_line(done.stderr.decode('utf-8', 'replace'), 300)}"
+        )
 
 
 def _chosen(folder: Path, name: str) -> Path:
@@ -99,7 +118,9 @@ def _chosen(folder: Path, name: str) -> Path:
     if not name and len(market) == 1:
         name = next(iter(market))
     if name not in market:
-        raise UsageError(f"This is a marketplace. Name one of its plugins: {', '.join(sorted(market))}.")
+        raise UsageError(
+            f"This is a marketplace. Name one of its plugins: {', '.join(sorted(market))}."
+        )
     found = market[name]
     if isinstance(found, str):
         raise UsageError(f"{name} is elsewhere ({one_line(found, 120)}): add it from there.")
@@ -112,7 +133,9 @@ def _list(store: PluginStore, *, as_json: bool) -> int:
     rows = store.installed()
     for plugin in plugins:
         if as_json:
-            say_json({"name": plugin.name, "version": plugin.version, "source": rows[plugin.name].source})
+            say_json(
+                {"name": plugin.name, "version": plugin.version, "source": rows[plugin.name].source}
+            )
         else:
             say(f"{plugin.name:<24} {plugin.version:<10} {one_line(plugin.description, 80)}")
     for problem in problems:

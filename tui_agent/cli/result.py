@@ -16,7 +16,9 @@ from tui_agent.session.session import Session
 def run_result(arguments: Namespace) -> int:
     name, _, number = arguments.id.partition("#")
     if number and not number.isdigit():
-        raise UsageError(f"“{arguments.id}” is not a session: write ID, or ID#N for the branch that leads to entry N.")
+        raise UsageError(
+            f"“{arguments.id}” is not a session: write ID, or ID#N for the branch that leads to entry N."
+        )
     with open_store() as store:
         info = named_or_last(store, name, Path.cwd())
         session = Session(store, info.id, estimate=lambda _entry: 0, read_only=True)
@@ -27,12 +29,17 @@ def run_result(arguments: Namespace) -> int:
             return 0
         if not arguments.branch and not arguments.output:
             if not found:
-                raise ResultError(f"This session changed no file of {found.project}.{found.remarks()}")
+                raise ResultError(
+                    f"This session changed no file of {found.project}.{found.remarks()}"
+                )
             sys.stdout.buffer.write(make_patch(found.files))
             sys.stdout.flush()
             if remarks := found.remarks().strip():
                 say(remarks, file=sys.stderr)
             return 0
-        target = f"{BRANCH}{arguments.branch}" if arguments.branch else str(arguments.output)
+        if arguments.branch:
+            target = f"{BRANCH}{arguments.branch}"
+        else:
+            target = str(arguments.output)
         say(found.write(target), file=sys.stderr)
     return 0

@@ -81,8 +81,11 @@ def first_look() -> "Look":
     from tui_agent.app.services import Look
 
     try:
-        table = tomllib.loads(settings_text((config_dir() / "config.toml").read_bytes())).get("ui", {})
-        theme, still = table.get("theme"), table.get("reduced_motion", False)
+        table = tomllib.loads(settings_text((config_dir() / "config.toml").read_bytes())).get(
+            "ui", {}
+        )
+        theme = table.get("theme")
+        still = table.get("reduced_motion", False)
     except (OSError, ValueError, AttributeError):
         return Look()
     return Look(theme=theme if isinstance(theme, str) else None, reduced_motion=still is True)

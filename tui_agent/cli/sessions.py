@@ -49,8 +49,12 @@ def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
         if folder == project:
             break
     newest = next(iter(store.sessions(limit=1)), None)
-    demo = " tui-agent --demo -c goes on with the last demo;" if newest and newest.model == DEMO_MODEL else ""
-    raise StoreError(f"There is no session of this directory yet.{demo} tui-agent -r lists all sessions.")
+    demo = ""
+    if newest and newest.model == DEMO_MODEL:
+        demo = " tui-agent --demo -c goes on with the last demo;"
+    raise StoreError(
+        f"There is no session of this directory yet.{demo} tui-agent -r lists all sessions."
+    )
 
 
 def run_sessions(arguments: Namespace) -> int:
@@ -72,7 +76,9 @@ def run_sessions(arguments: Namespace) -> int:
             case "export" | "import" as action:
                 from tui_agent.cli import transfer
 
-                return {"export": transfer.run_export, "import": transfer.run_import}[action](store, arguments)
+                return {"export": transfer.run_export, "import": transfer.run_import}[action](
+                    store, arguments
+                )
             case _:
                 return _delete(store, arguments)
 
@@ -84,8 +90,15 @@ def _list(store: Store, arguments: Namespace) -> int:
             say_json(asdict(info))
         return 0
     if not found:
-        print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        print(
+            "There are no sessions yet."
+            if not arguments.here
+            else "There are no sessions of this directory yet."
+        )
+    if sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+    else:
+        columns = None
     for info in found:
         say(session_row(info, columns))
     if found and sys.stdout.isatty():
@@ -95,9 +108,14 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
     """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
-    about = f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
+    about = (
+        f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
+    )
     held = "  open elsewhere" if info.held_by else ""
-    where = "demo" if info.model == DEMO_MODEL else one_line(short_path(info.cwd))
+    if info.model == DEMO_MODEL:
+        where = "demo"
+    else:
+        where = one_line(short_path(info.cwd))
     name = one_line(_name(info))
     if columns is None:
         return f"{about}{where:<24}  {name}{held}"
@@ -106,7 +124,9 @@ def session_row(info: SessionInfo, columns: int | None) -> str:
     room = max(columns - len(about) - len(held) - 2, 0)
     cut = min(24, room // 2)
     if len(where) > cut:
-        where = f"…{where[len(where) - cut + 1 :]}"  # the end of a path says more than its beginning
+        where = (
+            f"…{where[len(where) - cut + 1 :]}"  # the end of a path says more than its beginning
+        )
     line = f"{about}{where:<{cut}}  {name}"
     if cell_len(line) > columns - len(held):
         line = f"{set_cell_size(line, columns - len(held) - 1).rstrip()}…"
@@ -119,7 +139,9 @@ def _delete(store: Store, arguments: Namespace) -> int:
         if not sys.stdin.isatty():
             print("Deleting is for good; add --yes.", file=sys.stderr)
             return 2
-        answer = input(f"Delete “{one_line(_name(info))}” with {info.entry_count} entries for good? [y/N] ")
+        answer = input(
+            f"Delete “{one_line(_name(info))}” with {info.entry_count} entries for good? [y/N] "
+        )
         if answer.strip().lower() not in {"y", "yes"}:
             print("Kept.")
             return 0

@@ -32,12 +32,19 @@ def require_sense(key: str, value: object) -> str:
         RuleError: it is a permission rule that says nothing.
     """
     if key in MODEL_KEYS:
-        models = value if isinstance(value, list | tuple) else [value]
+        if isinstance(value, list | tuple):
+            models = value
+        else:
+            models = [value]
         config = load_config().config
         from tui_agent.cli.models import catalog_of
 
-        warning = " ".join(filter(None, (catalog_of(config).require(str(model)) for model in models)))
-        return f"{warning} It is saved all the same: the provider may know it." if warning else ""
+        warning = " ".join(
+            filter(None, (catalog_of(config).require(str(model)) for model in models))
+        )
+        if warning:
+            return f"{warning} It is saved all the same: the provider may know it."
+        return ""
     table, *names = split_key(key)
     if table == "permissions":
         for name in reversed(names):
@@ -60,13 +67,17 @@ def _about_name(table: str, name: str, config: Config) -> str:
             if name in PROVIDERS:
                 return ""
             close = get_close_matches(name, PROVIDERS, 3)
-            meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            meant = ""
+            if close:
+                meant = f" Did you mean {' or '.join(close)}?"
             return f"“{name}” is not a known provider: it is used for models named {name}/….{meant}"
         case "keys":
             from tui_agent.ui.key_help import checked, rebindable_actions, writing_keys
             from tui_agent.ui.screens.main import MainScreen
 
-            _good, problems = checked(config.keys, rebindable_actions(MainScreen.BINDINGS), writing_keys())
+            _good, problems = checked(
+                config.keys, rebindable_actions(MainScreen.BINDINGS), writing_keys()
+            )
             return " ".join(problems)
         case _:
             return ""
@@ -104,14 +115,20 @@ def _set(key: str, value: object) -> None:
     loaded = set_value(key, value)
     table, *names = split_key(key)
     # Of another's name only what is odd about the one that was saved.
-    doubts = [warning, *loaded.warnings, _about_name(table, names[0], loaded.config) if names else ""]
+    doubts = [
+        warning,
+        *loaded.warnings,
+        _about_name(table, names[0], loaded.config) if names else "",
+    ]
     for told in filter(None, doubts):
         say(told, file=sys.stderr)
     print(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
 
 
 def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _hide_keys(value: object) -> object:
@@ -120,5 +137,8 @@ def _hide_keys(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_hide_keys(item) for item in value]
     if isinstance(value, dict):
-        return {key: "…" if key == "api_key" and item else _hide_keys(item) for key, item in value.items()}
+        return {
+            key: "…" if key == "api_key" and item else _hide_keys(item)
+            for key, item in value.items()
+        }
     return value

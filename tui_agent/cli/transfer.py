@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 
-from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
+from tui_agent.app.exporting import (
+    ExportFormat,
+    ExportOrder,
+    export_text,
+    format_of,
+    unknown_ending,
+    write_export,
+)
 from tui_agent.app.format import short_path
 from tui_agent.app.importing import Importer
 from tui_agent.cli.arguments import UsageError
@@ -20,7 +27,9 @@ from tui_agent.session.store import Store
 def run_export(store: Store, arguments: Namespace) -> int:
     name, _separator, entry = arguments.id.partition("#")
     if _separator and not entry.isdigit():
-        raise UsageError(f"“{entry}” is not the number of an entry: ID#412 is the branch that leads to #412.")
+        raise UsageError(
+            f"“{entry}” is not the number of an entry: ID#412 is the branch that leads to #412."
+        )
     if entry and arguments.all:
         raise UsageError("ID#N is one branch; leave out --all.")
     info = store.session(name)
@@ -32,7 +41,11 @@ def run_export(store: Store, arguments: Namespace) -> int:
         and (why := unknown_ending(str(output)))
     ):
         raise UsageError(f"{why} --format says which one another name is to hold.")
-    chosen = arguments.format or (format_of(str(output)) if output is not None else None) or ExportFormat.MARKDOWN
+    chosen = (
+        arguments.format
+        or (format_of(str(output)) if output is not None else None)
+        or ExportFormat.MARKDOWN
+    )
     order = ExportOrder(
         info.id,
         ExportFormat(chosen),
@@ -48,9 +61,15 @@ def run_export(store: Store, arguments: Namespace) -> int:
     except FileExistsError as error:
         raise UsageError(f"{error.filename} already exists; --force replaces it.") from None
     except OSError as error:
-        say(f"{error.filename or output} can't be written: {error.strerror or error}.", file=sys.stderr)
+        say(
+            f"{error.filename or output} can't be written: {error.strerror or error}.",
+            file=sys.stderr,
+        )
         return 1
-    say(f"Wrote {path} ({size / 1000:,.1f} kB){' without secrets' if order.redacted else ''}.", file=sys.stderr)
+    say(
+        f"Wrote {path} ({size / 1000:,.1f} kB){' without secrets' if order.redacted else ''}.",
+        file=sys.stderr,
+    )
     return 0
 
 
@@ -61,14 +80,21 @@ def run_import(store: Store, arguments: Namespace) -> int:
             raise UsageError("--detect finds the files itself; leave out the file.")
         return _run_detect(store, arguments)
     if arguments.file is None:
-        raise UsageError("Name a file or directory, or let --detect list the sessions of this machine.")
+        raise UsageError(
+            "Name a file or directory, or let --detect list the sessions of this machine."
+        )
     source = None if arguments.source == "auto" else arguments.source
     return _import_files(store, files_of(arguments.file), source, arguments)
 
 
-def _import_files(store: Store, files: Sequence[Path], source: str | None, arguments: Namespace) -> int:
+def _import_files(
+    store: Store, files: Sequence[Path], source: str | None, arguments: Namespace
+) -> int:
     importer = Importer(
-        store, source=source, skip_damaged=arguments.skip_damaged, keep_directories=arguments.keep_directories
+        store,
+        source=source,
+        skip_damaged=arguments.skip_damaged,
+        keep_directories=arguments.keep_directories,
     )
     for path, imported, lines in importer.run(files):
         if not arguments.json:
@@ -101,8 +127,14 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
         say("No sessions of other programs were found on this machine.")
         return 0
     for number, one in enumerate(found, 1):
-        project = short_path(one.project) if one.project else "-"
-        size = f"{one.size / 1_000_000:,.1f} MB" if one.size >= 1_000_000 else f"{one.size / 1000:,.1f} kB"
+        if one.project:
+            project = short_path(one.project)
+        else:
+            project = "-"
+        if one.size >= 1_000_000:
+            size = f"{one.size / 1_000_000:,.1f} MB"
+        else:
+            size = f"{one.size / 1000:,.1f} kB"
         say(f"{number:>4}  {one.program:<12}  {when(one.changed_at)}  {size:>9}  {project}")
     say("Import one: tui-agent sessions import --detect NUMBER", file=sys.stderr)
     return 0

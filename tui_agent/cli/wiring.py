@@ -29,7 +29,12 @@ from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.programs.found import ForeignSettings
 from tui_agent.agent.programs.inventory import read_programs
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
-from tui_agent.cli.extensions import Extensions, folders_of, folders_without_plugins, state_of_project
+from tui_agent.cli.extensions import (
+    Extensions,
+    folders_of,
+    folders_without_plugins,
+    state_of_project,
+)
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
@@ -101,12 +106,16 @@ class Wiring:
         found = next((spec for spec in specs if spec.name == name), None)
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]
-            raise UsageError(f"There is no mode or primary agent “{name}”. There are: {', '.join([*MODES, *own])}.")
+            raise UsageError(
+                f"There is no mode or primary agent “{name}”. There are: {', '.join([*MODES, *own])}."
+            )
         return found
 
     def read_config(self) -> LoadedConfig:
         """Return the settings as they are in files, environment and arguments now, or raise `ConfigError`."""
-        project = project_config(find_project(self.cwd)) if self.project_state.trusted else None
+        project = None
+        if self.project_state.trusted:
+            project = project_config(find_project(self.cwd))
         given = {name: getattr(self.arguments, name) for name in ("model", *RUN_LIMITS)}
         flags = {name: value for name, value in given.items() if value not in (None, "")}
         return load_config(flags=flags, project=project)
@@ -125,10 +134,13 @@ class Wiring:
             ConfigError: a value is wrong, or the project is not as the user trusted it; nothing changed.
         """
         if self.project_state.trusted and not self._state_now().trusted:
-            raise ConfigError("What this project brings along changed since you trusted it: start anew to be asked.")
+            raise ConfigError(
+                "What this project brings along changed since you trusted it: start anew to be asked."
+            )
         from tui_agent.setting_rows import changed_keys
 
-        before, loaded = self.loaded.config, self.read_config()
+        before = self.loaded.config
+        loaded = self.read_config()
         self._take(loaded)
         config = loaded.config
         self.router.use(config.models, config.providers)
@@ -152,9 +164,13 @@ class Wiring:
             self.logins,
             data_dir() / LEARNT,
         )
-        self.models = Models(sources, prompt, host=config.host, log_path=log_dir() / "model-host.log")
-        self.router, self.directory = self.models.router, self.models.directory
-        self.providers, self.client = self.models.providers, self.models.client
+        self.models = Models(
+            sources, prompt, host=config.host, log_path=log_dir() / "model-host.log"
+        )
+        self.router = self.models.router
+        self.directory = self.models.directory
+        self.providers = self.models.providers
+        self.client = self.models.client
 
     def _state_now(self) -> ProjectState:
         return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
@@ -198,7 +214,10 @@ class Wiring:
 
     def open(self, session_id: str, *, read_only: bool = False, demo: bool = False) -> Session:
         """Open a session without holding it."""
-        model = DEMO_MODEL if demo else self.default_model()
+        if demo:
+            model = DEMO_MODEL
+        else:
+            model = self.default_model()
         # The counter of a model may be another one later.
         return Session(
             self.store,
@@ -231,7 +250,9 @@ class Wiring:
             return ""
         if info.model == DEMO_MODEL:
             return "tui-agent --demo -c"
-        return "tui-agent -c" if info.cwd == str(self.cwd) else f"tui-agent -r {short_id(info.id)}"
+        if info.cwd == str(self.cwd):
+            return "tui-agent -c"
+        return f"tui-agent -r {short_id(info.id)}"
 
     def fork(self, text: str) -> str:
         """Copy a session up to an entry, named as ``ID`` or ``ID#N``; returns the copy's id."""
@@ -241,7 +262,9 @@ class Wiring:
 
     # -- agents ---------------------------------------------------------------------------------------------
 
-    def make_agent(self, session: Session, servers: Mapping[str, McpServerSettings] | None = None) -> Agent:
+    def make_agent(
+        self, session: Session, servers: Mapping[str, McpServerSettings] | None = None
+    ) -> Agent:
         """Return an agent for a session, in the session's own directory if that is still there.
 
         ``servers`` are MCP servers for this session beside the configured ones.
@@ -280,7 +303,13 @@ class Wiring:
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
         model = DEMO_MODEL if demo else self.default_model()
-        effort = Effort(self.arguments.effort) if self.arguments.effort else chosen.effort if chosen else None
+        effort = (
+            Effort(self.arguments.effort)
+            if self.arguments.effort
+            else chosen.effort
+            if chosen
+            else None
+        )
         if effort is not None and not session.read_only:
             # The agent names it where the path names none.
             named = resolve(session.active_path()).effort
@@ -291,9 +320,18 @@ class Wiring:
             agent.change_mode(wanted)
             if chosen is not None and chosen.model is not None and not demo:
                 agent.change_model(chosen.model)
-        if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
+        if (
+            self.arguments.model
+            and not demo
+            and not session.read_only
+            and agent.model != self.arguments.model
+        ):
             agent.change_model(self.arguments.model)
-        elif not demo and not session.read_only and (instead := self._usable_model(agent.model)) != agent.model:
+        elif (
+            not demo
+            and not session.read_only
+            and (instead := self._usable_model(agent.model)) != agent.model
+        ):
             self.notice = f"{agent.model} can't be used here; the session goes on with {instead}."
             agent.change_model(instead)
         return agent
@@ -312,7 +350,8 @@ class Wiring:
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:
         """Return the current settings of the agent with these ports."""
-        config, sandbox = self.loaded.config, ports.sandbox
+        config = self.loaded.config
+        sandbox = ports.sandbox
         project = find_project(ports.cwd)
         here = project == find_project(self.cwd)  # rules of a project hold in that project only
         own = config.projects.get(str(real_path(project)))
@@ -348,7 +387,9 @@ class Wiring:
         """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
         if cwd.is_relative_to(data_dir() / "demo"):
             return ForeignSettings()
-        return read_programs(folders_without_plugins(cwd, self.loaded.config), trusted=self.trusts(cwd))
+        return read_programs(
+            folders_without_plugins(cwd, self.loaded.config), trusted=self.trusts(cwd)
+        )
 
     def _folders(self, cwd: Path) -> Folders:
         return folders_of(cwd, self.loaded.config)
@@ -385,7 +426,9 @@ class Wiring:
     def sandbox(self, project: Path) -> Sandbox:
         """Return the sandbox of a session's commands, kept out of this program's own directories."""
         private = (config_dir(), data_dir(), log_dir())
-        return Sandbox(self.loaded.config.sandbox, private, cache_dir() / "commands", project=project)
+        return Sandbox(
+            self.loaded.config.sandbox, private, cache_dir() / "commands", project=project
+        )
 
     def default_model(self) -> str:
         """Return the model of a new session, "" when there is none."""

@@ -50,7 +50,8 @@ _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
-    r"(?:~|\.{1,2})?/?(?:[\w.@+$-]+/)+[\w.@+$-]*\w(?::\d+)*|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}(?::\d+)*", re.ASCII
+    r"(?:~|\.{1,2})?/?(?:[\w.@+$-]+/)+[\w.@+$-]*\w(?::\d+)*|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}(?::\d+)*",
+    re.ASCII,
 )
 _FILE = LazyPattern(
     r"\.(?:py|pyi|ts|tsx|js|jsx|mjs|cjs|json|jsonl|toml|ya?ml|md|mdx|rst|txt|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php"
@@ -86,6 +87,8 @@ _SENTENCE = LazyPattern(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
 _EXIT = LazyPattern(r"exit(?:ed with)?(?: code| status)?:? (\d{1,3})\b", re.IGNORECASE)
 _ENCODED = LazyPattern(r"(\w+) ([\d.]+) (\d+) #(\d+) (.*)", re.DOTALL)
 
+_KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
+
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
@@ -114,10 +117,9 @@ class Anchor:
         return cls(found[1], found[5], int(found[4]), float(found[2]), int(found[3]))
 
 
-_KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
-
-
-def find_anchors(entries: Iterable[Entry], tools: TraitsByName, earlier: Iterable[str] = ()) -> tuple[Anchor, ...]:
+def find_anchors(
+    entries: Iterable[Entry], tools: TraitsByName, earlier: Iterable[str] = ()
+) -> tuple[Anchor, ...]:
     """Return the anchors of ``entries``, best first, on top of the encoded ones an earlier summary carried.
 
     Best is the most referenced, newer ones counting more; ties go to the more important kind, then by text.
@@ -145,7 +147,11 @@ class _Finder:
         self._first = min(self._first, entry.id)
         match entry:
             case UserEntry():
-                files = [f"{part.path}\n{part.text}" for part in entry.parts if isinstance(part, FilePart)]
+                files = [
+                    f"{part.path}\n{part.text}"
+                    for part in entry.parts
+                    if isinstance(part, FilePart)
+                ]
                 self._refer_all(_facts(entry.text), entry.id, "user")
                 self._rules(entry.text, entry.id, "user")
                 for text in files:
@@ -193,7 +199,9 @@ class _Finder:
             found[0] += weight
             found[1] = found[2] = entry_id
 
-    def _refer_all(self, facts: Iterable[tuple[AnchorKind, str]], entry_id: int, source: str) -> None:
+    def _refer_all(
+        self, facts: Iterable[tuple[AnchorKind, str]], entry_id: int, source: str
+    ) -> None:
         weight = _WEIGHTS[source]
         for kind, fact in facts:
             self._refer(kind, fact, entry_id, weight)
@@ -214,13 +222,18 @@ class _Finder:
         code = entry.metadata.exit_code
         if code is None and entry.status is ToolStatus.ERROR:
             found = _EXIT.search(entry.output[-200:])
-            code = int(found[1]) if found else 1
+            code = 1
+            if found:
+                code = int(found[1])
         self._command(command, 0 if code is None else code, "assistant", entry.id)
 
     def _command(self, command: str, code: int | None, source: str, entry_id: int) -> None:
         line = one_line(command, _COMMAND_CHARS)
         self._refer(
-            "command", f"`{line}` → exit {code}" if code is not None else f"`{line}`", entry_id, _WEIGHTS[source]
+            "command",
+            f"`{line}` → exit {code}" if code is not None else f"`{line}`",
+            entry_id,
+            _WEIGHTS[source],
         )
 
     def _rules(self, text: str, entry_id: int, source: str) -> None:
@@ -285,7 +298,9 @@ def _error_lines(text: str) -> tuple[tuple[AnchorKind, str], ...]:
 def one_line(text: str, limit: int) -> str:
     """Return the beginning of a text in one line of at most so many characters."""
     line = " ".join(text[: limit * 4].split())
-    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+    if len(line) <= limit:
+        return line
+    return f"{line[: limit - 1]}…"
 
 
 @lru_cache(maxsize=1 << 14)
@@ -303,5 +318,8 @@ def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
         return (("name", word),)
     if _DOTTED.fullmatch(word):
         parts = re.split(r"\.|::", word)
-        return (("name", word), *(("name", part) for part in parts if len(part) > 3 and _NAME.fullmatch(part)))
+        return (
+            ("name", word),
+            *(("name", part) for part in parts if len(part) > 3 and _NAME.fullmatch(part)),
+        )
     return ()

@@ -34,6 +34,9 @@ _BEGINS_CHARS = 200
 _MIN_BLOCK_TOKENS = 200
 """Tokens a message that does not fit is at least cut to."""
 
+LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
+"""Returns entries by id."""
+
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
@@ -51,10 +54,6 @@ class MovePlan:
     asks: bool
     """Whether there is something a summary could tell of, so that the user is asked."""
     prompt: tuple[UserPart, ...] = ()
-
-
-LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
-"""Returns entries by id."""
 
 
 def plan_move(
@@ -81,7 +80,9 @@ def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
     ``parting`` is where the two paths diverge: ``abandoned`` are the entries only the other branch has.
     """
     asks = holds_message(parting.left, load)
-    return MovePlan(parting.ancestor, parting.leaf, parting.ancestor, parting.left, asks) if asks else None
+    if asks:
+        return MovePlan(parting.ancestor, parting.leaf, parting.ancestor, parting.left, asks)
+    return None
 
 
 def holds_message(entries: Outlines, load: LoadEntries) -> bool:
@@ -89,7 +90,9 @@ def holds_message(entries: Outlines, load: LoadEntries) -> bool:
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
     unsure = [entry_id for kind in _UNSURE for entry_id in entries.of_kind(kind)]
-    return any(entry.is_sent for entry in load(unsure)) if unsure else False
+    if unsure:
+        return any(entry.is_sent for entry in load(unsure))
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,9 @@ class BranchSummaryPlan:
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
         """Return the summariser's task; one that reads the live conversation learns where the branch begins."""
         begins = next((one_line(block, _BEGINS_CHARS) for block in self.blocks), "")
-        return SummaryTask("branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins)
+        return SummaryTask(
+            "branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +155,9 @@ def plan_branch_summary(
     )
 
 
-def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText) -> BranchSummaryEntry:
+def branch_summary_entry(
+    plan: BranchSummaryPlan, summary: str, count: CountText
+) -> BranchSummaryEntry:
     """Return the entry to append at the destination. Files are cumulative over summaries on the way."""
     settings = plan.settings.compaction
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
@@ -162,31 +169,44 @@ def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText
     return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
 
 
-def _blocks(entries: Sequence[Entry], view: ContextView, settings: ContextSettings) -> list[tuple[bool, str]]:
+def _blocks(
+    entries: Sequence[Entry], view: ContextView, settings: ContextSettings
+) -> list[tuple[bool, str]]:
     """Return text blocks in order, each with whether it is a summary."""
     blocks: list[tuple[bool, str]] = []
     for kind, run in groupby(entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""):
         if kind == "compaction":
-            texts = [f"[Summary of what came before]: {e.summary}" for e in run if isinstance(e, CompactionEntry)]
+            texts = [
+                f"[Summary of what came before]: {e.summary}"
+                for e in run
+                if isinstance(e, CompactionEntry)
+            ]
         else:
             texts = list(blocks_of(list(run), view, settings.compaction))
         blocks += [(bool(kind), text) for text in texts]
     return blocks
 
 
-def _newest_within(blocks: Sequence[tuple[bool, str]], room: int, count: CountText) -> dict[int, str]:
+def _newest_within(
+    blocks: Sequence[tuple[bool, str]], room: int, count: CountText
+) -> dict[int, str]:
     """Return the blocks that fit by their place: summaries first, then messages, each newest first."""
     chosen: dict[int, str] = {}
     left = room
     for wanted, share in ((True, _SUMMARIES_SHARE), (False, 1.0)):
-        limit = left if share == 1.0 else round(room * share)
+        if share == 1.0:
+            limit = left
+        else:
+            limit = round(room * share)
         for index in range(len(blocks) - 1, -1, -1):
             is_summary, text = blocks[index]
             if is_summary is not wanted:
                 continue
             cost = count(text) + 2
             if cost > limit:
-                cut = fit(text, limit - 2, count) if limit >= _MIN_BLOCK_TOKENS or not chosen else ""
+                cut = ""
+                if limit >= _MIN_BLOCK_TOKENS or not chosen:
+                    cut = fit(text, limit - 2, count)
                 if cut:
                     chosen[index] = cut
                     left -= count(cut) + 2

@@ -37,6 +37,51 @@ from tui_agent.session.records import Reported
 _NO_HEAD = 4 * REQUEST_TOKENS
 """Most tokens, for any model, that a request without a prompt and tools takes."""
 
+_STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
+"""Sent in place of a missing result."""
+
+_HEAD_AMONG = 50
+"""Entries of a path among which its head is."""
+
+MIN_SHARE = 1 / 3
+"""Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
+
+SLACK_BELOW = 200
+"""Tokens a report may always be below that: a small request is mostly its frame, which is a guess."""
+
+MAX_SHARE = 5.0
+"""Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
+
+SLACK_ABOVE = 2_000
+"""Tokens a report may always be above that."""
+
+SUSPECT_SHARE = 1.25
+"""Reported over estimated tokens above which a report is held against the one before room was made."""
+
+NOTICED_SHARE = 1 / 3
+"""Share of the tokens taken out of a request by which a report has to fall to be one of that request."""
+
+SMALLEST_CUT = 1_000
+"""Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
+
+_SAME_SIZE = 0.01
+"""Share by which two requests may differ in size and be reported with the same number of tokens."""
+
+PLACEHOLDER_TOKENS = 40
+"""About the size of a placeholder."""
+
+_BYTES_PER_TOKEN = 3
+"""On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
+
+CountEntry = Callable[[Entry], int]
+"""Counts an entry as it was appended, in tokens."""
+
+stored_tokens: CountEntry = attrgetter("tokens")
+"""The count that is stored with an entry."""
+
+_SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
+_PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
+
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
@@ -77,12 +122,18 @@ class ContextSize:
     @property
     def percent(self) -> float:
         """Share of the window in use, 0 to 100 and more."""
-        return 100 * self.total / self.window if self.window else 0.0
+        if self.window:
+            return 100 * self.total / self.window
+        return 0.0
 
     @property
     def budget(self) -> int:
         """H: the tokens history may take before compaction."""
-        return max(0, (self.threshold if self.threshold is not None else self.window - self.reserve) - self.fixed)
+        return max(
+            0,
+            (self.threshold if self.threshold is not None else self.window - self.reserve)
+            - self.fixed,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +148,9 @@ class SwitchAhead:
     def fits(self) -> bool:
         """Whether the other model can go on without a compaction."""
         size = self.after
-        return self.pruned <= (size.window - size.reserve if size.threshold is None else size.threshold)
+        return self.pruned <= (
+            size.window - size.reserve if size.threshold is None else size.threshold
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +191,9 @@ def reserve(limits: ModelLimits, settings: ContextSettings) -> int:
 def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     """Return the tokens at which automatic compaction acts, None when it never does."""
     compaction = settings.for_model(limits.model).compaction
-    return compaction.threshold_at(limits.window, reserve(limits, settings), price_tier=limits.price_tier)
-
-
-_STAND_IN = (Message("tool", (ContentText(INTERRUPTED_OUTPUT),)),)
-"""Sent in place of a missing result."""
+    return compaction.threshold_at(
+        limits.window, reserve(limits, settings), price_tier=limits.price_tier
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +220,10 @@ class Weights:
     def all(self) -> Iterator[tuple[Entry, int]]:
         """Yield the entries shown, in the order of the request, with their tokens."""
         compaction = self._view.compaction
-        entries = self._view.entries if compaction is None else (compaction, *self._view.entries)
+        if compaction is None:
+            entries = self._view.entries
+        else:
+            entries = (compaction, *self._view.entries)
         for entry in entries:
             if tokens := self.of(entry):
                 yield entry, tokens
@@ -184,27 +238,40 @@ class Weights:
             return 0
         if isinstance(entry, AssistantEntry):
             return self._answer(entry)
-        return self._counter.stored(entry) if self._is_whole(entry) else self._counted(entry)
+        if self._is_whole(entry):
+            return self._counter.stored(entry)
+        return self._counted(entry)
 
     def _answer(self, entry: AssistantEntry) -> int:
         results = self._view.results.get(entry.id, ())
         states = self._view.states
         parted = bool(states) and any(r and states.get(r.id) is EntryState.DROPPED for r in results)
-        foreign = entry.model != self._asked.model and any(isinstance(p, ReasoningPart) for p in entry.parts)
+        foreign = entry.model != self._asked.model and any(
+            isinstance(p, ReasoningPart) for p in entry.parts
+        )
         whole = self._is_whole(entry) and not parted and not foreign
-        tokens = self._counter.stored(entry) if whole else self._counted(entry)
+        if whole:
+            tokens = self._counter.stored(entry)
+        else:
+            tokens = self._counted(entry)
         # Stand-ins are counted only where there are any: a path whose entries were all counted needs no encoding.
-        return tokens + self._counter.messages(_STAND_IN) * results.count(None) if None in results else tokens
+        if None in results:
+            return tokens + self._counter.messages(_STAND_IN) * results.count(None)
+        return tokens
 
     def _is_whole(self, entry: Entry) -> bool:
-        if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(entry.details.pinned):
+        if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(
+            entry.details.pinned
+        ):
             return False
         return self._view.is_open(entry.id) and (self._asked.vision or not images_of(entry))
 
     def _counted(self, entry: Entry) -> int:
         """Count an entry that something changed as it is really sent."""
         counter = self._counter
-        messages = counter.told(entry, self._view, model=self._asked.model, vision=self._asked.vision)
+        messages = counter.told(
+            entry, self._view, model=self._asked.model, vision=self._asked.vision
+        )
         sent = any(isinstance(part, ImageRef) for message in messages for part in message.content)
         return counter.messages(messages) + (counter.images(entry) if sent else 0)
 
@@ -236,7 +303,10 @@ class Estimate:
 
 
 def estimate_path(
-    path: Sequence[Entry], counter: TokenCounter, asked: RequestModel, before: Estimate | None = None
+    path: Sequence[Entry],
+    counter: TokenCounter,
+    asked: RequestModel,
+    before: Estimate | None = None,
 ) -> Estimate:
     """Estimate a path's request.
 
@@ -255,13 +325,22 @@ def estimate_path(
         newest = place_of_newest(tail, AssistantEntry) or 0
         settled = before.settled + sum(map(weights.of, tail[:newest]))
         unsettled = sum(map(weights.of, tail[newest:]))
-        return Estimate(before.head, settled, unsettled, before.cut + newest, len(path), first, last)
+        return Estimate(
+            before.head, settled, unsettled, before.cut + newest, len(path), first, last
+        )
     weights = Weights(resolve(path), counter, asked)
     total = sum(tokens for _, tokens in weights.all())
-    answer, compaction = place_of_newest(path, AssistantEntry), place_of_newest(path, CompactionEntry)
+    answer = place_of_newest(path, AssistantEntry)
+    compaction = place_of_newest(path, CompactionEntry)
     # Results of calls before a compaction may still reach over it.
-    cut = None if compaction is not None and (answer is None or answer < compaction) else answer or 0
-    unsettled = 0 if cut is None else sum(map(weights.of, path[cut:]))
+    if compaction is not None and (answer is None or answer < compaction):
+        cut = None
+    else:
+        cut = answer or 0
+    if cut is None:
+        unsettled = 0
+    else:
+        unsettled = sum(map(weights.of, path[cut:]))
     return Estimate(weights.head(), total - unsettled, unsettled, cut, len(path), first, last)
 
 
@@ -276,8 +355,12 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Requ
     weights = Weights(view, counter, asked)
     answer = entries[0]
     closed = any(entry.kind == "assistant" for entry in entries[1:])
-    stand_ins = view.results.get(answer.id, ()).count(None) if closed else 0
-    return sum(map(weights.of, entries[1:])) + (stand_ins * counter.messages(_STAND_IN) if stand_ins else 0)
+    stand_ins = 0
+    if closed:
+        stand_ins = view.results.get(answer.id, ()).count(None)
+    return sum(map(weights.of, entries[1:])) + (
+        stand_ins * counter.messages(_STAND_IN) if stand_ins else 0
+    )
 
 
 def measure(
@@ -296,11 +379,9 @@ def measure(
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
     """Return the estimate of a whole request without regard to reports: reports are compared with it to learn."""
-    return counter.calibrated(estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total)
-
-
-_HEAD_AMONG = 50
-"""Entries of a path among which its head is."""
+    return counter.calibrated(
+        estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total
+    )
 
 
 @dataclass(slots=True)
@@ -322,14 +403,20 @@ class Meter:
         limits = within(self.limits, self.settings)
         asked = RequestModel(limits.model, limits.vision)
         # Entries known to hold no report that counts are not searched again.
-        searched = self._barren[2] if self._barren is not None and begins_with(path, *self._barren) else 0
+        searched = 0
+        if self._barren is not None and begins_with(path, *self._barren):
+            searched = self._barren[2]
         anchor = find_anchor(path, limits.model, searched)
         if anchor is None:
-            self._barren = (path[0], path[-1], len(path)) if path else None
+            if path:
+                self._barren = (path[0], path[-1], len(path))
+            else:
+                self._barren = None
             self._estimate = estimate_path(path, self.counter, asked, self._estimate)
             fixed = self.counter.calibrated(self._estimate.head)
             total = self.counter.calibrated(self._estimate.total)
-            exact_until, estimated = None, True
+            exact_until = None
+            estimated = True
         else:
             appended = appended_tokens(path[anchor:], self.counter, asked)
             fixed = self.counter.calibrated(self._fixed(path))
@@ -337,7 +424,11 @@ class Meter:
             total = reported + self.counter.calibrated(appended)
             exact_until = path[anchor].id
             # An answer that came from another program was given to a foreign head.
-            head = (entry for entry in path[: min(anchor, _HEAD_AMONG)] if isinstance(entry, SystemEntry))
+            head = (
+                entry
+                for entry in path[: min(anchor, _HEAD_AMONG)]
+                if isinstance(entry, SystemEntry)
+            )
             estimated = appended > 0 or not says_all or not any(entry.id for entry in head)
         return ContextSize(
             fixed=min(fixed, total),
@@ -359,7 +450,10 @@ class Meter:
 
     def adopt(self, counter: TokenCounter) -> bool:
         """Go on with a counter that differs in its calibration alone; returns False for any other."""
-        if counter != self.counter and replace(counter, calibration=self.counter.calibration) != self.counter:
+        if (
+            counter != self.counter
+            and replace(counter, calibration=self.counter.calibration) != self.counter
+        ):
             return False
         self.counter = counter
         return True
@@ -391,24 +485,44 @@ def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None
 def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     """Return the newest answer if it is whole, not followed by a compaction, and its report can be its size."""
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
-    entry = None if at is None else path[at]
-    return entry if at is not None and isinstance(entry, AssistantEntry) and _tells_size(path, at) else None
+    if at is None:
+        entry = None
+    else:
+        entry = path[at]
+    if at is not None and isinstance(entry, AssistantEntry) and _tells_size(path, at):
+        return entry
+    return None
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
     answer = path[at]
     if not isinstance(answer, AssistantEntry) or answer.usage is None:
         return False
-    failed = answer.error is not None or answer.interrupted or answer.finish in ("error", "interrupted")
+    failed = (
+        answer.error is not None or answer.interrupted or answer.finish in ("error", "interrupted")
+    )
     if failed or judge(answer.usage, answer.estimate) is not Report.USABLE:
         return False
-    before = next((entry for entry in _answers_before(path, at, answer.model) if entry.usage is not None), None)
+    before = next(
+        (entry for entry in _answers_before(path, at, answer.model) if entry.usage is not None),
+        None,
+    )
     # Some servers report their first request's tokens every time: learnt from, each token would weigh less.
-    repeats = before is not None and before.usage is not None and before.usage.prompt == answer.usage.prompt
-    if before is not None and repeats and abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE:
+    repeats = (
+        before is not None
+        and before.usage is not None
+        and before.usage.prompt == answer.usage.prompt
+    )
+    if (
+        before is not None
+        and repeats
+        and abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
+    ):
         return False
     suspect = answer.usage.prompt > answer.estimate * SUSPECT_SHARE
-    return not suspect or not any(is_stale(answer, entry) for entry in _answers_before(path, at, answer.model))
+    return not suspect or not any(
+        is_stale(answer, entry) for entry in _answers_before(path, at, answer.model)
+    )
 
 
 def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
@@ -428,30 +542,13 @@ def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
     if not isinstance(entry, AssistantEntry) or entry.usage is None:
         return 0, False
     goes_back = any(isinstance(part, ReasoningPart) and part.blob for part in entry.parts)
-    written = entry.usage.output - (0 if goes_back else min(entry.usage.reasoning, entry.usage.output))
+    written = entry.usage.output - (
+        0 if goes_back else min(entry.usage.reasoning, entry.usage.output)
+    )
     estimate = counter.entry(entry)
     if estimate * MIN_SHARE - SLACK_BELOW <= written <= estimate * MAX_SHARE + SLACK_ABOVE:
         return entry.usage.prompt + written, True
     return entry.usage.prompt + estimate, False
-
-
-MIN_SHARE = 1 / 3
-"""Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
-SLACK_BELOW = 200
-"""Tokens a report may always be below that: a small request is mostly its frame, which is a guess."""
-MAX_SHARE = 5.0
-"""Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
-SLACK_ABOVE = 2_000
-"""Tokens a report may always be above that."""
-SUSPECT_SHARE = 1.25
-"""Reported over estimated tokens above which a report is held against the one before room was made."""
-NOTICED_SHARE = 1 / 3
-"""Share of the tokens taken out of a request by which a report has to fall to be one of that request."""
-SMALLEST_CUT = 1_000
-"""Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
-
-_SAME_SIZE = 0.01
-"""Share by which two requests may differ in size and be reported with the same number of tokens."""
 
 
 class Report(StrEnum):
@@ -475,7 +572,9 @@ def judge(usage: Reported | None, estimate: int) -> Report:
     if not estimate:
         return Report.USABLE
     if usage.prompt < estimate * MIN_SHARE - SLACK_BELOW:
-        return Report.CUT if usage.prompt >= SMALLEST_CUT else Report.TOO_FEW
+        if usage.prompt >= SMALLEST_CUT:
+            return Report.CUT
+        return Report.TOO_FEW
     if usage.prompt > estimate * MAX_SHARE + SLACK_ABOVE:
         return Report.TOO_MANY
     return Report.USABLE
@@ -519,21 +618,10 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
     said = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
     if verdict is Report.CUT:
         return (
-            f"{said}: it seems to have read only a part. Its window may be smaller than the {window:,} configured here."
+            f"{said}: it seems to have read only a part. Its window may be smaller than the "
+            f"{window:,} configured here."
         )
     return f"{said}; its count is not used."
-
-
-PLACEHOLDER_TOKENS = 40
-"""About the size of a placeholder."""
-_BYTES_PER_TOKEN = 3
-"""On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
-
-CountEntry = Callable[[Entry], int]
-"""Counts an entry as it was appended, in tokens."""
-
-stored_tokens: CountEntry = attrgetter("tokens")
-"""The count that is stored with an entry."""
 
 
 class ViewWeights:
@@ -555,7 +643,10 @@ class ViewWeights:
             return self._count(entry)
         if isinstance(entry, AssistantEntry) and state is EntryState.PRUNED:
             kept = self.view.kept_chars.get(entry.id)
-            return round(self._count(entry) * (1 - long_share(entry, kept or LONG_ARGUMENT_CHARS, words=bool(kept))))
+            return round(
+                self._count(entry)
+                * (1 - long_share(entry, kept or LONG_ARGUMENT_CHARS, words=bool(kept)))
+            )
         note = len(self.view.notes.get(entry.id, "")) // _BYTES_PER_TOKEN
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
@@ -564,7 +655,9 @@ class ViewWeights:
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
                 most = self.view.kept_chars.get(entry.id)
-                texts = (part.text[:most] for part in entry.parts if not isinstance(part, ImagePart))
+                texts = (
+                    part.text[:most] for part in entry.parts if not isinstance(part, ImagePart)
+                )
                 return sum(map(utf8_size, texts)) // _BYTES_PER_TOKEN
             case ToolResultEntry() | ShellEntry():
                 kept = min(len(entry.output), self.view.kept_chars.get(entry.id, 0))
@@ -596,16 +689,18 @@ def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -
     With ``words`` the model's own text counts too. 0 where no text is much longer.
     """
     texts = [text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments))]
-    long = [*texts, entry.text] if words else texts
+    long = texts
+    if words:
+        long = [*texts, entry.text]
     excess = sum(len(text) - keep_chars for text in long if len(text) > keep_chars * 5 // 4)
-    return excess / (sum(map(len, texts)) + len(entry.text)) if excess else 0.0
+    if excess:
+        return excess / (sum(map(len, texts)) + len(entry.text))
+    return 0.0
 
 
-_SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
-_PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
-
-
-def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter) -> Overhead:
+def overhead(
+    system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter
+) -> Overhead:
     limits = within(limits, settings)
     tokens = counter.calibrated(counter.head(system))
     at = threshold(limits, settings)
@@ -633,7 +728,9 @@ def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]])
 
 
 def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
-    parts = [FixedPart(f"tool {tool.name}", counter.schema(tool), tool.name) for tool in system.tools]
+    parts = [
+        FixedPart(f"tool {tool.name}", counter.schema(tool), tool.name) for tool in system.tools
+    ]
     return parts + [FixedPart(label, counter.text(text)) for label, text in head_sections(system)]
 
 

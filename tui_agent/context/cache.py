@@ -17,15 +17,24 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry
 from tui_agent.session.records import Reported
 
-_FIVE_MINUTES, _HOUR = 300, 3_600
+_FIVE_MINUTES = 300
+_HOUR = 3_600
 """Seconds a cache mark can ask for; each use restarts them."""
-_READ, _WRITE, _HOUR_WRITE = 0.1, 1.25, 2.0
+_READ = 0.1
+_WRITE = 1.25
+_HOUR_WRITE = 2.0
 """Price of a token read from the cache, and written to it for each of these times, in tokens that aren't cached
 (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
 """The fields of a message that a provider is sent."""
 _REQUESTS = 200
 """Newest requests that are looked at to choose between them."""
+
+MISSED_SHARE = 0.5
+"""Share of the cached tokens that has to be missed to be reported: providers round and forget a little on their own."""
+
+MISSED_LEAST = 2_000
+"""Tokens that have to be missed to be reported; below a provider's smallest cacheable prefix nothing is cached."""
 
 
 class BreakCause(StrEnum):
@@ -95,11 +104,6 @@ class CacheMiss:
         return self.expected - self.read
 
 
-MISSED_SHARE = 0.5
-"""Share of the cached tokens that has to be missed to be reported: providers round and forget a little on their own."""
-MISSED_LEAST = 2_000
-"""Tokens that have to be missed to be reported; below a provider's smallest cacheable prefix nothing is cached."""
-
 CAUSE_OF_KIND = {
     "compaction": BreakCause.COMPACTION,
     "prune": BreakCause.PRUNE,
@@ -109,7 +113,11 @@ CAUSE_OF_KIND = {
 
 
 def prefix_break(
-    previous: ModelRequest, new: ModelRequest, appended: Sequence[Entry] = (), *, moved: bool = False
+    previous: ModelRequest,
+    new: ModelRequest,
+    appended: Sequence[Entry] = (),
+    *,
+    moved: bool = False,
 ) -> PrefixBreak | None:
     """Return where and why ``new`` does not extend ``previous``, None when it does.
 
@@ -123,28 +131,38 @@ def prefix_break(
     newest: dict[str, int] = {entry.kind: entry.id for entry in appended}
     cause, entry_id = _cause(previous, new, found, newest)
     if moved and part == "message" and cause is not BreakCause.HEAD:
-        cause, entry_id = BreakCause.MOVED, None
+        cause = BreakCause.MOVED
+        entry_id = None
     return PrefixBreak(
         part=part,
         index=index,
         cause=cause,
         entry_id=entry_id,
-        origin=new.messages[index].origin if part == "message" and index < len(new.messages) else (),
+        origin=new.messages[index].origin
+        if part == "message" and index < len(new.messages)
+        else (),
     )
 
 
-def cached_origins(previous: ModelRequest | None, new: ModelRequest, state: CacheState) -> frozenset[int]:
+def cached_origins(
+    previous: ModelRequest | None, new: ModelRequest, state: CacheState
+) -> frozenset[int]:
     """Return the entries whose messages in ``new`` the provider can be expected to remember."""
     if previous is None or not state.warm:
         return frozenset()
     found = _first_difference(previous, new)
     if found is not None and found[0] != "message":
         return frozenset()
-    end = len(previous.messages) if found is None else found[1]
+    if found is None:
+        end = len(previous.messages)
+    else:
+        end = found[1]
     return frozenset(entry_id for message in new.messages[:end] for entry_id in message.origin)
 
 
-def cache_state(last_used_at: int | None, now: int, settings: CacheSettings, *, ttl: CacheTtl = "5m") -> CacheState:
+def cache_state(
+    last_used_at: int | None, now: int, settings: CacheSettings, *, ttl: CacheTtl = "5m"
+) -> CacheState:
     """Return whether a prefix used at ``last_used_at`` is still cached at ``now`` (milliseconds since the epoch).
 
     ``ttl`` is the time the last request asked for.
@@ -167,17 +185,25 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
         return settings.ttl
     answers = (entry for entry in reversed(path) if isinstance(entry, AssistantEntry))
     sent = [
-        _Sent(entry.started_at or entry.created_at, entry.model, entry.usage.prompt if entry.usage else entry.estimate)
+        _Sent(
+            entry.started_at or entry.created_at,
+            entry.model,
+            entry.usage.prompt if entry.usage else entry.estimate,
+        )
         for entry in islice(answers, _REQUESTS)
     ][::-1]
     if now is not None and sent:
         sent.append(replace(sent[-1], at=now))
     gaps = [(after.at - before.at) / 1_000 for before, after in pairwise(sent)]
-    cold = next((index for index in reversed(range(len(gaps))) if gaps[index] > _FIVE_MINUTES), None)
+    cold = next(
+        (index for index in reversed(range(len(gaps))) if gaps[index] > _FIVE_MINUTES), None
+    )
     if cold is None:
         return "5m"
     sent = sent[: cold + 2]
-    return "1h" if _price(sent, _HOUR, _HOUR_WRITE) < _price(sent, _FIVE_MINUTES, _WRITE) else "5m"
+    if _price(sent, _HOUR, _HOUR_WRITE) < _price(sent, _FIVE_MINUTES, _WRITE):
+        return "1h"
+    return "5m"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +220,9 @@ def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
     price = write * sent[0].tokens
     for before, after in pairwise(sent):
         is_warm = before.model == after.model and (after.at - before.at) / 1_000 <= kept_seconds
-        read = min(before.tokens, after.tokens) if is_warm else 0
+        read = 0
+        if is_warm:
+            read = min(before.tokens, after.tokens)
         price += _READ * read + write * (after.tokens - read)
     return price
 
@@ -219,7 +247,9 @@ def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, i
         return None
     expected = min(before.prompt, now.prompt)
     missed = expected - now.cache_read
-    return (expected, now.cache_read) if missed >= max(MISSED_LEAST, MISSED_SHARE * expected) else None
+    if missed >= max(MISSED_LEAST, MISSED_SHARE * expected):
+        return (expected, now.cache_read)
+    return None
 
 
 def _first_difference(
@@ -229,7 +259,9 @@ def _first_difference(
         return "model", 0
     if previous.tools != new.tools:
         pairs = zip(previous.tools, new.tools, strict=False)
-        return "tool", next((at for at, (old, now) in enumerate(pairs) if old != now), len(new.tools))
+        return "tool", next(
+            (at for at, (old, now) in enumerate(pairs) if old != now), len(new.tools)
+        )
     for at, old in enumerate(previous.messages):
         if at >= len(new.messages) or _SENT(old) != _SENT(new.messages[at]):
             return "message", at

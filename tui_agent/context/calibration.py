@@ -12,7 +12,10 @@ TEXT = "text"
 """ASCII: letters, signs, spaces and the first digit of each token."""
 DIGITS = "digits"
 """Digits after the first of each token of numbers: o200k_base packs three, many tokenizers give each a token."""
-ALPHABETS, INDIC, CJK, SIGNS = "alphabets", "indic", "cjk", "signs"
+ALPHABETS = "alphabets"
+INDIC = "indic"
+CJK = "cjk"
+SIGNS = "signs"
 """Classes outside ASCII, by the first byte of a character in UTF-8: accents, Greek, Cyrillic, Hebrew, Arabic and the
 like; the scripts of India and Southeast Asia, Georgian; Chinese, Japanese, Korean; emoji, arrows, box drawing."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
@@ -44,7 +47,9 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
 """Share by which a class's size may be off: a report's difference is put down to the classes in proportion."""
 _NUMBERS = re.compile(r"[0-9]{2,3}")
-_OWN_ENCODING = re.compile(r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]")
+_OWN_ENCODING = re.compile(
+    r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]"
+)
 _FAMILY_NAMES = (
     (re.compile(r"claude"), "claude"),
     (re.compile(r"gemini|gemma"), "gemma"),
@@ -87,9 +92,14 @@ def count_of(tokens: int, outside: int, text: str) -> int:
 
 def rough_count(text: str) -> int:
     """Return about how many tokens a text has, whatever the encoding; prose and code are within a fifth of it."""
-    wide = {name: math.ceil(number * _ROUGH_PER_CHAR[name]) for name, number in characters_of(text).items()}
+    wide = {
+        name: math.ceil(number * _ROUGH_PER_CHAR[name])
+        for name, number in characters_of(text).items()
+    }
     narrow = math.ceil(len(text.encode("ascii", "ignore")) / _ROUGH_ASCII_CHARS)
-    return Count.of(narrow + sum(wide.values()), wide.items()) if wide else narrow
+    if wide:
+        return Count.of(narrow + sum(wide.values()), wide.items())
+    return narrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +128,25 @@ class Calibration:
         if not PLAUSIBLE_RANGE[0] <= reported / estimate <= PLAUSIBLE_RANGE[1]:
             return self
         classes = _classes(counted)
-        gains = {name: number * (_DOUBTS[name] * self.size(name)) ** 2 for name, number in classes.items()}
+        gains = {
+            name: number * (_DOUBTS[name] * self.size(name)) ** 2
+            for name, number in classes.items()
+        }
         step = (reported - estimate) / sum(gain * classes[name] for name, gain in gains.items())
         low, high = SIZE_RANGE
-        moved = {name: min(max(self.size(name) + gain * step, low), high) for name, gain in gains.items()}
+        moved = {
+            name: min(max(self.size(name) + gain * step, low), high) for name, gain in gains.items()
+        }
         return Calibration(self.family, {**self.learnt, **moved})
 
 
 def _classes(counted: int) -> dict[str, int]:
     found = {TEXT: int(counted)}
     for name, number in counted.scripts if isinstance(counted, Count) else ():
-        kind = name if name in _CLASSES else _FORMER.get(name, ALPHABETS)
+        if name in _CLASSES:
+            kind = name
+        else:
+            kind = _FORMER.get(name, ALPHABETS)
         found[kind] = found.get(kind, 0) + number
         if kind != DIGITS:
             found[TEXT] -= number

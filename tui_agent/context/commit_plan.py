@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
+from tui_agent.context.budget import (
+    ContextSize,
+    CountEntry,
+    ViewWeights,
+    describe_overhead,
+    stored_tokens,
+    too_large,
+)
 from tui_agent.context.compaction import (
     CompactionPlan,
     Refusal,
@@ -84,7 +91,10 @@ class _Rung:
 
     def entries(self) -> tuple[Entry, ...]:
         """Prunes come first: the compaction is the last thing said, so that nothing compacts right after it."""
-        return (*(prune.entry() for prune in self.prunes), *([self.compaction] if self.compaction else ()))
+        return (
+            *(prune.entry() for prune in self.prunes),
+            *([self.compaction] if self.compaction else ()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +112,13 @@ class _Goal:
     pressing: bool
 
     @classmethod
-    def of(cls, before: int, trigger: Trigger, settings: ContextSettings, size: ContextSize) -> "_Goal":
+    def of(
+        cls, before: int, trigger: Trigger, settings: ContextSettings, size: ContextSize
+    ) -> "_Goal":
         rules = settings.compaction
-        target = min(round(before * rules.target_of_before), round(size.budget * rules.target_of_budget))
+        target = min(
+            round(before * rules.target_of_before), round(size.budget * rules.target_of_budget)
+        )
         limit = size.window - size.fixed - size.reserve
         if trigger == "manual" or (trigger != "overflow" and size.history <= limit):
             return cls(before, target, target, target, pressing=False)
@@ -129,7 +143,9 @@ def plan_commit(
     """
     goal = _Goal.of(measures.size_of(path), plan.trigger, plan.settings, size)
     found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
-    return found if isinstance(found, Commit) else _refusal(plan, size, overhead, found, goal, measures)
+    if isinstance(found, Commit):
+        return found
+    return _refusal(plan, size, overhead, found, goal, measures)
 
 
 def plan_cuts(
@@ -152,11 +168,15 @@ def plan_cuts(
     last = newest_sent(path)
     if last is not None and last.kind == "compaction":
         return refusal
-    found = _first_that_fits(path, _cuts_alone(path, refusal.prunes, settings, measures, goal), goal, measures)
+    found = _first_that_fits(
+        path, _cuts_alone(path, refusal.prunes, settings, measures, goal), goal, measures
+    )
     return found if isinstance(found, Commit) else refusal
 
 
-def _first_that_fits(path: Sequence[Entry], ladder: Iterator[_Rung], goal: _Goal, measures: Measures) -> Commit | int:
+def _first_that_fits(
+    path: Sequence[Entry], ladder: Iterator[_Rung], goal: _Goal, measures: Measures
+) -> Commit | int:
     """Return the first rung that reaches the goal; else the first that is enough, or just fits; else the least size."""
     steps: list[str] = []
     enough: Commit | None = None
@@ -171,7 +191,10 @@ def _first_that_fits(path: Sequence[Entry], ladder: Iterator[_Rung], goal: _Goal
             steps.append(rung.name)
         least = min(least, after)
         sizes = {"tokens_before": goal.before, "tokens_after": after}
-        measured = (entry.model_copy(update=sizes) if entry.kind == "compaction" else entry for entry in entries)
+        measured = (
+            entry.model_copy(update=sizes) if entry.kind == "compaction" else entry
+            for entry in entries
+        )
         commit = Commit(tuple(measured), goal.before, after, tuple(steps))
         if after >= goal.before:
             continue
@@ -199,7 +222,9 @@ def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
     """Yield ever harder ways to commit, each built on the one before."""
-    compact = partial(compaction_entry, summary=summary, count=measures.text, templates=measures.templates)
+    compact = partial(
+        compaction_entry, summary=summary, count=measures.text, templates=measures.templates
+    )
     prunes = _still_kept(plan.prunes, plan)
     compaction = compact(plan)
     yield _Rung("", compaction, prunes)
@@ -219,9 +244,14 @@ def _ladder(
         prunes = (*prunes, *cut)
         yield _Rung("cut kept outputs", compaction, prunes)
 
-    shorter, last = plan, _Rung("", compaction, prunes)
+    shorter = plan
+    last = _Rung("", compaction, prunes)
     for name, shorter in _shorter_tails(plan, measures.entry):
-        last = _Rung(name, compact(shorter), _still_kept((*prunes, *shorter.prunes[len(plan.prunes) :]), shorter))
+        last = _Rung(
+            name,
+            compact(shorter),
+            _still_kept((*prunes, *shorter.prunes[len(plan.prunes) :]), shorter),
+        )
         yield last
     if not goal.pressing:
         return
@@ -232,13 +262,18 @@ def _ladder(
 
 
 def _cuts_alone(
-    path: Sequence[Entry], offered: tuple[PrunePlan, ...], settings: ContextSettings, measures: Measures, goal: _Goal
+    path: Sequence[Entry],
+    offered: tuple[PrunePlan, ...],
+    settings: ContextSettings,
+    measures: Measures,
+    goal: _Goal,
 ) -> Iterator[_Rung]:
     if offered:
         yield _Rung("", None, offered)
     if not goal.pressing:
         return
-    entries, prunes = resolve(path).entries, offered
+    entries = resolve(path).entries
+    prunes = offered
     for name, cut in _cuts(path, prunes, entries, settings, measures):
         prunes = (*prunes, *cut)
         yield _Rung(name, None, prunes)
@@ -259,7 +294,9 @@ def _cuts(
         ("cut kept outputs", outputs, settings.compaction.result_chars),
         ("cut kept arguments", arguments, settings.compaction.argument_chars),
     ):
-        cutter = Cutter(resolve(provisional(path, [prune.entry() for prune in prunes])), entries, measures.entry)
+        cutter = Cutter(
+            resolve(provisional(path, [prune.entry() for prune in prunes])), entries, measures.entry
+        )
         if cut := cutter.to(chars // _CHARS_PER_TOKEN, longest, chars):
             prunes = (*prunes, *cut)
             yield name, cut
@@ -275,7 +312,10 @@ def _squeezed(
     )
     whole = replace(view, entries=tuple(entries))
     for harder in _HARDER:
-        yield (*last.prunes, *Cutter(whole, entries, measures.entry).squeeze(goal.enough - aside, harder=harder))
+        yield (
+            *last.prunes,
+            *Cutter(whole, entries, measures.entry).squeeze(goal.enough - aside, harder=harder),
+        )
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
@@ -317,10 +357,22 @@ def _refusal(
     fact = f"History would still take {after:,} tokens; {target:,} are the goal."
     pinned = sum(measures.text(pin.text) for pin in plan.view.pinned)
     weights = ViewWeights(plan.view, measures.entry)
-    pinned += sum(weights.of(entry) for entry in plan.view.entries if plan.view.states.get(entry.id) == "pinned")
+    pinned += sum(
+        weights.of(entry)
+        for entry in plan.view.entries
+        if plan.view.states.get(entry.id) == "pinned"
+    )
     if pinned > target // 2:
-        return Refusal(RefusalReason.PINNED, f"{fact} Pinned entries alone take {pinned:,}: unpin some.")
+        return Refusal(
+            RefusalReason.PINNED, f"{fact} Pinned entries alone take {pinned:,}: unpin some."
+        )
     if plan.budget < plan.settings.compaction.minimum_budget:
-        return Refusal(RefusalReason.FIXED_OVERHEAD, f"{fact} {describe_overhead(size.fixed, size.window, overhead)}")
-    culprit = too_large(plan.view.entries, weights.all(), target // 2) or "There is too little to leave out."
+        return Refusal(
+            RefusalReason.FIXED_OVERHEAD,
+            f"{fact} {describe_overhead(size.fixed, size.window, overhead)}",
+        )
+    culprit = (
+        too_large(plan.view.entries, weights.all(), target // 2)
+        or "There is too little to leave out."
+    )
     return Refusal(RefusalReason.NO_PROGRESS, f"{fact} {culprit}")

@@ -11,7 +11,14 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
-from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
+from tui_agent.context.budget import (
+    ContextSize,
+    CountEntry,
+    ViewWeights,
+    describe_overhead,
+    stored_tokens,
+    too_large,
+)
 from tui_agent.context.cutting import cut_outputs
 from tui_agent.context.files import FileOperations, file_operations
 from tui_agent.context.kept_lines import shown_text
@@ -30,6 +37,11 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
+
+_FILLED = 0.97
+"""Share of the goal that the newest step is cut to: cuts are estimates."""
+
+Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
 # Where history may be cut: before a message that starts something, never between a call and its result.
 
@@ -73,12 +85,6 @@ def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, b
     if after is not None:
         return after, False
     return next((i for i in range(min(reached, len(shown) - 1), -1, -1) if valid[i]), 0), True
-
-
-_FILLED = 0.97
-"""Share of the goal that the newest step is cut to: cuts are estimates."""
-
-Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
 
 class RefusalReason(StrEnum):
@@ -141,7 +147,9 @@ class CompactionPlan:
     @property
     def previous_summary(self) -> str:
         """The last summary a model wrote, empty the first time."""
-        return self.view.compaction.summary.strip() if self.view.compaction is not None else ""
+        if self.view.compaction is not None:
+            return self.view.compaction.summary.strip()
+        return ""
 
     @property
     def summary_tokens(self) -> int:
@@ -173,7 +181,9 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
     """Return all places where a summary may end, oldest first. None is between a call and its result."""
     view = resolve(path)
     shown = ViewWeights(view, count).all()
-    return [Boundary(view.entries[at].id, starts_turn(view.entries[at])) for at in _places(view, shown)]
+    return [
+        Boundary(view.entries[at].id, starts_turn(view.entries[at])) for at in _places(view, shown)
+    ]
 
 
 def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int]:
@@ -195,16 +205,27 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         return _plan_up_to(options.boundary, view, settings, size, options)
     last = newest_sent(path)
     if view.compaction is not None and last is not None and last.id == view.compaction.id:
-        return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
+        return Refusal(
+            RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction."
+        )
     if size.budget <= 0:
-        return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size.fixed, size.window, options.overhead))
+        return Refusal(
+            RefusalReason.FIXED_OVERHEAD,
+            describe_overhead(size.fixed, size.window, options.overhead),
+        )
     # The cache breaks at a compaction anyway, so a prune costs nothing here.
     pruned = (
-        prune_all(view, settings, size.budget, options.tools, options.count) if settings.prune.when != "off" else None
+        prune_all(view, settings, size.budget, options.tools, options.count)
+        if settings.prune.when != "off"
+        else None
     )
     view = pruned.applied(view) if pruned is not None else view
     shown = ViewWeights(view, options.count).all()
-    keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
+    keep = (
+        settings.compaction.keep_recent_tokens(size.budget)
+        if options.keep_recent is None
+        else options.keep_recent
+    )
     cut, is_over = find_cut(view, shown, keep)
     if turns := settings.compaction.keep_turns:
         valid = valid_cuts(view, shown)
@@ -214,7 +235,10 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     before, total = sum(shown[:cut]), sum(shown)
     # No answer has seen the newest step's results: they get all the room that the stand-ins for the rest leave.
     target = round(settings.compaction.target_of_budget * size.budget)
-    stand_in = settings.compaction.summary_tokens(size.budget) + Budgets.of(settings.compaction, size.budget).total
+    stand_in = (
+        settings.compaction.summary_tokens(size.budget)
+        + Budgets.of(settings.compaction, size.budget).total
+    )
     room = max(keep, round(target * _FILLED) - min(before, stand_in))
     oversized = cut_outputs(view, view.entries[cut:], room, options.count) if is_over else ()
     if not before:
@@ -228,13 +252,21 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
             return Refusal(RefusalReason.FIXED_OVERHEAD, message)
         if culprit := too_large(view.entries, shown, size.budget // 2):
             message = f"There is nothing to summarise. {culprit}"
-        enough = pruned is not None and pruned.tokens_freed >= settings.prune.worthwhile_tokens(size.budget)
-        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or ((pruned,) if pruned and enough else ()))
+        enough = pruned is not None and pruned.tokens_freed >= settings.prune.worthwhile_tokens(
+            size.budget
+        )
+        return Refusal(
+            RefusalReason.NOTHING_TO_COMPACT,
+            message,
+            oversized or ((pruned,) if pruned and enough else ()),
+        )
     if oversized and before + keep <= target:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
     return replace(
-        _with_cut(CompactionPlan(view, settings, options.tools, size.history, size.budget), cut, shown),
+        _with_cut(
+            CompactionPlan(view, settings, options.tools, size.history, size.budget), cut, shown
+        ),
         keep_recent=keep,
         trigger=options.trigger,
         instructions=options.instructions,
@@ -243,24 +275,36 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
 
 
 def _plan_up_to(
-    boundary: int, view: ContextView, settings: ContextSettings, size: ContextSize, options: PlanOptions
+    boundary: int,
+    view: ContextView,
+    settings: ContextSettings,
+    size: ContextSize,
+    options: PlanOptions,
 ) -> CompactionPlan | Refusal:
     """Return the plan of a summary that ends before an entry; inside a step, before the step."""
     shown = ViewWeights(view, options.count).all()
     at = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
     if not at:
-        known = view.compaction is not None and bool(view.entries) and boundary <= view.entries[0].id
-        why = "That is summarised already." if known else "There is nothing before it to summarise."
+        known = (
+            view.compaction is not None and bool(view.entries) and boundary <= view.entries[0].id
+        )
+        why = "There is nothing before it to summarise."
+        if known:
+            why = "That is summarised already."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, why)
     return replace(
-        _with_cut(CompactionPlan(view, settings, options.tools, size.history, size.budget), at[-1], shown),
+        _with_cut(
+            CompactionPlan(view, settings, options.tools, size.history, size.budget), at[-1], shown
+        ),
         boundary=view.entries[at[-1]].id,
         trigger=options.trigger,
         instructions=options.instructions,
     )
 
 
-def recut(plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens) -> CompactionPlan | None:
+def recut(
+    plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tokens
+) -> CompactionPlan | None:
     """Return the plan with less kept, for the same summary; None when the cut does not move on.
 
     Entries dropped now and not summarised are listed in ``unsummarised``.
@@ -270,13 +314,17 @@ def recut(plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tok
     return _moved(plan, cut, keep_recent, shown, count if oversized else None)
 
 
-def without_oldest_turn(plan: CompactionPlan, count: CountEntry = stored_tokens) -> CompactionPlan | None:
+def without_oldest_turn(
+    plan: CompactionPlan, count: CountEntry = stored_tokens
+) -> CompactionPlan | None:
     """Return the plan without the oldest kept turn; in the last turn without its oldest step. None at the end."""
     shown = ViewWeights(plan.view, count).all()
     later = _places(plan.view, shown, len(plan.dropped))
     turns = [at for at in later if starts_turn(plan.view.entries[at])]
     cut = next(iter(turns or later), None)
-    return None if cut is None else _moved(plan, cut, plan.keep_recent, shown, None)
+    if cut is None:
+        return None
+    return _moved(plan, cut, plan.keep_recent, shown, None)
 
 
 def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
@@ -316,10 +364,17 @@ def carried_details(
 ) -> SummaryDetails:
     """Return the details that code carries through this compaction beside the model's ``summary``."""
     former = plan.view.compaction
-    earlier = former.details if former is not None else SummaryDetails()
+    if former is not None:
+        earlier = former.details
+    else:
+        earlier = SummaryDetails()
     hidden = {EntryState.DROPPED, EntryState.MASKED}
     summarised = [entry for entry in plan.dropped if plan.view.state(entry.id) not in hidden]
-    kept = [entry for entry in plan.kept if plan.view.is_open(entry.id) or isinstance(entry, AssistantEntry)]
+    kept = [
+        entry
+        for entry in plan.kept
+        if plan.view.is_open(entry.id) or isinstance(entry, AssistantEntry)
+    ]
     pins = {pin.id: pin for pin in plan.view.pinned}
     for entry in plan.dropped:
         if plan.view.state(entry.id) is EntryState.PINNED:
@@ -340,7 +395,10 @@ def compaction_entry(
     Entries the summary does not cover (all, when it is empty) are listed by rule, line by line. ``tokens_after`` is
     left to the commit, which measures it.
     """
-    untold = plan.unsummarised if summary.strip() else (*plan.history, *plan.turn_prefix, *plan.unsummarised)
+    if summary.strip():
+        untold = plan.unsummarised
+    else:
+        untold = (*plan.history, *plan.turn_prefix, *plan.unsummarised)
     room = plan.summary_tokens
     lines = digest(untold, room // 3 if summary.strip() else room, count)
     said = fit((summary or plan.previous_summary).strip(), room - count(lines), count)
@@ -356,7 +414,9 @@ def compaction_entry(
     )
 
 
-def with_summary(view: ContextView, text: str, count: CountEntry = stored_tokens) -> CompactionEntry:
+def with_summary(
+    view: ContextView, text: str, count: CountEntry = stored_tokens
+) -> CompactionEntry:
     """Return the compaction that says ``text`` in place of the summary in force, and keeps what that one keeps.
 
     Raises:
@@ -385,7 +445,9 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
     turn = start = cut
     if not starts_turn(entries[cut]):
         valid = valid_cuts(plan.view, shown)
-        turn = next((i for i in range(cut - 1, -1, -1) if valid[i] and starts_turn(entries[i])), cut)
+        turn = next(
+            (i for i in range(cut - 1, -1, -1) if valid[i] and starts_turn(entries[i])), cut
+        )
     while start > 0 and not entries[start - 1].is_sent:
         start -= 1
     return replace(
@@ -407,7 +469,11 @@ def _files(plan: CompactionPlan, entries: Sequence[Entry]) -> FileOperations:
 
 
 def prune_all(
-    view: ContextView, settings: ContextSettings, budget: int, tools: TraitsByName, count: CountEntry
+    view: ContextView,
+    settings: ContextSettings,
+    budget: int,
+    tools: TraitsByName,
+    count: CountEntry,
 ) -> PrunePlan | None:
     """Return a prune of everything that the newest tokens and steps do not protect."""
     rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, ContextEditEntry, Entry, PruneEntry, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    PruneEntry,
+    UserEntry,
+)
 from tui_agent.session.path_queries import newest
 
 if TYPE_CHECKING:
@@ -63,7 +70,9 @@ def tokens_per_step(path: Sequence[Entry]) -> float:
             break
         brought += entry.tokens if entry.is_sent else 0
         steps += is_completed(entry)
-    return brought / steps if steps else 0.0
+    if steps:
+        return brought / steps
+    return 0.0
 
 
 def kept_ahead(size: ContextSize, per_step: float, settings: CompactionSettings) -> int | None:
@@ -74,7 +83,8 @@ def kept_ahead(size: ContextSize, per_step: float, settings: CompactionSettings)
     """
     if size.threshold is None or is_due(size) or not per_step:
         return None
-    keep, left = settings.keep_recent_tokens(size.budget), size.threshold - size.total
+    keep = settings.keep_recent_tokens(size.budget)
+    left = size.threshold - size.total
     if left > max(per_step, min(STEPS_AHEAD * per_step, keep // 2)):
         return None
     return max(keep - left, keep // 2)

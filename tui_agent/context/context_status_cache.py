@@ -13,6 +13,14 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
 from tui_agent.session.path_queries import begins_with, place_of_newest
 
+_OF_STATE = {
+    EntryState.LIVE: Standing.SENT,
+    EntryState.PRUNED: Standing.CLEARED,
+    EntryState.MASKED: Standing.CLEARED,
+    EntryState.DROPPED: Standing.HIDDEN,
+    EntryState.PINNED: Standing.PINNED,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Standings:
@@ -47,9 +55,15 @@ class Standings:
         return Standing.SENT
 
     def differs_from(self, other: "Standings") -> bool:
-        if (self.compaction, self.boundary, self.edited) != (other.compaction, other.boundary, other.edited):
+        if (self.compaction, self.boundary, self.edited) != (
+            other.compaction,
+            other.boundary,
+            other.edited,
+        ):
             return True
-        return any(self.known.get(entry_id) is not other.known.get(entry_id) for entry_id in self.edited)
+        return any(
+            self.known.get(entry_id) is not other.known.get(entry_id) for entry_id in self.edited
+        )
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
         """Return the standings of a path; of one that only grew since, only new entries are looked at."""
@@ -94,7 +108,8 @@ def _exceptions(view: ContextView) -> Iterator[tuple[int, Standing]]:
     """Yield the entries of a view whose standing is not that of their kind."""
     for pinned in view.pinned:
         yield pinned.id, Standing.PINNED
-    compaction, states = view.compaction, view.states
+    compaction = view.compaction
+    states = view.states
     if compaction is not None and compaction.id in states:
         yield compaction.id, _OF_STATE[states[compaction.id]]
     answered = view.answered()
@@ -111,19 +126,14 @@ def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
             return entry.id in answered
         case AssistantEntry():
             results = view.results.get(entry.id, ())
-            called = any(one is None or view.states.get(one.id) is not EntryState.DROPPED for one in results)
-            return called or any(isinstance(part, TextPart) and part.text.strip() for part in entry.parts)
+            called = any(
+                one is None or view.states.get(one.id) is not EntryState.DROPPED for one in results
+            )
+            return called or any(
+                isinstance(part, TextPart) and part.text.strip() for part in entry.parts
+            )
         case _:
             return entry.is_sent
-
-
-_OF_STATE = {
-    EntryState.LIVE: Standing.SENT,
-    EntryState.PRUNED: Standing.CLEARED,
-    EntryState.MASKED: Standing.CLEARED,
-    EntryState.DROPPED: Standing.HIDDEN,
-    EntryState.PINNED: Standing.PINNED,
-}
 
 
 def shares(view: ContextView, found: Standings, weights: Weights) -> dict[Standing, int]:

@@ -39,7 +39,9 @@ Longest = Callable[[Entry], int]
 
 def outputs(entry: Entry) -> int:
     """Return the number of characters a tool or a user's command printed."""
-    return len(entry.output) if isinstance(entry, ToolResultEntry | ShellEntry) else 0
+    if isinstance(entry, ToolResultEntry | ShellEntry):
+        return len(entry.output)
+    return 0
 
 
 def arguments(entry: Entry) -> int:
@@ -54,7 +56,9 @@ def words(entry: Entry) -> int:
     """Return the characters of the longest text that a person wrote or attached, or the model said."""
     match entry:
         case UserEntry():
-            return max((len(p.text) for p in entry.parts if isinstance(p, TextPart | FilePart)), default=0)
+            return max(
+                (len(p.text) for p in entry.parts if isinstance(p, TextPart | FilePart)), default=0
+            )
         case AssistantEntry():
             return max(len(entry.text), arguments(entry))
         case _:
@@ -69,14 +73,18 @@ class Cutter:
     entries: Sequence[Entry]
     count: CountEntry
 
-    def to(self, tokens: int, longest: Longest, most_chars: int | None = None) -> tuple[PrunePlan, ...]:
+    def to(
+        self, tokens: int, longest: Longest, most_chars: int | None = None
+    ) -> tuple[PrunePlan, ...]:
         """Return plans after which no text takes much more than ``tokens``, nor ``most_chars`` characters."""
         return _plans(
             (entry.id, self._chars(entry, tokens, size, most_chars), size, self.count(entry))
             for entry, size in self._open(longest)
         )
 
-    def squeeze(self, room: int, longest: Longest = words, *, harder: float = 1.0) -> tuple[PrunePlan, ...]:
+    def squeeze(
+        self, room: int, longest: Longest = words, *, harder: float = 1.0
+    ) -> tuple[PrunePlan, ...]:
         """Return plans after which everything together takes about ``room`` tokens: the longest texts give most.
 
         ``harder`` below 1 cuts further, where the first try did not reach it.
@@ -97,20 +105,27 @@ class Cutter:
         for entry in self.entries:
             if not entry.is_sent or not weights.is_paired(entry) or not (size := longest(entry)):
                 continue
-            state, kept = self.view.state(entry.id), self.view.kept_chars.get(entry.id, 0)
+            state = self.view.state(entry.id)
+            kept = self.view.kept_chars.get(entry.id, 0)
             if state is EntryState.LIVE or (state is EntryState.PRUNED and kept):
                 yield entry, min(size, kept or size)
 
     def _chars(self, entry: Entry, tokens: int, size: int, most_chars: int | None) -> int:
         """Return the characters of an entry's longest text that come to so many tokens."""
-        whole, length = max(1, self.count(entry)), max(words(entry), size)
+        whole = max(1, self.count(entry))
+        length = max(words(entry), size)
         # An entry with images weighs more than its text.
-        per_token = _CHARS_BESIDE_IMAGES if images_of(entry) else length / whole
+        if images_of(entry):
+            per_token = _CHARS_BESIDE_IMAGES
+        else:
+            per_token = length / whole
         chars = round(max(LEAST_TOKENS, tokens) * per_token)
         return max(1, chars if most_chars is None else min(most_chars, chars))
 
 
-def cut_outputs(view: ContextView, kept: Sequence[Entry], room: int, count: CountEntry) -> tuple[PrunePlan, ...]:
+def cut_outputs(
+    view: ContextView, kept: Sequence[Entry], room: int, count: CountEntry
+) -> tuple[PrunePlan, ...]:
     """Return cuts of outputs after which the kept entries take about ``room`` tokens: the longest give most.
 
     Outputs that would be left ``LEAST_OUTPUT`` tokens each stay longer: the ladder decides about those.
@@ -125,7 +140,8 @@ def _share(entry: Entry) -> int:
 
 def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
     """Return the most tokens that one share may take so that all fit into ``room``, as water finds its level."""
-    left, rest = float(room), sum(share for _, share in sizes)
+    left = float(room)
+    rest = sum(share for _, share in sizes)
     for tokens, share in sorted(sizes, key=lambda size: size[0] / size[1]):
         if tokens * rest > left * share:
             return left / rest
@@ -145,7 +161,10 @@ def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
             groups.setdefault(chars, []).append((entry_id, round(tokens * (1 - chars / size))))
     return tuple(
         PrunePlan(
-            tuple(entry_id for entry_id, _ in group), sum(freed for _, freed in group), Occasion.COMPACTION, chars
+            tuple(entry_id for entry_id, _ in group),
+            sum(freed for _, freed in group),
+            Occasion.COMPACTION,
+            chars,
         )
         for chars, group in sorted(groups.items())
     )

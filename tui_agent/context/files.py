@@ -42,19 +42,28 @@ class FileOperations:
 
     def newest(self, number: int | None) -> tuple[str, ...]:
         """Return the newest ``number`` paths of each list, None for all."""
-        number = len(self.read) + len(self.modified) if number is None else number
-        return (*self.read[max(0, len(self.read) - number) :], *self.modified[max(0, len(self.modified) - number) :])
+        if number is None:
+            number = len(self.read) + len(self.modified)
+        return (
+            *self.read[max(0, len(self.read) - number) :],
+            *self.modified[max(0, len(self.modified) - number) :],
+        )
 
     def shown(self, budget: int, count: Callable[[str], int]) -> int | None:
         """Return how many of the newest paths of each list are shown in ``budget`` tokens together; None for all."""
 
         def fits(number: int | None) -> bool:
-            rows = (row for paths in (self.read, self.modified) for row in path_rows(paths, number, self.ids))
+            rows = (
+                row
+                for paths in (self.read, self.modified)
+                for row in path_rows(paths, number, self.ids)
+            )
             return count("\n".join(rows)) <= budget
 
         if fits(None):
             return None
-        low, high = 0, max(len(self.read), len(self.modified))
+        low = 0
+        high = max(len(self.read), len(self.modified))
         while low < high:
             number = (low + high + 1) // 2
             low, high = (number, high) if fits(number) else (low, number - 1)
@@ -63,13 +72,23 @@ class FileOperations:
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
     """Return a list of files with their entries: all, or the newest ``number``, their common directory shown once."""
-    hidden = 0 if number is None else max(0, len(paths) - number)
-    rows = [f"({hidden} earlier files not listed)"] if hidden else []
+    if number is None:
+        hidden = 0
+    else:
+        hidden = max(0, len(paths) - number)
+    rows = []
+    if hidden:
+        rows = [f"({hidden} earlier files not listed)"]
     listed = paths[hidden:]
-    directory = posixpath.dirname(posixpath.commonprefix(listed)) if ids and number is not None and listed[1:] else ""
+    directory = ""
+    if ids and number is not None and listed[1:]:
+        directory = posixpath.dirname(posixpath.commonprefix(listed))
     if len(directory) < _LONG_DIRECTORY:
         return [*rows, *(f"{path} #{ids[path]}" if path in ids else path for path in listed)]
-    names = [f"{path.removeprefix(f'{directory}/')} #{ids.get(path, '')}".removesuffix(" #") for path in listed]
+    names = [
+        f"{path.removeprefix(f'{directory}/')} #{ids.get(path, '')}".removesuffix(" #")
+        for path in listed
+    ]
     return [*rows, f"{directory}/", *names]
 
 
@@ -78,7 +97,10 @@ def call_path(arguments: str) -> str | None:
     values = parse_object(arguments)
     if values is None:
         return None
-    return next((values[key] for key in _PATH_KEYS if isinstance(values.get(key), str) and values[key]), None)
+    return next(
+        (values[key] for key in _PATH_KEYS if isinstance(values.get(key), str) and values[key]),
+        None,
+    )
 
 
 def file_operations(
@@ -102,7 +124,9 @@ def file_operations(
             case CheckpointEntry():
                 touched.touch(touched.modified, (change.path for change in entry.files), 0)
             case UserEntry():
-                attached = [part.path for part in entry.parts if isinstance(part, FilePart) and part.is_file]
+                attached = [
+                    part.path for part in entry.parts if isinstance(part, FilePart) and part.is_file
+                ]
                 touched.touch(touched.read, attached, entry.id)
             case CompactionEntry() | BranchSummaryEntry():
                 touched.details(entry.details)

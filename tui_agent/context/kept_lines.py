@@ -53,9 +53,15 @@ def shown_text(entries: Iterable[Entry]) -> str:
 def texts_of(entry: Entry) -> str:
     match entry:
         case UserEntry():
-            return "\n".join(part.text for part in entry.parts if isinstance(part, TextPart | FilePart))
+            return "\n".join(
+                part.text for part in entry.parts if isinstance(part, TextPart | FilePart)
+            )
         case AssistantEntry():
-            given = (text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments)))
+            given = (
+                text
+                for call in entry.tool_calls
+                for text in strings_in(parse_object(call.arguments))
+            )
             return "\n".join([entry.text, *given])
         case ToolResultEntry():
             return entry.output
@@ -128,7 +134,9 @@ def choose_lines(
     for anchor in wanted:
         chosen.take(anchor.entry_id, anchor.text, bare=True)
     missing = {anchor.text for anchor in wanted}
-    named = [anchor for anchor in anchors if anchor.text not in missing and anchor.kind not in _SHARES]
+    named = [
+        anchor for anchor in anchors if anchor.text not in missing and anchor.kind not in _SHARES
+    ]
     for entry_id, line in _best_lines(named, source, kept, count):
         if not is_shown(line):
             chosen.take(entry_id, line)
@@ -147,7 +155,9 @@ class _Chosen:
 
     def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
         """Take the text not shown yet, if ``least`` tokens are left after it."""
-        address = 0 if entry_id in self._lines or entry_id in self._names else _ADDRESS_TOKENS
+        address = _ADDRESS_TOKENS
+        if entry_id in self._lines or entry_id in self._names:
+            address = 0
         cost = self._count(text) + address + (2 if bare else 1)
         if self.left - cost >= least and text not in self._said:
             (self._names if bare else self._lines).setdefault(entry_id, []).append(text)
@@ -164,7 +174,10 @@ class _Chosen:
 
 
 def _best_lines(
-    anchors: Iterable[Anchor], source: Source, kept: Sequence[tuple[int, str]], count: Callable[[str], int]
+    anchors: Iterable[Anchor],
+    source: Source,
+    kept: Sequence[tuple[int, str]],
+    count: Callable[[str], int],
 ) -> list[tuple[int, str]]:
     """Return the lines that anchors stood in last, with their entries, those worth most for each token first."""
     values: dict[tuple[int, str], float] = {}
@@ -176,7 +189,9 @@ def _best_lines(
     return sorted(values, key=lambda line: (price[line], line))
 
 
-def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
+def _line_of(
+    anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]
+) -> tuple[int, str] | None:
     """Return the line an anchor stood in last, and its entry; None where it is too long or no longer known."""
     if anchor.kind in _SHARES:
         return anchor.entry_id, anchor.text
@@ -187,21 +202,30 @@ def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int,
     if at < 0:
         return None
     end = text.find("\n", at)
-    start, end = text.rfind("\n", 0, at) + 1, end if end >= 0 else len(text)
+    start = text.rfind("\n", 0, at) + 1
+    end = end if end >= 0 else len(text)
     if end - start > LONGEST_LINE:
         # Whatever is further away is not in a sentence that is short enough.
         start = max(start, at - 2 * LONGEST_LINE)
         end = min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
         sentences = _SENTENCE.split(text[start:end])
         # A name may itself hold the end of a sentence, and then stands in none of them.
-        line = next((sentence.strip() for sentence in sentences if anchor.text in sentence), text[start:end])
+        line = next(
+            (sentence.strip() for sentence in sentences if anchor.text in sentence), text[start:end]
+        )
     else:
         line = text[start:end].strip()
-    return (anchor.entry_id, line) if len(line) <= LONGEST_LINE else None
+    if len(line) <= LONGEST_LINE:
+        return (anchor.entry_id, line)
+    return None
 
 
 def write_notes(
-    view: ContextView, targets: Sequence[int], budget: int, count: Callable[[str], int], anchors: Sequence[Anchor]
+    view: ContextView,
+    targets: Sequence[int],
+    budget: int,
+    count: Callable[[str], int],
+    anchors: Sequence[Anchor],
 ) -> tuple[str, ...]:
     """Return a note per target of a prune, all together of at most ``budget`` tokens; empty where nothing is to say.
 
@@ -221,11 +245,18 @@ def write_notes(
     return tuple("\n".join(notes.get(target, ())) for target in targets)
 
 
-def encode_lines(chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None) -> tuple[str, ...]:
+def encode_lines(
+    chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None
+) -> tuple[str, ...]:
     """Return lines as a summary carries them: one text per entry, its address first, then its title if it has one."""
     titles = titles or {}
-    named = {entry_id: f" ({title})" if (title := titles.get(entry_id)) else "" for entry_id in chosen}
-    return tuple(f"#{entry_id}{named[entry_id]}: " + "\n".join(chosen[entry_id]) for entry_id in sorted(chosen))
+    named = {
+        entry_id: f" ({title})" if (title := titles.get(entry_id)) else "" for entry_id in chosen
+    }
+    return tuple(
+        f"#{entry_id}{named[entry_id]}: " + "\n".join(chosen[entry_id])
+        for entry_id in sorted(chosen)
+    )
 
 
 def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[int, str]]:
@@ -249,4 +280,6 @@ def title_of(entry: Entry) -> str:
     if not isinstance(entry, ToolResultEntry):
         return ""
     title = entry.title or entry.metadata.path or ""
-    return title if len(title) <= _TITLE_CHARS and "\n" not in title and ")" not in title else ""
+    if len(title) <= _TITLE_CHARS and "\n" not in title and ")" not in title:
+        return title
+    return ""

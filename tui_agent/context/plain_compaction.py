@@ -95,9 +95,14 @@ def _compaction(
 ) -> CompactionEntry:
     former = view.compaction
     dropped = view.entries[:place]
-    earlier = fit(former.summary, order.summary // 3, count) if former is not None else ""
+    earlier = ""
+    if former is not None:
+        earlier = fit(former.summary, order.summary // 3, count)
     lines = _digest(dropped, order.summary - count(earlier), count)
-    details = former.details if former is not None else SummaryDetails()
+    if former is not None:
+        details = former.details
+    else:
+        details = SummaryDetails()
     carried = {
         "user_messages": _messages(dropped, details.user_messages, order, count),
         "pinned": _pinned(view, dropped, templates),
@@ -120,7 +125,9 @@ def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
         return ""
 
 
-def _messages(dropped: Sequence[Entry], earlier: Sequence[str], order: PlainOrder, count: CountText) -> tuple[str, ...]:
+def _messages(
+    dropped: Sequence[Entry], earlier: Sequence[str], order: PlainOrder, count: CountText
+) -> tuple[str, ...]:
     typed = [entry for entry in dropped if isinstance(entry, UserEntry) and entry.synthetic is None]
     room = round(order.summary * _MESSAGE_SHARE)
     texts = [fit(f"#{entry.id} {typed_text(entry.parts)}", room, count) for entry in typed]
@@ -128,7 +135,9 @@ def _messages(dropped: Sequence[Entry], earlier: Sequence[str], order: PlainOrde
     return tuple(dict.fromkeys([*whole[:1], *whole[1:][-_CARRIED_MESSAGES + 1 :]]))
 
 
-def _pinned(view: ContextView, dropped: Sequence[Entry], templates: Templates) -> tuple[PinnedText, ...]:
+def _pinned(
+    view: ContextView, dropped: Sequence[Entry], templates: Templates
+) -> tuple[PinnedText, ...]:
     pins = {pin.id: pin for pin in view.pinned}
     for entry in dropped:
         if view.state(entry.id) is EntryState.PINNED:

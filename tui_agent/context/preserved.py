@@ -34,7 +34,9 @@ from tui_agent.session.tool_traits import TraitsByName
 CountText = Callable[[str], int]
 """Counts text in tokens."""
 
-FILES_SHARE, _SMALL_FILES_SHARE, _SMALL_FILES = 0.02, 0.05, 250
+FILES_SHARE = 0.02
+_SMALL_FILES_SHARE = 0.05
+_SMALL_FILES = 250
 """Share of the history budget for the lists of files, and that of a small one up to so many tokens."""
 STATE_SHARE = 0.05
 """Share of the history budget for to-dos and loaded skills."""
@@ -44,7 +46,8 @@ SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with t
 """Stands for a skill that is over the budget."""
 PLAN = "plan"
 """Name of the plan that the user approved last, beside the states of tools."""
-_TEXT_CHARS, _CALL_CHARS = 160, 100
+_TEXT_CHARS = 160
+_CALL_CHARS = 100
 """Characters of an answer and of a call in a summary by rule."""
 _FINISHED = ("[x]", "[-]")
 _TAG_TOKENS = 8
@@ -71,7 +74,9 @@ class Budgets:
         return cls(
             user_messages=round(budget * settings.user_messages_share),
             anchors=round(budget * settings.anchors_share),
-            files=max(round(budget * FILES_SHARE), min(round(budget * _SMALL_FILES_SHARE), _SMALL_FILES)),
+            files=max(
+                round(budget * FILES_SHARE), min(round(budget * _SMALL_FILES_SHARE), _SMALL_FILES)
+            ),
             state=round(budget * STATE_SHARE),
         )
 
@@ -86,15 +91,23 @@ class Summarised:
 
 
 def carry(
-    summarised: Summarised, earlier: SummaryDetails, budgets: Budgets, count: CountText, shown: str = ""
+    summarised: Summarised,
+    earlier: SummaryDetails,
+    budgets: Budgets,
+    count: CountText,
+    shown: str = "",
 ) -> SummaryDetails:
     """Return the details carried of the entries about to be summarised, on top of those carried before.
 
     ``shown`` is all text that stays in the model's view: names in it need no anchor. Pinned entries are the
     plan's to add.
     """
-    entries, files, tools = summarised.entries, summarised.files, summarised.tools
-    messages = _select_messages(_messages(entries, earlier.user_messages), budgets.user_messages, count)
+    entries = summarised.entries
+    files = summarised.files
+    tools = summarised.tools
+    messages = _select_messages(
+        _messages(entries, earlier.user_messages), budgets.user_messages, count
+    )
     state = _select_state(_state(entries, earlier.state, tools), budgets.state, count, tools)
     anchors = find_anchors(entries, tools, earlier.remembered)
     count_files = files.shown(budgets.files, count)
@@ -102,7 +115,9 @@ def carry(
     known = "\n".join([shown, *messages, *(item.text for item in state), *listed])
     before, titles = decode_lines(earlier.anchors)
     titles |= {entry.id: title for entry in entries if (title := title_of(entry))}
-    lines = choose_lines(anchors, Source.of(entries, before), budgets.anchors - _TAG_TOKENS, count, known)
+    lines = choose_lines(
+        anchors, Source.of(entries, before), budgets.anchors - _TAG_TOKENS, count, known
+    )
     return SummaryDetails(
         read_files=files.read,
         modified_files=files.modified,
@@ -159,7 +174,9 @@ def _part(part: TextPart | FilePart | ImagePart) -> str:
             return f"[image: {part.path or part.blob[:12]}]"
 
 
-def _select_messages(messages: Sequence[tuple[int, str]], budget: int, count: CountText) -> tuple[str, ...]:
+def _select_messages(
+    messages: Sequence[tuple[int, str]], budget: int, count: CountText
+) -> tuple[str, ...]:
     """Return the first message always, then the newest ones that fit, in order; huge ones lose their middle."""
     if not messages:
         return ()
@@ -181,7 +198,9 @@ def _numbered(message: tuple[int, str], budget: int, count: CountText) -> str:
     return fit(f"#{number} {text}" if number >= 0 else text, budget, count)
 
 
-def _state(entries: Sequence[Entry], earlier: Iterable[StateText], tools: TraitsByName) -> list[StateText]:
+def _state(
+    entries: Sequence[Entry], earlier: Iterable[StateText], tools: TraitsByName
+) -> list[StateText]:
     """Return lists as they stood last and the texts that were loaded (skills), oldest first."""
     state = {(item.tool, item.name): item for item in earlier}
     names = {
@@ -200,8 +219,13 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText], tools: Traits
                         found.append(StateText(tool="skill", name=name, text=part.text))
                     elif isinstance(part, FilePart) and part.path == PLAN_PATH:
                         found.append(StateText(tool=PLAN, text=part.text))
-            case ToolResultEntry(status=ToolStatus.COMPLETED) if state_of := tools[entry.tool].state:
-                name = "" if state_of == "list" else entry.title or names.get(entry.call_id, "")
+            case ToolResultEntry(status=ToolStatus.COMPLETED) if state_of := tools[
+                entry.tool
+            ].state:
+                if state_of == "list":
+                    name = ""
+                else:
+                    name = entry.title or names.get(entry.call_id, "")
                 found.append(StateText(tool=entry.tool, name=name, text=entry.output))
             case _:
                 continue
@@ -217,9 +241,14 @@ def _select_state(
     """Return the to-do list and the plan first, shortened if need be, then the newest skills that fit whole."""
     chosen: list[StateText] = []
     newest_first = list(reversed(state))
-    for item in sorted(newest_first, key=lambda item: (tools[item.tool].state != "list", item.tool != PLAN)):
+    for item in sorted(
+        newest_first, key=lambda item: (tools[item.tool].state != "list", item.tool != PLAN)
+    ):
         kept_as = tools[item.tool].state
-        text = _shorter_list(item.text, budget - _TAG_TOKENS, count) if kept_as == "list" else item.text
+        if kept_as == "list":
+            text = _shorter_list(item.text, budget - _TAG_TOKENS, count)
+        else:
+            text = item.text
         if item.tool == PLAN:
             text = fit(text, budget - _TAG_TOKENS, count)
         if kept_as == "text" and count(text) + _TAG_TOKENS > budget:
@@ -273,12 +302,17 @@ def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
                     yield f"- #{entry.id} {text}"
                 for call in entry.tool_calls:
                     result = results.get(call.call_id)
-                    subject = one_line((result.title if result else "") or call.arguments, _CALL_CHARS)
-                    number, ending = entry.id, "interrupted"
+                    subject = one_line(
+                        (result.title if result else "") or call.arguments, _CALL_CHARS
+                    )
+                    number = entry.id
+                    ending = "interrupted"
                     if result is not None:
-                        code, ended = result.metadata.exit_code, result.status
+                        code = result.metadata.exit_code
+                        ended = result.status
                         failed = ended is not ToolStatus.COMPLETED
-                        number, ending = result.id, f"exit {code}" if code else str(ended) if failed else "ok"
+                        number = result.id
+                        ending = f"exit {code}" if code else str(ended) if failed else "ok"
                     yield f"- #{number} {call.tool} {subject} → {ending}"
             case ShellEntry() if not entry.excluded:
                 yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"

@@ -93,7 +93,9 @@ def project(
 ) -> ModelRequest:
     """Return the request a path stands for; image bytes are left for the sender to fill in."""
     view = resolve(path)
-    head = head_messages(view.system) if view.system is not None else []
+    head = []
+    if view.system is not None:
+        head = head_messages(view.system)
     builder = Builder(view, traits, templates or Templates(), list(head))
     builder.summary()
     for entry in view.entries:
@@ -140,15 +142,21 @@ class Builder:
                 pass
             case AssistantEntry():
                 self._put_assistant(entry)
-            case UserEntry() | ShellEntry(excluded=False) | BranchSummaryEntry() if not self._is_shown(entry):
+            case UserEntry() | ShellEntry(excluded=False) | BranchSummaryEntry() if (
+                not self._is_shown(entry)
+            ):
                 # A request of system messages alone is refused.
                 self._start_with_user()
             case UserEntry():
                 self._put_user(user_content(entry, self._shown(entry), self.templates), entry.id)
             case ShellEntry(excluded=False):
-                self._put_user((ContentText(shell_text(entry, self._shown(entry), self.templates)),), entry.id)
+                self._put_user(
+                    (ContentText(shell_text(entry, self._shown(entry), self.templates)),), entry.id
+                )
             case BranchSummaryEntry():
-                self._put_user((ContentText(branch_text(entry, self._shown(entry), self.templates)),), entry.id)
+                self._put_user(
+                    (ContentText(branch_text(entry, self._shown(entry), self.templates)),), entry.id
+                )
             case _:
                 pass
 
@@ -158,19 +166,25 @@ class Builder:
 
     def finished(self) -> list[Message]:
         """Return the messages, with calls as text where the server takes no tools."""
-        return self.messages if self.traits.tools else _calls_as_text(self.messages)
+        if self.traits.tools:
+            return self.messages
+        return _calls_as_text(self.messages)
 
     def _is_shown(self, entry: Entry) -> bool:
         return self.view.states.get(entry.id) is not EntryState.DROPPED
 
     def _shown(self, entry: Entry) -> Shown:
         state = self.view.states.get(entry.id)
-        known_from = entry.metadata.known_from if type(entry) is ToolResultEntry else None
+        if type(entry) is ToolResultEntry:
+            known_from = entry.metadata.known_from
+        else:
+            known_from = None
         lost = None if self.view.holds(known_from) else known_from
         left_out = self.view.left_out.get(entry.id, frozenset())
         if state is None and lost is None and not left_out:
             return _AS_IT_IS[self.traits.vision]
-        kept_chars, note = self.view.kept_chars.get(entry.id, 0), self.view.notes.get(entry.id, "")
+        kept_chars = self.view.kept_chars.get(entry.id, 0)
+        note = self.view.notes.get(entry.id, "")
         return Shown(state or EntryState.LIVE, kept_chars, self.traits.vision, note, lost, left_out)
 
     def _put_user(self, content: Content, entry_id: int) -> None:
@@ -187,7 +201,9 @@ class Builder:
         if not text and not calls:
             return
         self._start_with_user()
-        unbound = self.traits.bound_reasoning and any(changed < entry.id < by for changed, by in self.view.rewrites)
+        unbound = self.traits.bound_reasoning and any(
+            changed < entry.id < by for changed, by in self.view.rewrites
+        )
         is_taken = entry.id >= self.view.reasoning_from
         untouched = shown.whole and len(calls) == len(results) and not unbound and is_taken
         reasoning = reasoning_blobs(entry, self.traits.model) if untouched else ()
@@ -213,27 +229,37 @@ class Builder:
                 continue
             calls.append(
                 RequestToolCall(
-                    self._call_id(call, entry), tool_name(call.tool), arguments_json(call.arguments, shown, entry.id)
+                    self._call_id(call, entry),
+                    tool_name(call.tool),
+                    arguments_json(call.arguments, shown, entry.id),
                 )
             )
             answers.append(answer)
         return calls, answers
 
     def _put_results(
-        self, calls: Sequence[RequestToolCall], answers: Sequence[ToolResultEntry | None], entry_id: int
+        self,
+        calls: Sequence[RequestToolCall],
+        answers: Sequence[ToolResultEntry | None],
+        entry_id: int,
     ) -> None:
         moved: list[ContentText | ImageRef] = []
         origin: list[int] = []
         for call, answer in zip(calls, answers, strict=True):
             if answer is None:
                 stand_in = (ContentText(INTERRUPTED_OUTPUT),)
-                self.messages.append(Message("tool", stand_in, call_id=call.call_id, failed=True, origin=(entry_id,)))
+                self.messages.append(
+                    Message("tool", stand_in, call_id=call.call_id, failed=True, origin=(entry_id,))
+                )
                 continue
             content, images = self._result_content(answer)
             if self.traits.images_in_results:
-                content, images = (*content, *(ImageRef(image.blob, image.mime) for image in images)), ()
+                content = (*content, *(ImageRef(image.blob, image.mime) for image in images))
+                images = ()
             failed = answer.status is not ToolStatus.COMPLETED
-            self.messages.append(Message("tool", content, call_id=call.call_id, failed=failed, origin=(answer.id,)))
+            self.messages.append(
+                Message("tool", content, call_id=call.call_id, failed=failed, origin=(answer.id,))
+            )
             if images:
                 origin.append(answer.id)
                 for image in images:
@@ -264,15 +290,22 @@ class Builder:
         """
         if _PORTABLE_ID.fullmatch(call.call_id):
             base = call.call_id
-        elif entry.model == self.traits.model and call.call_id.isascii() and call.call_id.isprintable():
+        elif (
+            entry.model == self.traits.model
+            and call.call_id.isascii()
+            and call.call_id.isprintable()
+        ):
             base = call.call_id.strip() or "call"
         else:
             base = _UNPORTABLE.sub("_", call.call_id)[: MAX_NAME_CHARS - 8] or "call"
-        unique, number = base, 1
+        unique = base
+        number = 1
         # Two ids that only differ in characters some formats don't take would be one there.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
-            unique = f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
+            unique = (
+                f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
+            )
         self._used_ids.add(portable)
         return unique
 
@@ -288,9 +321,14 @@ def _calls_as_text(messages: Sequence[Message]) -> list[Message]:
             calls = (f"[Called {call.tool}: {call.arguments}]" for call in message.tool_calls)
             content = (ContentText("\n".join(filter(None, (message.text, *calls)))),)
         elif message.role == "tool":
-            content = (ContentText(f"[Result of {tools.get(message.call_id, 'a call')}]\n"), *content)
+            content = (
+                ContentText(f"[Result of {tools.get(message.call_id, 'a call')}]\n"),
+                *content,
+            )
         role = "user" if message.role == "tool" else message.role
-        found.append(replace(message, role=role, content=content, tool_calls=(), call_id=None, failed=False))
+        found.append(
+            replace(message, role=role, content=content, tool_calls=(), call_id=None, failed=False)
+        )
     return found
 
 
@@ -304,7 +342,9 @@ def head_messages(system: SystemEntry) -> list[Message]:
     return messages
 
 
-def messages_of(entry: Entry, view: ContextView, traits: ModelTraits, templates: Templates) -> list[Message]:
+def messages_of(
+    entry: Entry, view: ContextView, traits: ModelTraits, templates: Templates
+) -> list[Message]:
     """Return the messages of a request that come from one entry of a view.
 
     A call's stand-in for a missing result comes from the entry of the call.
@@ -331,7 +371,9 @@ def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]
     """Mark the messages of the head, so many, and the last of the conversation for the provider's cache."""
     heads = range(min(head, CACHED_HEAD_MESSAGES, len(messages)))
     tails = [
-        at for at in range(max(0, len(messages) - CACHED_LAST_MESSAGES), len(messages)) if messages[at].role != "system"
+        at
+        for at in range(max(0, len(messages) - CACHED_LAST_MESSAGES), len(messages))
+        if messages[at].role != "system"
     ]
     for at in (*heads, *tails):
         messages[at] = replace(messages[at], cache=True)

@@ -11,7 +11,14 @@ from enum import StrEnum
 
 from tui_agent.context.anchors import Anchor, find_anchors
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
-from tui_agent.context.budget import PLACEHOLDER_TOKENS, ContextSize, CountEntry, ViewWeights, long_share, stored_tokens
+from tui_agent.context.budget import (
+    PLACEHOLDER_TOKENS,
+    ContextSize,
+    CountEntry,
+    ViewWeights,
+    long_share,
+    stored_tokens,
+)
 from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
@@ -93,15 +100,23 @@ class PrunePlan:
             return None
         notes = tuple(self.notes[index] for index in chosen) if self.notes else ()
         freed = self.tokens_freed * len(chosen) // len(self.targets)
-        return replace(self, targets=tuple(self.targets[i] for i in chosen), tokens_freed=freed, notes=notes)
+        return replace(
+            self, targets=tuple(self.targets[i] for i in chosen), tokens_freed=freed, notes=notes
+        )
 
     def applied(self, view: ContextView) -> ContextView:
         """Return the view as it is once the plan's entry stands on the path."""
         states = {**view.states, **dict.fromkeys(self.targets, EntryState.PRUNED)}
-        left = {target: chars for target, chars in view.kept_chars.items() if target not in self.targets}
+        left = {
+            target: chars for target, chars in view.kept_chars.items() if target not in self.targets
+        }
         kept = {target: note for target, note in view.notes.items() if target not in self.targets}
-        cut = dict.fromkeys(self.targets, self.keep_chars) if self.keep_chars else {}
-        notes = {target: note for target, note in zip(self.targets, self.notes, strict=False) if note}
+        cut = {}
+        if self.keep_chars:
+            cut = dict.fromkeys(self.targets, self.keep_chars)
+        notes = {
+            target: note for target, note in zip(self.targets, self.notes, strict=False) if note
+        }
         return replace(view, states=states, kept_chars=left | cut, notes=kept | notes)
 
 
@@ -125,7 +140,10 @@ def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occa
 
 def under_pressure(settings: PruneSettings, size: ContextSize) -> bool:
     """Whether the context is so full that turns protect nothing any more."""
-    limit = size.threshold if size.threshold is not None else size.window - size.reserve
+    if size.threshold is not None:
+        limit = size.threshold
+    else:
+        limit = size.window - size.reserve
     return size.total > settings.pressure * limit
 
 
@@ -146,7 +164,9 @@ class PruneRules:
     """Counts the text of notes, roughly by default: they are cheap."""
 
 
-def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE) -> PrunePlan | None:
+def plan_prune(
+    view: ContextView, rules: PruneRules, reason: str = Occasion.PRESSURE
+) -> PrunePlan | None:
     """Return the entries to prune, None when it is not worth it.
 
     Walks back from the newest entry. The newest tokens of output, pinned entries and protected tools stay, and the
@@ -163,7 +183,10 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
         if freed := zones.exposed(entry, repeated=repeated):
             own = isinstance(entry, AssistantEntry)
             blocks.append(_Block(entry.id, freed, superseded=entry.id in superseded, own=own))
-    minimum = rules.settings.worthwhile_tokens(rules.budget) if rules.minimum is None else rules.minimum
+    if rules.minimum is None:
+        minimum = rules.settings.worthwhile_tokens(rules.budget)
+    else:
+        minimum = rules.minimum
     if rules.pressure and rules.wanted is not None:
         # A prune that leaves little room would be followed by a summary at once, which does both.
         minimum = max(minimum, round(rules.wanted * _ENOUGH))
@@ -193,7 +216,9 @@ class _Block:
     """Long arguments of the model's own calls."""
 
 
-def _least_valuable(blocks: Sequence[_Block], anchors: Sequence[Anchor], rules: PruneRules) -> list[_Block]:
+def _least_valuable(
+    blocks: Sequence[_Block], anchors: Sequence[Anchor], rules: PruneRules
+) -> list[_Block]:
     """Return the blocks to clear: superseded ones, then those least likely to be used for each token, until enough.
 
     How likely that is tell the scores of the names that a block was the last to hold.
@@ -225,9 +250,12 @@ class _Zones:
         self._turns = 0
         self._steps = 0
         self._output = 0
-        settings, budget = rules.settings, rules.budget
+        settings = rules.settings
+        budget = rules.budget
         self._protected = min(settings.protect_tokens, round(budget * settings.protect_share))
-        self._protected_steps = min(settings.protect_steps, max(1, budget // max(1, settings.step_budget)))
+        self._protected_steps = min(
+            settings.protect_steps, max(1, budget // max(1, settings.step_budget))
+        )
 
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
         """Return the tokens that clearing the entry frees, 0 for none; call it once for every entry, newest first."""
@@ -240,7 +268,9 @@ class _Zones:
             return 0
         view = self._weights.view
         state = view.state(entry.id)
-        if state is not EntryState.LIVE and not (state is EntryState.PRUNED and entry.id in view.kept_chars):
+        if state is not EntryState.LIVE and not (
+            state is EntryState.PRUNED and entry.id in view.kept_chars
+        ):
             return 0
         chosen = self._rules.settings.protected_tools
         if self._rules.tools[entry.tool].protected if chosen is None else entry.tool in chosen:
@@ -257,7 +287,11 @@ class _Zones:
 
     def _arguments(self, entry: AssistantEntry) -> int:
         """Return the tokens of an old step's long arguments, which are on the disk or in the session."""
-        if not self._rules.pressure or self._steps <= self._protected_steps or self._output <= self._protected:
+        if (
+            not self._rules.pressure
+            or self._steps <= self._protected_steps
+            or self._output <= self._protected
+        ):
             return 0
         if self._weights.view.state(entry.id) is not EntryState.LIVE:
             return 0
@@ -291,7 +325,8 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
         if result.metadata.known_from is not None:
             stale.pop(result.metadata.known_from, None)
             continue  # It rests on the earlier one instead of taking its place.
-        traits, completed = tools[call.tool], result.status is ToolStatus.COMPLETED
+        traits = tools[call.tool]
+        completed = result.status is ToolStatus.COMPLETED
         if traits.repeatable and (completed or traits.repeats_failures):
             key = (call.tool, call.arguments)
             if key in latest:
@@ -306,7 +341,11 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
                 earlier.clear()
             earlier.append(result.id)
         elif completed and traits.writes:
-            outdated = (read for name in {*result.metadata.modified_files, file} for read in reads.pop(name or "", ()))
+            outdated = (
+                read
+                for name in {*result.metadata.modified_files, file}
+                for read in reads.pop(name or "", ())
+            )
             for read in outdated:
                 stale.setdefault(read, Superseded.CHANGED)
     return stale
@@ -321,7 +360,11 @@ def plan_image_prune(
     those it has not answered yet may fill all of it. The newest entry with images keeps them, whatever they weigh, as
     long as they are not too many. Pinned entries keep theirs. The text beside an image stays.
     """
-    holders = {entry.id: images for entry in view.entries if view.is_open(entry.id) and (images := images_of(entry))}
+    holders = {
+        entry.id: images
+        for entry in view.entries
+        if view.is_open(entry.id) and (images := images_of(entry))
+    }
     counts = {entry_id: len(images) for entry_id, images in holders.items()}
     weights = {entry_id: sum(map(tokens, images)) for entry_id, images in holders.items()}
     heaviest = round(budget * settings.max_tokens_share)
@@ -329,7 +372,8 @@ def plan_image_prune(
     if not too_many and sum(weights.values()) <= heaviest:
         return None
     pinned = [entry_id for entry_id in holders if view.state(entry_id) is EntryState.PINNED]
-    kept, kept_tokens = sum(counts[entry_id] for entry_id in pinned), sum(weights[entry_id] for entry_id in pinned)
+    kept = sum(counts[entry_id] for entry_id in pinned)
+    kept_tokens = sum(weights[entry_id] for entry_id in pinned)
     seen = newest_seen(view.entries)
     targets: list[int] = []
     for index, entry_id in enumerate(sorted(holders.keys() - set(pinned), reverse=True)):
@@ -343,7 +387,9 @@ def plan_image_prune(
     if not targets:
         return None
     reason = Occasion.IMAGES if too_many else Occasion.HEAVY_IMAGES
-    return PrunePlan(tuple(sorted(targets)), sum(weights[target] for target in targets), reason, _ALL_TEXT)
+    return PrunePlan(
+        tuple(sorted(targets)), sum(weights[target] for target in targets), reason, _ALL_TEXT
+    )
 
 
 def newest_seen(entries: Sequence[Entry]) -> int:

@@ -34,15 +34,14 @@ _JUDGED = 200
 _LONGEST = 300
 """Characters of a line beyond which it is shown only where it was asked for."""
 
+_ROOMY = 6_000
+"""Tokens up to which an entry that was asked for may take three times as much as an output."""
+
 
 def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
     """Return the names that a view's messages hold, with how likely each is to be used again."""
     anchors: Sequence[Anchor] = find_anchors(view.entries, tools)
     return {anchor.text: anchor.score for anchor in anchors}
-
-
-_ROOMY = 6_000
-"""Tokens up to which an entry that was asked for may take three times as much as an output."""
 
 
 def recall_limits(limits: OutputLimits) -> OutputLimits:
@@ -51,10 +50,14 @@ def recall_limits(limits: OutputLimits) -> OutputLimits:
 
 
 def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
-    return len(lines) <= limits.lines and sum(utf8_size(line) + 1 for line in lines) <= _room(lines, limits)
+    return len(lines) <= limits.lines and sum(utf8_size(line) + 1 for line in lines) <= _room(
+        lines, limits
+    )
 
 
-def outline(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits) -> list[tuple[int, str]]:
+def outline(
+    lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits
+) -> list[tuple[int, str]]:
     """Return an outline of a text that is too long: lines with their positions, ascending.
 
     The beginning first; then the lines in which names in use stand, those worth most for their size (a name that
@@ -89,7 +92,10 @@ def outline(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimi
     for at, found in names_of.items():
         row = ""
         for name in sorted(found - known, key=lambda name: (-len(name), name)):
-            longer = f"{row}, {name}" if row else _CUT + name
+            if row:
+                longer = f"{row}, {name}"
+            else:
+                longer = _CUT + name
             if _cost(longer) > left:
                 break
             if name not in said and name not in row:
@@ -112,7 +118,9 @@ def _cost(line: str) -> int:
     return utf8_size(line) + _NUMBER_BYTES
 
 
-def _by_value(lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]) -> list[int]:
+def _by_value(
+    lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]
+) -> list[int]:
     """Return the positions of lines that hold names in use, those worth most for their length first."""
     places: dict[str, list[int]] = {}
     for at, names in names_of.items():
@@ -125,10 +133,16 @@ def _by_value(lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapp
     return sorted(values, key=lambda at: (-values[at] / _cost(lines[at]), at))
 
 
-def _by_new_names(lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]) -> Iterator[int]:
+def _by_new_names(
+    lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]
+) -> Iterator[int]:
     """Yield the positions of lines with names that those before do not have, most names for their length first."""
     known = {name for at in shown for name in names_of.get(at, ())}
-    heap = [(-len(names) / _cost(lines[at]), at) for at, names in names_of.items() if names and at not in shown]
+    heap = [
+        (-len(names) / _cost(lines[at]), at)
+        for at, names in names_of.items()
+        if names and at not in shown
+    ]
     heapify(heap)
     while heap:
         worth, at = heap[0]

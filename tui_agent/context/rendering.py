@@ -108,7 +108,9 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
     for _kind, group in groupby(pieces, type):
         run = list(group)
         text = "\n\n".join(piece for piece in run if isinstance(piece, str) and piece.strip())
-        content += [ContentText(text)] if text else [piece for piece in run if isinstance(piece, ImageRef)]
+        content += (
+            [ContentText(text)] if text else [piece for piece in run if isinstance(piece, ImageRef)]
+        )
     if not entry.mid_run or not content:
         return tuple(content)
     text = "\n\n".join(part.text for part in content if isinstance(part, ContentText))
@@ -123,7 +125,10 @@ def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
         output = _pruned(entry, shown, templates)
     else:
         output = _cut(entry.output, shown, entry)
-    status = "still running" if entry.exit_code is None else f"exit code {entry.exit_code}"
+    if entry.exit_code is None:
+        status = "still running"
+    else:
+        status = f"exit code {entry.exit_code}"
     return valid(
         fill(
             templates.user_shell,
@@ -156,7 +161,9 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
     text = entry.text
     if not text.strip():
         return ""
-    return masked_text(entry, templates) if shown.state is EntryState.MASKED else valid(_cut(text, shown, entry))
+    if shown.state is EntryState.MASKED:
+        return masked_text(entry, templates)
+    return valid(_cut(text, shown, entry))
 
 
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
@@ -181,19 +188,27 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     """
     values = parse_object(arguments)
     if values is None:
-        most = min(shown.kept_chars, INVALID_ARGUMENTS_CHARS) if shown.cut else INVALID_ARGUMENTS_CHARS
-        kept = {INVALID_ARGUMENTS_KEY: valid(arguments[:most])} if arguments.strip() else {}
+        most = INVALID_ARGUMENTS_CHARS
+        if shown.cut:
+            most = min(shown.kept_chars, INVALID_ARGUMENTS_CHARS)
+        kept = {}
+        if arguments.strip():
+            kept = {INVALID_ARGUMENTS_KEY: valid(arguments[:most])}
         return json.dumps(kept, ensure_ascii=False)
     if not shown.whole:
         most = shown.kept_chars if shown.cut else LONG_ARGUMENT_CHARS
         return json.dumps(_shortened(values, most, entry_id), ensure_ascii=False)
     if not arguments.isascii() or _SURROGATE_ESCAPE.search(arguments):
         cleaned = valid_texts(values)
-        return arguments if cleaned == values else json.dumps(cleaned, ensure_ascii=False)
+        if cleaned == values:
+            return arguments
+        return json.dumps(cleaned, ensure_ascii=False)
     return arguments
 
 
-def summary_text(entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates) -> str:
+def summary_text(
+    entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates
+) -> str:
     """Return the message that stands for compacted history: the summary and the details code carried through it."""
     if shown.state is EntryState.MASKED:
         return masked_text(entry, templates)
@@ -218,11 +233,19 @@ def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -
     """Return the blocks of a summary message that code, not a model, wrote; empty ones are left out."""
     blocks = [
         _block("read-files", path_rows(details.read_files, details.shown_files, details.file_ids)),
-        _block("modified-files", path_rows(details.modified_files, details.shown_files, details.file_ids)),
+        _block(
+            "modified-files",
+            path_rows(details.modified_files, details.shown_files, details.file_ids),
+        ),
         _block("anchors", details.anchors),
-        _block("user-messages", [f"<message>\n{text}\n</message>" for text in details.user_messages]),
+        _block(
+            "user-messages", [f"<message>\n{text}\n</message>" for text in details.user_messages]
+        ),
         _block("pinned", [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]),
-        *(_block(item.tool, [item.name, item.text] if item.name else [item.text]) for item in details.state),
+        *(
+            _block(item.tool, [item.name, item.text] if item.name else [item.text])
+            for item in details.state
+        ),
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -232,7 +255,11 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
     shown = Shown(vision=False)
     match entry:
         case UserEntry():
-            text = "".join(part.text for part in user_content(entry, shown, templates) if isinstance(part, ContentText))
+            text = "".join(
+                part.text
+                for part in user_content(entry, shown, templates)
+                if isinstance(part, ContentText)
+            )
         case ShellEntry():
             text = shell_text(entry, shown, templates)
         case ToolResultEntry():
@@ -263,7 +290,9 @@ def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templat
 
 
 def _image_name(image: ImagePart) -> str:
-    size = f", {image.width}x{image.height}" if image.width and image.height else ""
+    size = ""
+    if image.width and image.height:
+        size = f", {image.width}x{image.height}"
     return f"{image.path or image.mime}{size}"
 
 
@@ -300,7 +329,9 @@ def short_count(tokens: int) -> str:
         return str(tokens)
     if tokens < 9_950:
         return f"{tokens / 1_000:.1f}k"
-    return f"{tokens / 1_000:.0f}k" if tokens < 999_500 else f"{tokens / 1_000_000:.1f}M"
+    if tokens < 999_500:
+        return f"{tokens / 1_000:.0f}k"
+    return f"{tokens / 1_000_000:.1f}M"
 
 
 def masked_text(entry: Entry, templates: Templates) -> str:
@@ -309,7 +340,9 @@ def masked_text(entry: Entry, templates: Templates) -> str:
     if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(text):
         return text
     short = f"[Hidden: #{entry.id}]"
-    return short if entry.tokens * _CHARS_PER_TOKEN >= len(short) else f"[#{entry.id}]"
+    if entry.tokens * _CHARS_PER_TOKEN >= len(short):
+        return short
+    return f"[#{entry.id}]"
 
 
 def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
@@ -318,12 +351,16 @@ def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
 
 
 def _cut(text: str, shown: Shown, entry: Entry) -> str:
-    return cut_middle(text, shown.kept_chars, f"#{entry.id}") if shown.cut else text
+    if shown.cut:
+        return cut_middle(text, shown.kept_chars, f"#{entry.id}")
+    return text
 
 
 def _block(name: str, rows: Iterable[str]) -> str:
     body = "\n".join(rows)
-    return f"<{name}>\n{body}\n</{name}>" if body else ""
+    if body:
+        return f"<{name}>\n{body}\n</{name}>"
+    return ""
 
 
 def _shortened(value: Any, most: int, entry_id: int) -> Any:
@@ -338,4 +375,6 @@ def _shortened(value: Any, most: int, entry_id: int) -> Any:
 
 def line_count(text: str) -> int:
     """Return how many lines a text has; a newline at its end begins no further one."""
-    return text.count("\n") + (not text.endswith("\n")) if text else 0
+    if text:
+        return text.count("\n") + (not text.endswith("\n"))
+    return 0

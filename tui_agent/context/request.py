@@ -90,7 +90,11 @@ def wire_tool(tool: ToolSchema) -> dict[str, Any]:
     """Return a tool in the OpenAI function format."""
     return {
         "type": "function",
-        "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        },
     }
 
 
@@ -127,6 +131,8 @@ def request_bytes(request: ModelRequest) -> bytes:
 
     Cache marks and the model's name are left out: they move or change without changing the text the model reads.
     """
-    lines = [json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools]
+    lines = [
+        json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools
+    ]
     lines += [json.dumps(wire_message(message), ensure_ascii=False) for message in request.messages]
     return "\n".join(lines).encode("utf-8", "surrogatepass") + b"\n"

@@ -49,23 +49,32 @@ def compaction_tasks(
     previous = plan.previous_summary
     history = blocks_of(plan.history, plan.view, plan.settings.compaction, templates)
     prefix = blocks_of(plan.turn_prefix, plan.view, plan.settings.compaction, templates)
-    prompt: Literal["compaction", "compaction_update"] = "compaction_update" if previous else "compaction"
+    prompt: Literal["compaction", "compaction_update"] = (
+        "compaction_update" if previous else "compaction"
+    )
     if mode == "live":
         return (SummaryTask(prompt, (*history, *prefix), previous, focus, live=True),)
     if not prefix:
         return (SummaryTask(prompt, history, previous, focus),)
-    note = SummaryTask("turn_prefix", prefix, focus=focus, share=_PREFIX_SHARE if history or previous else 1.0)
+    note = SummaryTask(
+        "turn_prefix", prefix, focus=focus, share=_PREFIX_SHARE if history or previous else 1.0
+    )
     if not history and not previous:
         return (note,)
     return (SummaryTask(prompt, history, previous, focus, share=1 - _PREFIX_SHARE), note)
 
 
 def blocks_of(
-    entries: Sequence[Entry], view: ContextView, settings: CompactionSettings, templates: Templates | None = None
+    entries: Sequence[Entry],
+    view: ContextView,
+    settings: CompactionSettings,
+    templates: Templates | None = None,
 ) -> tuple[str, ...]:
     """Return entries as text for a summariser, without those the user took out of the model's view."""
     replaced = {
-        entry.id: None if view.state(entry.id) is EntryState.DROPPED else masked_text(entry, templates or Templates())
+        entry.id: None
+        if view.state(entry.id) is EntryState.DROPPED
+        else masked_text(entry, templates or Templates())
         for entry in entries
         if view.state(entry.id) in {EntryState.DROPPED, EntryState.MASKED}
     }
@@ -110,16 +119,27 @@ def serialise(
         match entry:
             case ToolResultEntry():
                 open_calls.pop(entry.call_id, None)
-                output = "\n".join([cut_middle(entry.output, result_chars), *map(image_label, entry.attachments)])
+                output = "\n".join(
+                    [cut_middle(entry.output, result_chars), *map(image_label, entry.attachments)]
+                )
                 blocks.append(f"[Tool result]: {output}")
             case AssistantEntry():
                 blocks += [_INTERRUPTED] * len(open_calls)
                 hidden = entry.id in replaced
-                calls = [call for call in entry.tool_calls if (entry.id, call.call_id) not in hidden_calls]
+                calls = [
+                    call
+                    for call in entry.tool_calls
+                    if (entry.id, call.call_id) not in hidden_calls
+                ]
                 blocks += (
-                    _replacement(entry, replaced[entry.id]) if hidden else _assistant(entry, calls, argument_chars)
+                    _replacement(entry, replaced[entry.id])
+                    if hidden
+                    else _assistant(entry, calls, argument_chars)
                 )
-                open_calls = {} if hidden else {call.call_id: None for call in calls}
+                if hidden:
+                    open_calls = {}
+                else:
+                    open_calls = {call.call_id: None for call in calls}
             case UserEntry() | ShellEntry() | BranchSummaryEntry() | CompactionEntry():
                 blocks += [_INTERRUPTED] * len(open_calls)
                 open_calls = {}
@@ -136,16 +156,25 @@ def _replacement(entry: Entry, text: str | None) -> list[str]:
     return [f"[{role}]: {text}"]
 
 
-def _message(entry: UserEntry | ShellEntry | BranchSummaryEntry | CompactionEntry, result_chars: int) -> list[str]:
+def _message(
+    entry: UserEntry | ShellEntry | BranchSummaryEntry | CompactionEntry, result_chars: int
+) -> list[str]:
     match entry:
         case UserEntry():
             text = "\n".join(_user_part(part, result_chars) for part in entry.parts)
-            return [f"[User]: {text}"] if text.strip() else []
+            if text.strip():
+                return [f"[User]: {text}"]
+            return []
         case ShellEntry():
             if entry.excluded:
                 return []
-            code = "" if entry.exit_code is None else f" (exit code {entry.exit_code})"
-            return [f"[User]: ran `{entry.command}`{code}\n{cut_middle(entry.output, result_chars)}".rstrip()]
+            if entry.exit_code is None:
+                code = ""
+            else:
+                code = f" (exit code {entry.exit_code})"
+            return [
+                f"[User]: ran `{entry.command}`{code}\n{cut_middle(entry.output, result_chars)}".rstrip()
+            ]
         case BranchSummaryEntry():
             return [f"[Summary of a branch that was left]: {entry.summary}"]
         case CompactionEntry():
@@ -162,17 +191,24 @@ def _user_part(part: TextPart | FilePart | ImagePart, limit: int) -> str:
             return image_label(part)
 
 
-def _assistant(entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_chars: int) -> list[str]:
+def _assistant(
+    entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_chars: int
+) -> list[str]:
     reasoning = [part.text for part in entry.parts if isinstance(part, ReasoningPart)]
     thoughts = "\n".join(text for text in reasoning if text.strip())
-    blocks = [f"{THINKING}{thoughts}"] if thoughts else []
+    blocks = []
+    if thoughts:
+        blocks = [f"{THINKING}{thoughts}"]
     if entry.text.strip():
         blocks.append(f"[Assistant]: {entry.text.strip()}")
     described: list[str] = []
     for call in calls:
-        given, arguments = call.arguments, parse_object(call.arguments)
+        given = call.arguments
+        arguments = parse_object(call.arguments)
         if arguments is not None:
-            given = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
+            given = ", ".join(
+                f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()
+            )
         described.append(f"{call.tool}({cut_middle(given, argument_chars)})")
     if described:
         blocks.append(f"[Assistant tool calls]: {'; '.join(described)}")

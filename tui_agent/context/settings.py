@@ -21,27 +21,6 @@ _THRESHOLDS = (
     "or 0 for never"
 )
 
-
-def _check_threshold(value: object) -> object:
-    """Normalise a threshold to ``"80%"`` or an integer; anything else is a ``ValueError``."""
-    if isinstance(value, str):
-        text = value.strip()
-        if percent := _PERCENT.fullmatch(text):
-            share = float(percent[1])
-            if -100 < share <= 100:
-                return f"{share:g}%" if share else 0
-        elif _NUMBER.fullmatch(text):
-            value = int(text)
-    makes_sense = isinstance(value, int) and not isinstance(value, bool) and not 0 < value < MIN_THRESHOLD
-    if value is None or makes_sense:
-        return value
-    raise ValueError(_THRESHOLDS)
-
-
-Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
-"""When automatic compaction acts: ``"80%"`` of the window, ``120000`` tokens used, ``-20000`` tokens left
-(``"-20%"`` as well), ``0`` never, None when the window less the reserve is used."""
-
 Share = Annotated[float, Field(ge=0, le=1)]
 """A fraction, 0 to 1."""
 
@@ -56,6 +35,31 @@ FixedShare = Annotated[float, Field(ge=0, le=1), FIXED]
 
 FixedNumber = Annotated[int, Field(ge=0), FIXED]
 """A number of tokens, characters or times that no user sets."""
+
+
+def _check_threshold(value: object) -> object:
+    """Normalise a threshold to ``"80%"`` or an integer; anything else is a ``ValueError``."""
+    if isinstance(value, str):
+        text = value.strip()
+        if percent := _PERCENT.fullmatch(text):
+            share = float(percent[1])
+            if -100 < share <= 100:
+                if share:
+                    return f"{share:g}%"
+                return 0
+        elif _NUMBER.fullmatch(text):
+            value = int(text)
+    makes_sense = (
+        isinstance(value, int) and not isinstance(value, bool) and not 0 < value < MIN_THRESHOLD
+    )
+    if value is None or makes_sense:
+        return value
+    raise ValueError(_THRESHOLDS)
+
+
+Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
+"""When automatic compaction acts: ``"80%"`` of the window, ``120000`` tokens used, ``-20000`` tokens left
+(``"-20%"`` as well), ``0`` never, None when the window less the reserve is used."""
 
 
 class _Settings(BaseModel):
@@ -137,10 +141,13 @@ class CompactionSettings(_Settings):
             room = self.reserved
         else:
             room = min(self.reserve_tokens, round(window * self.reserve_share))
-            room = min(room, max_output) if max_output else room
+            if max_output:
+                room = min(room, max_output)
         return max(1, min(max(room, self.reserve_minimum), window // 2))
 
-    def threshold_at(self, window: int, reserve: int, *, price_tier: int | None = None) -> int | None:
+    def threshold_at(
+        self, window: int, reserve: int, *, price_tier: int | None = None
+    ) -> int | None:
         """Return the tokens at which automatic compaction acts, None when it never does.
 
         ``price_tier`` is the size of a request, in tokens, above which the model costs more. A threshold never exceeds
@@ -152,7 +159,9 @@ class CompactionSettings(_Settings):
         highest = max(1, window - reserve)
         if self.threshold is None:
             most = self.effective_window
-            return min(price_tier or most, most, window - reserve) if most and window > most else highest
+            if most and window > most:
+                return min(price_tier or most, most, window - reserve)
+            return highest
         if isinstance(self.threshold, str):
             share = float(self.threshold.rstrip("%")) / 100
             tokens = round(window * share)
@@ -216,7 +225,9 @@ class PruneSettings(_Settings):
     @classmethod
     def _switch(cls, data: Any) -> Any:
         """Accept ``prune = false`` and ``prune = true``."""
-        return {"when": "auto" if data else "off"} if isinstance(data, bool) else data
+        if isinstance(data, bool):
+            return {"when": "auto" if data else "off"}
+        return data
 
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""
@@ -224,7 +235,10 @@ class PruneSettings(_Settings):
 
     def wanted_tokens(self, history: int, budget: int) -> int:
         """Return the tokens a prune of so much history clears, for a history budget."""
-        least = self.room_large if budget >= self.large_budget else self.room_least
+        if budget >= self.large_budget:
+            least = self.room_large
+        else:
+            least = self.room_least
         room = max(round(budget * least), min(self.room_tokens, round(budget * self.room_most)))
         return max(0, history - budget + room)
 
@@ -254,7 +268,11 @@ class TruncationSettings(_Settings):
 
     def tokens(self, window: int, free: int) -> int:
         """Return the tokens one output may take of a window with so many tokens free."""
-        roomy = min(free * self.free_share, window * self.roomy_share) if window >= self.roomy_window else 0
+        roomy = (
+            min(free * self.free_share, window * self.roomy_share)
+            if window >= self.roomy_window
+            else 0
+        )
         return max(256, round(window * self.window_share), round(roomy))
 
 

@@ -35,7 +35,9 @@ _MIN_WINDOW = 1_024
 """Tokens below which a refused call isn't halved any more."""
 _WORDS_PER_TOKEN = 0.7
 _HEADING = LazyPattern(r"^\s*(?:#{1,6}\s+|\*\*)([^\n*:]{3,60}?)\s*(?:\*\*:?|:)?\s*$", re.MULTILINE)
-_NOTE_HEADINGS = "Goal, Progress, Done, In Progress, Blocked, Key Decisions, Next Steps, Critical Context"
+_NOTE_HEADINGS = (
+    "Goal, Progress, Done, In Progress, Blocked, Key Decisions, Next Steps, Critical Context"
+)
 _FAULTS = {
     Verdict.CALLS: "it called a tool instead of answering",
     Verdict.PROMISED: "it called a tool instead of answering",
@@ -168,7 +170,9 @@ def choose_input(
         return "serialised"
     if setting == "live":
         return "live"
-    return "live" if cache_warm and live_tokens * _CACHED_PRICE <= serialised_tokens else "serialised"
+    if cache_warm and live_tokens * _CACHED_PRICE <= serialised_tokens:
+        return "live"
+    return "serialised"
 
 
 def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | None:
@@ -201,7 +205,10 @@ def _has_names(text: str, call: SummaryCall) -> bool:
 
 
 def summarise(
-    tasks: Sequence[SummaryTask], prompts: SummaryPrompts, limits: SummariserLimits, count: CountText
+    tasks: Sequence[SummaryTask],
+    prompts: SummaryPrompts,
+    limits: SummariserLimits,
+    count: CountText,
 ) -> Summarising:
     """Summarise the tasks and put the results together in their order; see the module's description."""
     controller = _Controller(prompts, limits, count)
@@ -216,7 +223,11 @@ def summarise(
         elif not task.blocks:
             results[index] = task.previous
     while True:
-        calls = {index: controller.calls(task) for index, task in enumerate(tasks) if index not in results}
+        calls = {
+            index: controller.calls(task)
+            for index, task in enumerate(tasks)
+            if index not in results
+        }
         texts = yield from _ask([call for row in calls.values() for call in row], controller.limits)
         if not isinstance(texts, SummaryFailure):
             break
@@ -227,7 +238,9 @@ def summarise(
         if not texts.too_long or controller.limits.window < 2 * _MIN_WINDOW:
             return texts
         # The model counts more tokens than we do: ask in halves.
-        controller = replace(controller, limits=replace(controller.limits, window=controller.limits.window // 2))
+        controller = replace(
+            controller, limits=replace(controller.limits, window=controller.limits.window // 2)
+        )
     left = iter(texts)
     for index, row in calls.items():
         merged = yield from _merge(tasks[index], [next(left) for _ in row], controller)
@@ -238,7 +251,9 @@ def summarise(
 
 
 def _without_thinking(task: SummaryTask) -> SummaryTask:
-    return replace(task, blocks=tuple(block for block in task.blocks if not block.startswith(THINKING)))
+    return replace(
+        task, blocks=tuple(block for block in task.blocks if not block.startswith(THINKING))
+    )
 
 
 def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
@@ -256,14 +271,20 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
     An answer that calls a tool is rejected.
     """
     if call.live and live is not None:
-        asked = Message("user", (ContentText("\n\n".join(filter(None, [call.instruction, call.text]))),))
-        return replace(live, messages=(*live.messages, asked), max_output_tokens=call.max_output_tokens)
+        asked = Message(
+            "user", (ContentText("\n\n".join(filter(None, [call.instruction, call.text]))),)
+        )
+        return replace(
+            live, messages=(*live.messages, asked), max_output_tokens=call.max_output_tokens
+        )
     messages = (
         Message("system", (ContentText(call.instruction),)),
         # Terminal escapes in an answer or an output say nothing in a summary.
         Message("user", (ContentText(readable(call.text)),)),
     )
-    return ModelRequest(model=model, messages=messages, max_output_tokens=call.max_output_tokens, tool_choice="none")
+    return ModelRequest(
+        model=model, messages=messages, max_output_tokens=call.max_output_tokens, tool_choice="none"
+    )
 
 
 def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ...]:
@@ -279,7 +300,8 @@ def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ..
         cost = count(text) + 2
         if current and used + cost > budget:
             chunks.append("\n\n".join(current))
-            current, used = [], 0
+            current = []
+            used = 0
         current.append(text)
         used += cost
     if current:
@@ -302,12 +324,16 @@ class _Controller:
         if live:
             call = self._call(instruction, _tagged("begins-with", task.begins), frame, live=True)
             return (replace(call, about=task.blocks),)
-        previous = _tagged("previous-summary", fit(task.previous, self.limits.window // 4, self.count))
+        previous = _tagged(
+            "previous-summary", fit(task.previous, self.limits.window // 4, self.count)
+        )
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:
             return (self._call(instruction, previous, _tagged("conversation", texts[0]), frame),)
         # A part of many is summarised alone; the earlier summary joins when the parts are merged.
-        alone = self.prompts.compaction if task.prompt == "compaction_update" else instruction
+        alone = instruction
+        if task.prompt == "compaction_update":
+            alone = self.prompts.compaction
         return tuple(self._call(alone, _tagged("conversation", text), frame) for text in texts)
 
     def merging(self, task: SummaryTask, texts: Sequence[str]) -> tuple[SummaryCall, ...]:
@@ -315,10 +341,15 @@ class _Controller:
         frame = self._frame(task)
         room = self._room(self.prompts.merge_chunks, frame)
         parts = [_tagged("part", fit(text, room // 2 - 16, self.count)) for text in texts]
-        return tuple(self._call(self.prompts.merge_chunks, group, frame) for group in chunk(parts, room, self.count))
+        return tuple(
+            self._call(self.prompts.merge_chunks, group, frame)
+            for group in chunk(parts, room, self.count)
+        )
 
     def _room(self, *texts: str) -> int:
-        return max(_MIN_CHUNK_TOKENS, self.limits.room(sum(self.count(text) for text in texts) + 32))
+        return max(
+            _MIN_CHUNK_TOKENS, self.limits.room(sum(self.count(text) for text in texts) + 32)
+        )
 
     def _frame(self, task: SummaryTask) -> str:
         """Return the parts that vary from call to call: the focus and the length, as data between tags."""
@@ -327,7 +358,9 @@ class _Controller:
         return "\n\n".join(filter(None, [_tagged("focus", task.focus), length]))
 
     def _call(self, instruction: str, *texts: str, live: bool = False) -> SummaryCall:
-        return SummaryCall(instruction, "\n\n".join(filter(None, texts)), self.limits.max_output, live=live)
+        return SummaryCall(
+            instruction, "\n\n".join(filter(None, texts)), self.limits.max_output, live=live
+        )
 
 
 def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> Summarising:
@@ -364,9 +397,13 @@ def _ask(
             reason = fault
             is_unfit = answer.error is None
             if answer.is_refusal and THINKING in pending[index].text:
-                return SummaryFailure(f"The summary was refused: {reason.rstrip('.')}.", thinking_refused=True)
+                return SummaryFailure(
+                    f"The summary was refused: {reason.rstrip('.')}.", thinking_refused=True
+                )
             if answer.too_long:
-                return SummaryFailure(f"The summary was refused: {reason.rstrip('.')}.", too_long=True)
+                return SummaryFailure(
+                    f"The summary was refused: {reason.rstrip('.')}.", too_long=True
+                )
             if answer.finish == "length":
                 more = min(2 * pending[index].max_output_tokens, limits.window // 3)
                 pending[index] = replace(pending[index], max_output_tokens=more)
@@ -377,4 +414,6 @@ def _ask(
 
 
 def _tagged(name: str, text: str) -> str:
-    return f"<{name}>\n{text.strip()}\n</{name}>" if text.strip() else ""
+    if text.strip():
+        return f"<{name}>\n{text.strip()}\n</{name}>"
+    return ""

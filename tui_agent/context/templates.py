@@ -33,7 +33,8 @@ class Templates:
     placeholder_masked: str = '[Hidden: {gist} — recall("#{id}")]'
     """Replaces an entry the user masked: ``gist``, ``id``."""
     reference_lost: str = (
-        '[As #{id} had it, which has left the context since: read the file again, or recall("#{id}").]'
+        "[As #{id} had it, which has left the context since: read the file again, or "
+        'recall("#{id}").]'
     )
     """Said in place of “unchanged, see #id” when that is no longer in view: ``id``."""
     tool_images: str = "[images]"

@@ -62,7 +62,8 @@ ENCODING_FOLDER = Path(__file__).with_name("encodings")
 _COUNTS = {"o200k_base": 199_998, "cl100k_base": 100_256}
 """Tokens of each encoding."""
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_UPPER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}"
+_LOWER = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 _PATTERNS = {
     # How each encoding splits text before merging bytes: part of its definition (tiktoken_ext/openai_public.py).
     "o200k_base": "|".join(
@@ -125,15 +126,21 @@ class TokenCounter:
         """Return the uncorrected tokens an entry was stored with, counted now where it has none."""
         if not entry.tokens:
             return self.estimate(entry)
-        return Count.of(entry.tokens, entry.scripts) if entry.scripts else entry.tokens
+        if entry.scripts:
+            return Count.of(entry.tokens, entry.scripts)
+        return entry.tokens
 
     def estimate(self, entry: Entry) -> int:
         """Return the uncorrected tokens of an entry, which its ``tokens`` and ``scripts`` hold."""
         if isinstance(entry, SystemEntry):
             return self.head(entry)
-        messages = self.told(entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,)))
+        messages = self.told(
+            entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
+        )
         # Text up to an answer is reported with it, so that nobody waits for 45 MB at the end of a long one.
-        counter = replace(self, rough_chars=sys.maxsize) if isinstance(entry, AssistantEntry) else self
+        counter = self
+        if isinstance(entry, AssistantEntry):
+            counter = replace(self, rough_chars=sys.maxsize)
         count = counter.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage and any(m.reasoning for m in messages):
             # An encrypted blob says nothing of its size; the provider's report does, as far as the blob can hold it.
@@ -142,13 +149,18 @@ class TokenCounter:
             count += max(0, min(hidden, sum(map(len, blobs))))
         return count
 
-    def told(self, entry: Entry, view: ContextView, *, model: str | None = None, vision: bool = True) -> list[Message]:
+    def told(
+        self, entry: Entry, view: ContextView, *, model: str | None = None, vision: bool = True
+    ) -> list[Message]:
         """Return the messages that come from an entry of a view, without stand-ins for missing results.
 
         ``model`` is the one that is asked; without it, the one that made the entry.
         """
         if model is None:
-            model = entry.model if isinstance(entry, AssistantEntry) else self.model
+            if isinstance(entry, AssistantEntry):
+                model = entry.model
+            else:
+                model = self.model
         messages = messages_of(entry, view, ModelTraits(model, vision=vision), self.templates)
         if isinstance(entry, ToolResultEntry):
             return messages
@@ -165,7 +177,9 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry) -> int:
-        return sum(image_tokens(image.width, image.height, self.model) for image in images_of(entry))
+        return sum(
+            image_tokens(image.width, image.height, self.model) for image in images_of(entry)
+        )
 
     def calibrated(self, tokens: int) -> int:
         """Return uncorrected tokens as the model's."""
@@ -207,7 +221,9 @@ class TokenCounter:
 
 
 def encoding_name(model: str) -> str:
-    return "cl100k_base" if _CL100K_MODEL.search(model) else "o200k_base"
+    if _CL100K_MODEL.search(model):
+        return "cl100k_base"
+    return "o200k_base"
 
 
 def count_text(text: str, encoding: str = "o200k_base") -> int:
@@ -220,7 +236,10 @@ def count_text(text: str, encoding: str = "o200k_base") -> int:
     for i in range(SAMPLES):
         sampled += _count(text[round(i * step) : round(i * step) + size], encoding)
     scale = len(text) / (size * SAMPLES)
-    return Count.of(round(sampled * scale), ((script, round(number * scale)) for script, number in sampled.scripts))
+    return Count.of(
+        round(sampled * scale),
+        ((script, round(number * scale)) for script, number in sampled.scripts),
+    )
 
 
 def image_tokens(width: int, height: int, model: str) -> int:
@@ -279,7 +298,12 @@ def _collect(value: Any, texts: list[str]) -> None:
             _collect(item, texts)
     elif isinstance(value, dict):
         for key, item in value.items():
-            if isinstance(item, str) and key in ("thinking", "text", "reasoning", "reasoning_content"):
+            if isinstance(item, str) and key in (
+                "thinking",
+                "text",
+                "reasoning",
+                "reasoning_content",
+            ):
                 texts.append(item)
             elif not isinstance(item, str):
                 _collect(item, texts)
@@ -289,7 +313,8 @@ def _pieces(text: str) -> Iterable[str]:
     start = 0
     while len(text) - start > CHUNK_CHARS:
         end = text.rfind("\n", start + CHUNK_CHARS // 2, start + CHUNK_CHARS) + 1
-        end = end if end > start else start + CHUNK_CHARS
+        if end <= start:
+            end = start + CHUNK_CHARS
         yield text[start:end]
         start = end
     yield text[start:]
@@ -300,7 +325,10 @@ def _count(text: str, name: str) -> int:
     if known is None:
         return rough_count(text)
     tokens = known.encoding.encode_ordinary(text)
-    outside = 0 if text.isascii() else sum(map(known.outside.__getitem__, tokens))
+    if text.isascii():
+        outside = 0
+    else:
+        outside = sum(map(known.outside.__getitem__, tokens))
     return count_of(len(tokens), outside, text)
 
 
@@ -337,7 +365,8 @@ def _load(name: str) -> Encoding | None:
     try:
         import tiktoken
 
-        data, count = zlib.decompress((ENCODING_FOLDER / f"{name}.bin").read_bytes()), _COUNTS[name]
+        data = zlib.decompress((ENCODING_FOLDER / f"{name}.bin").read_bytes())
+        count = _COUNTS[name]
         ranks: dict[bytes, int] = {}
         outside = bytearray(count)
         # The lengths of the tokens come first, then the tokens.
@@ -346,7 +375,9 @@ def _load(name: str) -> Encoding | None:
             token = data[start : (start := start + data[rank])]
             ranks[token] = rank
             outside[rank] = not token.isascii()
-        encoding = tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
+        encoding = tiktoken.Encoding(
+            name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={}
+        )
     except (ImportError, OSError, zlib.error):
         return None
     # It has made a copy of its own, and the ones kept here would only take 30 MB.

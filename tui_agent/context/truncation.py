@@ -18,11 +18,38 @@ from tui_agent.session.entries import Truncation
 # Which lines of an output look like errors, and which of them tell the most.
 
 _WORDS = (
-    "error", "exception", "traceback", "fatal", "panic", "fail", "assert", "segmentation fault", "undefined",
-    "unresolved", "not found", "no such", "denied", "refused", "cannot", "unable to", "abort", "timed out",
-    "core dumped", "out of memory", "killed", "conflict", "err!", "not ok", "caused by", "not used", "redeclared",
-    "missing return", "✕", "✗", "✘",
-)  # fmt: skip
+    "error",
+    "exception",
+    "traceback",
+    "fatal",
+    "panic",
+    "fail",
+    "assert",
+    "segmentation fault",
+    "undefined",
+    "unresolved",
+    "not found",
+    "no such",
+    "denied",
+    "refused",
+    "cannot",
+    "unable to",
+    "abort",
+    "timed out",
+    "core dumped",
+    "out of memory",
+    "killed",
+    "conflict",
+    "err!",
+    "not ok",
+    "caused by",
+    "not used",
+    "redeclared",
+    "missing return",
+    "✕",
+    "✗",
+    "✘",
+)
 """Looked for first: a search for plain words is far faster on a huge log than a pattern for each line."""
 
 _ERROR = LazyPattern(
@@ -33,7 +60,8 @@ _ERROR = LazyPattern(
     re.IGNORECASE,
 )
 _NO_ERROR = LazyPattern(
-    r"\b(?:0|no|without) (?:errors?|fail\w*|exceptions?)\b|\b(?:errors?|fail\w*)[:=] ?0\b", re.IGNORECASE
+    r"\b(?:0|no|without) (?:errors?|fail\w*|exceptions?)\b|\b(?:errors?|fail\w*)[:=] ?0\b",
+    re.IGNORECASE,
 )
 _FINE = LazyPattern(r"\bPASS(?:ED)?\b|^\s*(?:test .* \.\.\. )?ok\b|[✓✔√]")
 """Tests that went well: many are named after errors."""
@@ -61,6 +89,15 @@ _MAX_LINES_JUDGED = 8_000
 
 _MAX_SIMILAR_LINES = 3
 """So many lines that differ in numbers only go before others."""
+
+NOTE_BYTES = 200
+"""Room the counts take in a cut output."""
+
+ERROR_SHARE = 0.2
+"""Largest share of the room that error-looking lines from the middle may take."""
+
+ERROR_LINE_CHARS = 240
+"""Characters shown of an error-looking line."""
 
 
 def error_looking(lines: Sequence[str]) -> list[int]:
@@ -97,7 +134,9 @@ def most_informative(lines: Sequence[str], most: int) -> list[int]:
         kind = re.sub(r"\d+", "0", line.strip())
         seen[kind] += 1
         place = _PLACE.match(line)
-        clear = _CLEAR.search(line) is not None or (place is not None and place["column"] is not None)
+        clear = _CLEAR.search(line) is not None or (
+            place is not None and place["column"] is not None
+        )
         ranks[2 * (seen[kind] > _MAX_SIMILAR_LINES) + (not clear)].append(at)
     chosen: list[int] = []
     for found in ranks.values():
@@ -112,17 +151,9 @@ def _first_and_last(found: list[int], most: int) -> list[int]:
     if len(found) <= most:
         return found
     last = most // 4
-    return [*found[: most - last], *found[len(found) - last :]] if most > 0 else []
-
-
-NOTE_BYTES = 200
-"""Room the counts take in a cut output."""
-
-ERROR_SHARE = 0.2
-"""Largest share of the room that error-looking lines from the middle may take."""
-
-ERROR_LINE_CHARS = 240
-"""Characters shown of an error-looking line."""
+    if most > 0:
+        return [*found[: most - last], *found[len(found) - last :]]
+    return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +180,9 @@ class Truncated:
 
 def limits_for(window: int, free: int, settings: TruncationSettings) -> OutputLimits:
     """Return the limits of one output for a window of which ``free`` tokens are left before room has to be made."""
-    return OutputLimits(settings.lines, settings.bytes, settings.line_chars, settings.tokens(window, free))
+    return OutputLimits(
+        settings.lines, settings.bytes, settings.line_chars, settings.tokens(window, free)
+    )
 
 
 def truncate(
@@ -180,7 +213,9 @@ def truncate(
         shorter = [_cut_inside(line, most) for line in lines]
         newline = "\n" if text.endswith("\n") else ""
         kept = sum(left + 1 for _, left in shorter) - (not newline)
-        truncation = Truncation(total_lines=len(lines), total_bytes=size, kept_lines=len(lines), kept_bytes=kept)
+        truncation = Truncation(
+            total_lines=len(lines), total_bytes=size, kept_lines=len(lines), kept_bytes=kept
+        )
         return Truncated("\n".join(line for line, _ in shorter) + newline, truncation)
     cut = _Cut(
         lines=lines,
@@ -191,7 +226,9 @@ def truncate(
         max_lines=max(1, limits.lines - 6),
         line_chars=min(limits.line_chars, max(40, room // 12)),
     )
-    return cut.head(hint) if keep == "head" else cut.ends(hint, error_lines)
+    if keep == "head":
+        return cut.head(hint)
+    return cut.ends(hint, error_lines)
 
 
 def cut_middle(text: str, chars: int, address: str = "") -> str:
@@ -225,12 +262,16 @@ class _Cut:
             f"[Lines {self.first_line:,}-{last:,} of {self.first_line + len(self.lines) - 1:,} shown, "
             f"{kept:,} of {self.total_bytes:,} bytes.{_after(hint, last + 1)}]"
         )
-        return Truncated("\n".join([*shown, "", note]), self._truncation(len(shown), kept), last + 1)
+        return Truncated(
+            "\n".join([*shown, "", note]), self._truncation(len(shown), kept), last + 1
+        )
 
     def ends(self, hint: str, error_lines: int) -> Truncated:
         """Keep the first and last lines, and error-looking ones from between."""
         most_errors = min(error_lines, self.max_lines // 10)
-        error_room = round(self.room * ERROR_SHARE) if most_errors else 0
+        error_room = 0
+        if most_errors:
+            error_room = round(self.room * ERROR_SHARE)
         half = (self.room - error_room) // 2
         most = max(1, (self.max_lines - most_errors) // 2)
         head, head_bytes = self._take(self.lines, half, most)
@@ -239,7 +280,9 @@ class _Cut:
         kept = head_bytes + tail_bytes - self.ends_open
         missing = stop - len(head)
         if not missing:
-            return Truncated("\n".join([*head, *tail[::-1]]), self._truncation(len(self.lines), kept))
+            return Truncated(
+                "\n".join([*head, *tail[::-1]]), self._truncation(len(self.lines), kept)
+            )
         errors = self._errors(len(head), stop, most_errors, error_room)
         start = self.first_line + len(head)
         note = (
@@ -290,14 +333,20 @@ def _cut_inside(text: str, chars: int, where: str = "", short: str = "") -> tupl
         return text, utf8_size(text)
     room = max(0, chars - len(f" … [{len(text):,} characters left out{where}] … "))
     tail = room // 3
-    head, end = text[: room - tail], text[len(text) - tail :]
+    head = text[: room - tail]
+    end = text[len(text) - tail :]
     whole = f"{head} … [{len(text) - room:,} characters left out{where}] … {end}"
-    shown = whole if room else f"{text[: chars - len(short)]}{short}"
+    if room:
+        shown = whole
+    else:
+        shown = f"{text[: chars - len(short)]}{short}"
     return shown, utf8_size(head) + utf8_size(end) if room else utf8_size(shown)
 
 
 def _after(hint: str, next_line: int) -> str:
-    return f" {hint.replace('{next}', str(next_line))}" if hint else ""
+    if hint:
+        return f" {hint.replace('{next}', str(next_line))}"
+    return ""
 
 
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
@@ -307,9 +356,13 @@ def fitting_bytes(text: str, limits: OutputLimits) -> int:
     minified data) for about one and a half.
     """
     sample = text[:8_192]
-    per_token = 3.0 if not sample.isascii() or len(sample.split()) * 25 > len(sample) else 1.5
+    per_token = 1.5
+    if not sample.isascii() or len(sample.split()) * 25 > len(sample):
+        per_token = 3.0
     return min(limits.bytes, round(limits.tokens * per_token))
 
 
 def utf8_size(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    if text.isascii():
+        return len(text)
+    return len(text.encode("utf-8", "surrogatepass"))

@@ -4,6 +4,9 @@ from enum import StrEnum
 
 from tui_agent.session.entries import AssistantEntry, ReasoningPart
 
+_ANNOUNCES = (":", "：", "…", "...")
+"""Ends of a text that announces what isn't there."""
+
 
 class Verdict(StrEnum):
     """What an answer is. Each has one rule in the loop, and a summary takes only a whole one."""
@@ -39,11 +42,11 @@ _FINISHES = {
     "error": Verdict.BROKEN,
 }
 """What the provider's word for the end says by itself."""
-_ANNOUNCES = (":", "：", "…", "...")
-"""Ends of a text that announces what isn't there."""
 
 
-def judge(finish: str, text: str, *, calls: int, is_thinking: bool = False, unread: str = "") -> Verdict:
+def judge(
+    finish: str, text: str, *, calls: int, is_thinking: bool = False, unread: str = ""
+) -> Verdict:
     """Return the verdict on an answer.
 
     ``finish`` is why it ended, in our words. ``is_thinking``: it holds reasoning. ``unread`` is why calls that it wrote
@@ -64,4 +67,10 @@ def judge(finish: str, text: str, *, calls: int, is_thinking: bool = False, unre
 def verdict_on(answer: AssistantEntry, unread: str = "") -> Verdict:
     """Return the verdict on an answer of the conversation."""
     is_thinking = any(isinstance(part, ReasoningPart) for part in answer.parts)
-    return judge(answer.finish, answer.text, calls=len(answer.tool_calls), is_thinking=is_thinking, unread=unread)
+    return judge(
+        answer.finish,
+        answer.text,
+        calls=len(answer.tool_calls),
+        is_thinking=is_thinking,
+        unread=unread,
+    )

@@ -79,7 +79,10 @@ class ContextView:
     @property
     def reasoning_from(self) -> int:
         """The entry behind those whose reasoning a provider refused; 0 where it refused none."""
-        return max((entry_id + 1 for entry_id, parts in self.left_out.items() if REASONING in parts), default=0)
+        return max(
+            (entry_id + 1 for entry_id, parts in self.left_out.items() if REASONING in parts),
+            default=0,
+        )
 
     def state(self, entry_id: int) -> EntryState:
         return self.states.get(entry_id, EntryState.LIVE)
@@ -96,7 +99,9 @@ class ContextView:
 
     def answered(self) -> frozenset[int]:
         """Return the ids of all tool results that answer a call; the others are not sent."""
-        return frozenset(result.id for row in self.results.values() for result in row if result is not None)
+        return frozenset(
+            result.id for row in self.results.values() for result in row if result is not None
+        )
 
 
 def resolve(path: Sequence[Entry]) -> ContextView:
@@ -111,18 +116,26 @@ def resolve(path: Sequence[Entry]) -> ContextView:
     """
     system, model, mode = _head(path)
     at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
-    compaction = None if at is None else path[at]
-    compaction = compaction if isinstance(compaction, CompactionEntry) else None
+    if at is None:
+        compaction = None
+    else:
+        compaction = path[at]
+    if not isinstance(compaction, CompactionEntry):
+        compaction = None
     entries = tuple(path)
     if at is not None and compaction is not None:
         first = compaction.first_kept_id
-        start = next((i for i in range(at - 1, -1, -1) if path[i].id == first), at) if first is not None else at
+        start = at
+        if first is not None:
+            start = next((i for i in range(at - 1, -1, -1) if path[i].id == first), at)
         entries = (*path[start:at], *path[at + 1 :])
     edits = _apply_edits(entries, compaction)
     results = _pair(entries)
     for entry_id, row in results.items():
         if edits.states.get(entry_id) is EntryState.DROPPED:
-            edits.states.update((result.id, EntryState.DROPPED) for result in row if result is not None)
+            edits.states.update(
+                (result.id, EntryState.DROPPED) for result in row if result is not None
+            )
     return ContextView(
         system=system,
         model=model,
@@ -186,7 +199,9 @@ class _Edits:
     left_out: dict[int, set[str]] = field(default_factory=dict)
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
-        for target, note in zip_longest(entry.targets, entry.notes[: len(entry.targets)], fillvalue=""):
+        for target, note in zip_longest(
+            entry.targets, entry.notes[: len(entry.targets)], fillvalue=""
+        ):
             if target not in seen or self.states.get(target) is EntryState.PINNED:
                 continue
             self.states[target] = EntryState.PRUNED
@@ -227,7 +242,10 @@ def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -
         return edits
     if compaction is not None:
         edits.carried.update((pin.id, pin) for pin in compaction.details.pinned)
-    seen: set[int] = set() if compaction is None else {compaction.id}
+    if compaction is None:
+        seen: set[int] = set()
+    else:
+        seen = {compaction.id}
     for entry in entries:
         seen.add(entry.id)
         if compaction is not None and entry.id < compaction.id:
@@ -255,7 +273,11 @@ def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, .
             places = {}
             for at, call in enumerate(calls):
                 places.setdefault(call.call_id, []).append(at)
-        elif waiting is not None and type(entry) is ToolResultEntry and (free := places.get(entry.call_id)):
+        elif (
+            waiting is not None
+            and type(entry) is ToolResultEntry
+            and (free := places.get(entry.call_id))
+        ):
             row[free.pop(0)] = entry
     if waiting is not None:
         rows[waiting.id] = tuple(row)

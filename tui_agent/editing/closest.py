@@ -14,7 +14,8 @@ _MOST_COMPARED = 200
 
 def closest(text: str, old: str) -> str:
     """Return a message that shows where the text comes closest to the one looked for."""
-    lines, wanted = text.removesuffix("\n").split("\n")[:_COMPARED_LINES], old.strip("\n").split("\n")
+    lines = text.removesuffix("\n").split("\n")[:_COMPARED_LINES]
+    wanted = old.strip("\n").split("\n")
     if not old.strip():
         return "old is only white space that is not in the file like that."
     start = _best_start(lines, wanted)
@@ -31,13 +32,17 @@ def closest(text: str, old: str) -> str:
 
 def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
     """Return the line that is most like a text; None where none is enough. Only so many are compared thoroughly."""
-    matcher, best, found, left = SequenceMatcher(b=sought), _MIN_SIMILARITY, None, _MOST_COMPARED
+    matcher = SequenceMatcher(b=sought)
+    best = _MIN_SIMILARITY
+    found = None
+    left = _MOST_COMPARED
     for line in dict.fromkeys(lines):
         matcher.set_seq1(line)
         if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
             continue
         if (ratio := matcher.ratio()) > best or (found is None and ratio == best):
-            best, found = ratio, line
+            best = ratio
+            found = line
         left -= 1
         if not left:
             break
@@ -52,27 +57,40 @@ def _best_start(lines: list[str], old: list[str]) -> int | None:
     votes: Counter[int] = Counter()
     for offset, line in enumerate(old):
         if line.strip():
-            votes.update(index - offset for index in places.get(line.strip(), ())[:100] if index >= offset)
+            votes.update(
+                index - offset for index in places.get(line.strip(), ())[:100] if index >= offset
+            )
     return min(votes, key=lambda start: (-votes[start], start)) if votes else None
 
 
 def _differing(lines: list[str], old: list[str], start: int) -> str:
     end = min(start + len(old), len(lines))
     offset = next(
-        (at for at, line in enumerate(old) if start + at >= end or lines[start + at].strip() != line.strip()), None
+        (
+            at
+            for at, line in enumerate(old)
+            if start + at >= end or lines[start + at].strip() != line.strip()
+        ),
+        None,
     )
     if offset is None:
-        hint, middle = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:", start
+        hint = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:"
+        middle = start
     elif start + offset >= end:
-        hint, middle = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:", end
+        hint = f"The file ends after line {end}, old goes on with {_cut(old[offset].strip())!r}:"
+        middle = end
     else:
         middle = start + offset
         hint = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
     first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
-    numbered = (f"{place + 1}\t{_cut(lines[place])}" for place in range(first, min(end, first + _MAX_LINES)))
+    numbered = (
+        f"{place + 1}\t{_cut(lines[place])}" for place in range(first, min(end, first + _MAX_LINES))
+    )
     return "\n".join([f"old was not found. {hint}", *numbered])
 
 
 def _cut(line: str) -> str:
     line = line.removesuffix("\r")
-    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]} [...]"
+    if len(line) <= _MAX_CHARS:
+        return line
+    return f"{line[:_MAX_CHARS]} [...]"

@@ -32,11 +32,14 @@ class FileDiff:
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
     """Compare two versions of a file, None for one that is new; line endings count. ``shown`` is its name."""
-    old, new = lines_of(before or ""), lines_of(after)
+    old = lines_of(before or "")
+    new = lines_of(after)
     codes = changes_between(old, new)
     changes = [code for code in codes if code[0] != "equal"]
     return FileDiff(
-        text=odd_bytes_shown(_render(shown, codes, old, new, is_new=before is None)) if changes else "",
+        text=odd_bytes_shown(_render(shown, codes, old, new, is_new=before is None))
+        if changes
+        else "",
         additions=sum(new_end - new_start for _, _, _, new_start, new_end in changes),
         deletions=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
         hunks=tuple(range(new_start, new_end) for _, _, _, new_start, new_end in changes),
@@ -57,7 +60,8 @@ def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
     """Compare only the part between the common start and the common end: an edit is small, a file is not."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
-    old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
+    old_middle = old[start : len(old) - end]
+    new_middle = new[start : len(new) - end]
     if max(len(old_middle), len(new_middle)) > _MAX_COMPARED:
         inner: list[Opcode] = [("replace", 0, len(old_middle), 0, len(new_middle))]
     else:
@@ -76,16 +80,22 @@ def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
 class BoundedMatcher(SequenceMatcher[str]):
     """Compares two sequences until it has looked at ``steps`` pairs: very repetitive text takes for ever."""
 
-    def __init__(self, old: Sequence[str], new: Sequence[str], *, autojunk: bool, steps: int = _MAX_STEPS) -> None:
+    def __init__(
+        self, old: Sequence[str], new: Sequence[str], *, autojunk: bool, steps: int = _MAX_STEPS
+    ) -> None:
         super().__init__(None, old, new, autojunk=autojunk)
         self._old = old
         self._left = steps
 
-    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
         places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # Python's documentation names it
         old = self._old[alo:ahi]
         self._left -= sum(len(places.get(piece, ())) for piece in old) + len(old)
-        return Match(alo, blo, 0) if self._left < 0 else super().find_longest_match(alo, ahi, blo, bhi)
+        if self._left < 0:
+            return Match(alo, blo, 0)
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def _common(old: list[str], new: list[str]) -> int:
@@ -95,17 +105,23 @@ def _common(old: list[str], new: list[str]) -> int:
     return min(len(old), len(new))
 
 
-def _render(shown: str, opcodes: list[Opcode], old: list[str], new: list[str], *, is_new: bool) -> str:
+def _render(
+    shown: str, opcodes: list[Opcode], old: list[str], new: list[str], *, is_new: bool
+) -> str:
     out = ["--- /dev/null\n" if is_new else f"--- a/{shown}\n", f"+++ b/{shown}\n"]
     size = 0
     matcher = SequenceMatcher(None, "", "")
     matcher.get_opcodes = opcodes.copy  # type: ignore[assignment, method-assign]  # the opcodes are known already
     for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
-        old_start, old_end = group[0][1], group[-1][2]
-        new_start, new_end = group[0][3], group[-1][4]
+        old_start = group[0][1]
+        old_end = group[-1][2]
+        new_start = group[0][3]
+        new_end = group[-1][4]
         out.append(f"@@ -{_span(old_start, old_end)} +{_span(new_start, new_end)} @@\n")
         for mark, line in _hunk_lines(group, old, new):
-            missing = "" if line.endswith("\n") else "\n\\ No newline at end of file"
+            missing = "\n\\ No newline at end of file"
+            if line.endswith("\n"):
+                missing = ""
             out.append(f"{mark}{line.removesuffix(chr(10))}{missing}\n")
             size += len(out[-1])
             if size > MAX_DIFF_CHARS:

@@ -24,6 +24,8 @@ _MAX_PLACES = 8
 _MOST_COUNTED = 100
 """Places after which it is clear that a text is not the only one."""
 
+_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+
 
 class NoMatchError(Exception):
     """The text to replace is not there, or not only there; the message tells the model the closest text."""
@@ -77,7 +79,9 @@ def replace(text: str, wanted: Replacement) -> Replaced:
             continue  # It overlaps one before, and is left as it is.
         new = span.new if shown is text else with_odd_bytes(span.new, text[span.start : span.end])
         if new is None:
-            raise NoMatchError("old has bytes that are not text, shown as \ufffd; new must keep all of them, or none.")
+            raise NoMatchError(
+                "old has bytes that are not text, shown as \ufffd; new must keep all of them, or none."
+            )
         out += [text[position : span.start], new]
         position = span.end
         count += 1
@@ -100,7 +104,10 @@ def _places(text: str, wanted: Replacement) -> tuple[str, list[_Span]]:
 def _several(text: str, spans: list[_Span]) -> str:
     lines = ", ".join(str(line_at(text, span.start)) for span in spans[:_MAX_PLACES])
     more = ", ..." if len(spans) > _MAX_PLACES else ""
-    times = f"{len(spans)} times" if len(spans) < _MOST_COUNTED else f"at least {_MOST_COUNTED} times"
+    if len(spans) < _MOST_COUNTED:
+        times = f"{len(spans)} times"
+    else:
+        times = f"at least {_MOST_COUNTED} times"
     return f"old is there {times} (lines {lines}{more}). Add lines around it to name one place, or set all to true."
 
 
@@ -110,7 +117,10 @@ def _several(text: str, spans: list[_Span]) -> str:
 def _exact(text: str, wanted: Replacement) -> list[_Span]:
     made = NewText(text, wanted.old, wanted.new)
     size = len(wanted.old)
-    return [_Span(start, start + size, made.plain(start, start + size)) for start in _occurrences(text, wanted)]
+    return [
+        _Span(start, start + size, made.plain(start, start + size))
+        for start in _occurrences(text, wanted)
+    ]
 
 
 def _in_folded(fold: Fold, text: str, wanted: Replacement) -> list[_Span]:
@@ -133,7 +143,9 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
     lines = lines_of(text)
     old = lines_of(wanted.old)
     starts = [0, *accumulate(map(len, lines))]
-    most = len(lines) if wanted.everywhere else _MOST_COUNTED
+    most = _MOST_COUNTED
+    if wanted.everywhere:
+        most = len(lines)
     spans: list[_Span] = []
     after = 0
     for begin in _alike_but_for_ends(lines, old):
@@ -147,7 +159,9 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
             end -= len(window[-1]) - len(window[-1].rstrip("\r\n"))
         new = NewText(text, moved_old, moved_new).keeping_unchanged(starts[begin], end)
         spans.append(_Span(starts[begin], end, new))
-        after = begin + len(old) if wanted.everywhere else 0
+        after = 0
+        if wanted.everywhere:
+            after = begin + len(old)
         if len(spans) == most:
             break
     return spans
@@ -185,14 +199,19 @@ def _without(
     return [
         span
         for span in spans
-        if text[max(span.start - 1, 0) : span.start] in {"", "\n"} and _LINE_END.match(text, span.end)
+        if text[max(span.start - 1, 0) : span.start] in {"", "\n"}
+        and _LINE_END.match(text, span.end)
     ]
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
     """Return where a text is: everywhere without overlaps, otherwise until it is clear that there are several."""
-    step = len(wanted.old) if wanted.everywhere else 1
-    position = text.find(wanted.old) if wanted.old else -1
+    step = 1
+    if wanted.everywhere:
+        step = len(wanted.old)
+    position = -1
+    if wanted.old:
+        position = text.find(wanted.old)
     counted = 0
     while position >= 0 and (wanted.everywhere or counted < _MOST_COUNTED):
         yield position
@@ -200,7 +219,6 @@ def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
         position = text.find(wanted.old, position + step)
 
 
-_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 _CLOSE: dict[str, Find] = {
     "": _exact,
     "line endings": partial(_in_folded, LINE_ENDINGS),

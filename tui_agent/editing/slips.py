@@ -13,9 +13,18 @@ _FIRST_BLANKS = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _LAST_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
 
 _ESCAPES = {
-    "\\\\": "\\", "\\n": "\n", "\\t": "\t", '\\"': '"', "\\'": "'", "\\`": "`",
-    "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&",
-}  # fmt: skip
+    "\\\\": "\\",
+    "\\n": "\n",
+    "\\t": "\t",
+    '\\"': '"',
+    "\\'": "'",
+    "\\`": "`",
+    "&lt;": "<",
+    "&gt;": ">",
+    "&quot;": '"',
+    "&#39;": "'",
+    "&amp;": "&",
+}
 _ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
 
 
@@ -24,7 +33,9 @@ def without_line_numbers(old: str, new: str) -> Pair | None:
     lines = old.removesuffix("\n").split("\n")
     matches = [match for line in lines if (match := _NUMBERED.match(line))]
     numbers = [int(match[1]) for match in matches]
-    in_order = len(numbers) == len(lines) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    in_order = len(numbers) == len(lines) and numbers == list(
+        range(numbers[0], numbers[0] + len(numbers))
+    )
     if not in_order or len({match[2] for match in matches}) != 1:
         return None
     mark = re.compile(rf"^ *\d+{re.escape(matches[0][2])}", re.MULTILINE)
@@ -34,11 +45,15 @@ def without_line_numbers(old: str, new: str) -> Pair | None:
 def without_blank_ends(old: str, new: str) -> Pair | None:
     if not old.strip():
         return None
-    bare_old, bare_new = old, new
+    bare_old = old
+    bare_new = new
     for blanks in (_FIRST_BLANKS, _LAST_BLANKS):
         if blanks.search(bare_old):
-            bare_old, bare_new = blanks.sub("", bare_old), blanks.sub("", bare_new)
-    return None if bare_old == old else (bare_old, bare_new)
+            bare_old = blanks.sub("", bare_old)
+            bare_new = blanks.sub("", bare_new)
+    if bare_old == old:
+        return None
+    return (bare_old, bare_new)
 
 
 def without_escapes(old: str, new: str) -> Pair | None:
@@ -48,5 +63,7 @@ def without_escapes(old: str, new: str) -> Pair | None:
     if not kinds or any(_ESCAPES[kind] in rest for kind in kinds):
         return None
     plain = {kind: _ESCAPES[kind] for kind in kinds}
-    bare_old, bare_new = (_ESCAPED.sub(lambda match: plain.get(match[0], match[0]), text) for text in (old, new))
+    bare_old, bare_new = (
+        _ESCAPED.sub(lambda match: plain.get(match[0], match[0]), text) for text in (old, new)
+    )
     return bare_old, bare_new

@@ -17,7 +17,10 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
     path.parent.mkdir(parents=True, exist_ok=True)
     if mode is None:
         os.umask(mask := os.umask(0))
-        mode = path.stat().st_mode & 0o7777 if is_there(path) else 0o666 & ~mask
+        if is_there(path):
+            mode = path.stat().st_mode & 0o7777
+        else:
+            mode = 0o666 & ~mask
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

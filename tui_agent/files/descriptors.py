@@ -26,7 +26,9 @@ PERMISSIONS = 0o777
 
 _OPENAT2 = 437
 """The call's number, the same on every machine (Linux' unistd.h)."""
-_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_NO_MAGICLINKS = 0x02
+_NO_SYMLINKS = 0x04
+_BENEATH = 0x08
 _CURRENT = -100
 """AT_FDCWD: the current directory."""
 
@@ -76,7 +78,9 @@ def open_beneath(root: int, path: str) -> int:
     if not path:
         return os.dup(root)
     opened = _openat2()
-    return descend(os.dup(root), path.split("/")) if opened is None else opened(root, path)
+    if opened is None:
+        return descend(os.dup(root), path.split("/"))
+    return opened(root, path)
 
 
 @lru_cache(maxsize=1)
@@ -202,7 +206,8 @@ def remove(parent: int, name: str) -> None:
 
 
 def _empty(top: int) -> None:
-    mark, numbers = secrets.token_hex(8), itertools.count()
+    mark = secrets.token_hex(8)
+    numbers = itertools.count()
     pending = list(_clear(top, top, ()))
     while pending:
         name = pending.pop()

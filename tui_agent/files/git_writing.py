@@ -57,9 +57,16 @@ def make_patch(edits: Sequence[FileEdit]) -> bytes:
         git.run("init", "--quiet", "--bare", name)
         git.run("fast-import", "--quiet", "--force", text=b"".join(_stream(edits)))
         return git.run(
-            "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv",
-            "--find-renames", "refs/heads/before", "refs/heads/after",
-        )  # fmt: skip
+            "diff",
+            "--binary",
+            "--full-index",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--find-renames",
+            "refs/heads/before",
+            "refs/heads/after",
+        )
 
 
 def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
@@ -71,8 +78,17 @@ def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
             if version.content is not None:
                 mode = b"100755" if version.is_executable else b"100644"
                 # In quotes, with octal escapes.
-                name = re.sub(rb'[\x00-\x1f"\\]', lambda byte: b"\\%03o" % ord(byte[0]), os.fsencode(edit.path))
-                yield b'M %s inline "%s"\ndata %d\n%s\n' % (mode, name, len(version.content), version.content)
+                name = re.sub(
+                    rb'[\x00-\x1f"\\]',
+                    lambda byte: b"\\%03o" % ord(byte[0]),
+                    os.fsencode(edit.path),
+                )
+                yield b'M %s inline "%s"\ndata %d\n%s\n' % (
+                    mode,
+                    name,
+                    len(version.content),
+                    version.content,
+                )
         yield b"\n"
 
 
@@ -99,7 +115,9 @@ class Committed:
     """Paths whose uncommitted changes from before are in the commit too."""
 
 
-def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], message: str) -> Committed:
+def commit_to_branch(
+    project: Path, branch: str, edits: Sequence[FileEdit], message: str
+) -> Committed:
     """Commit edits on a new branch that starts at ``HEAD``. Index, working tree and hooks are not touched.
 
     Where a file had changes before that are not committed, they are left out of the commit if the lines allow it.
@@ -110,14 +128,17 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
     """
     repository = repository_of(project)
     if repository is None:
-        raise GitWriteError(f"{project} is not a git repository; write the patch to a file instead.")
+        raise GitWriteError(
+            f"{project} is not a git repository; write the patch to a file instead."
+        )
     shared = shared_directory(repository)
     head = head_of(repository, shared)
     if head is None:
         raise GitWriteError("The repository has no commit yet; write the patch to a file instead.")
     with tempfile.TemporaryDirectory(prefix="tui-agent-commit-") as name:
         place = Path(name)
-        tree, own = place / "tree", place / "git"
+        tree = place / "tree"
+        own = place / "git"
         for directory in (tree, own):
             directory.mkdir()
         furnish(own, repository)
@@ -127,17 +148,27 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
             raise GitWriteError(f"“{branch}” is not a valid name for a branch.")
         git.run("read-tree", head)
         left_out, mixed = _write_tree(git, tree, edits)
-        paths = b"".join(os.fsencode(edit.path) + b"\0" for edit in edits if edit.path not in left_out)
+        paths = b"".join(
+            os.fsencode(edit.path) + b"\0" for edit in edits if edit.path not in left_out
+        )
         git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", text=paths)
         made = git.text("write-tree")
         if made == git.text("rev-parse", f"{head}^{{tree}}"):
             raise GitWriteError("There is nothing to commit: HEAD has these changes already.")
         home = Path.home()
-        known = {"HOME": str(home), "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"), "GIT_DIR": str(repository)}
+        known = {
+            "HOME": str(home),
+            "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
+            "GIT_DIR": str(repository),
+        }
         done = call_git(["var", "GIT_AUTHOR_IDENT"], project, known, seconds=GIT_SECONDS)
         identity = done.stdout.decode("utf-8", "replace").rpartition(">")[0]
-        author = f"{identity}>" if done.returncode == 0 and identity else _AUTHOR
-        commit = git.text("commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author)
+        author = _AUTHOR
+        if done.returncode == 0 and identity:
+            author = f"{identity}>"
+        commit = git.text(
+            "commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author
+        )
         try:
             # An empty old value means that there must be none.
             _Git(repository, repository).run(
@@ -148,7 +179,9 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
     return Committed(commit, branch, left_out, tuple(mixed))
 
 
-def _write_tree(git: "_Git", tree: Path, edits: Sequence[FileEdit]) -> tuple[dict[str, str], list[str]]:
+def _write_tree(
+    git: "_Git", tree: Path, edits: Sequence[FileEdit]
+) -> tuple[dict[str, str], list[str]]:
     """Write the files for the commit; return those that can't be, with reasons, and those mixed."""
     left_out = _unwritable(git, [edit.path for edit in edits])
     mixed: list[str] = []
@@ -199,7 +232,11 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
     fields = git.run("check-attr", "-z", "--stdin", "filter", text=names).split(b"\0")
     unset = {b"unspecified", b"unset", b"set"}
     rows = zip(fields[::3], fields[2::3], strict=False)
-    return {os.fsdecode(path): value.decode("utf-8", "replace") for path, value in rows if value not in unset}
+    return {
+        os.fsdecode(path): value.decode("utf-8", "replace")
+        for path, value in rows
+        if value not in unset
+    }
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
@@ -211,7 +248,9 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
         return after, False
     if before is not None and committed is not None:
         merged = merge(before, committed, after)
-        return (after, True) if merged is None else (merged, False)
+        if merged is None:
+            return (after, True)
+        return (merged, False)
     return after, before is not None
 
 

@@ -54,7 +54,9 @@ def split_glob(pattern: str) -> tuple[str, str]:
     literal = 0
     while literal < len(parts) - 1 and not has_magic(parts[literal]):
         literal += 1
-    base = str(PurePosixPath(*parts[:literal])) if literal else ""
+    base = ""
+    if literal:
+        base = str(PurePosixPath(*parts[:literal]))
     return base, "/".join(parts[literal:])
 
 
@@ -72,7 +74,9 @@ def name_globs(pattern: str) -> tuple[str, ...]:
         return (rest,)
     as_written = re.sub(r"[{}]", r"[\g<0>]", rest)
     is_closed = re.fullmatch(r"[^{}]*(?:\{[^{}]+\}[^{}]*)*", rest)
-    return (rest, as_written) if is_closed else ()
+    if is_closed:
+        return (rest, as_written)
+    return ()
 
 
 def _translate(pattern: str, depth: int = 0) -> str:
@@ -101,7 +105,10 @@ def _piece(pattern: str, position: int, depth: int) -> tuple[str, int]:
 
 
 def _character_class(pattern: str, start: int) -> tuple[str, int]:
-    first = start + 2 if pattern[start + 1 : start + 2] in {"!", "^"} else start + 1
+    if pattern[start + 1 : start + 2] in {"!", "^"}:
+        first = start + 2
+    else:
+        first = start + 1
     end = pattern.find("]", first + 1)
     if end < 0:
         return re.escape("["), start + 1

@@ -38,12 +38,16 @@ class IgnoreRules:
     def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
         """Return the same from the lines that are above a directory, as `lines_above` has found them."""
         rules = cls(tuple((base, _spec(list(lines))) for base, lines in rows))
-        return cls() if rules.ignored(str(directory), directory=True) else rules
+        if rules.ignored(str(directory), directory=True):
+            return cls()
+        return rules
 
     def entering(self, directory: str | Path) -> "IgnoreRules":
         """Return the rules inside a directory: these and those of its own ignore files."""
         lines = _lines_in(directory)
-        return IgnoreRules((*self.chain, (str(directory), _spec(lines)))) if lines else self
+        if lines:
+            return IgnoreRules((*self.chain, (str(directory), _spec(lines))))
+        return self
 
     def ignored(self, path: str, *, directory: bool) -> bool:
         for base, spec in reversed(self.chain):
@@ -97,7 +101,9 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
                 continue
             is_directory = entry.is_dir(follow_symlinks=False)
             ignored = rules.ignored(entry.path, directory=is_directory)
-            found.append(ListedPath(entry.name, entry.path, is_directory, entry.is_symlink(), ignored))
+            found.append(
+                ListedPath(entry.name, entry.path, is_directory, entry.is_symlink(), ignored)
+            )
     return sorted(found, key=lambda row: (not row.directory, row.name))
 
 

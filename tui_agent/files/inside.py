@@ -27,7 +27,9 @@ def is_inside(project: Path, path: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
 
 
-def read_inside(project: Path, path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
+def read_inside(
+    project: Path, path: Path, limit: int | None = None
+) -> tuple[bytes, os.stat_result]:
     """Return the first bytes of a file of a project, all of them without a limit, and its state.
 
     Opens the place the path led to when it was looked at: if a link is put in the way meanwhile, opening fails.
@@ -45,7 +47,8 @@ def read_inside(project: Path, path: Path, limit: int | None = None) -> tuple[by
 
 def open_inside(project: Path, path: Path) -> int:
     """Return a descriptor of the file a path leads to in a project; raises as `read_inside`."""
-    root, real = Path(os.path.realpath(project)), Path(os.path.realpath(path))
+    root = Path(os.path.realpath(project))
+    real = Path(os.path.realpath(path))
     if not real.is_relative_to(root):
         raise OutsideError(errno.EXDEV, f"it leads out of the project, to {real}", str(path))
     *folders, name = real.relative_to(root).parts or (".",)
@@ -100,8 +103,15 @@ def read_known(path: str, size: int) -> bytes:
 def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, os.stat_result]:
     state = os.fstat(descriptor)
     if not stat.S_ISREG(state.st_mode):
-        number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL
-        raise OSError(number, "it is a directory" if number == errno.EISDIR else "it is no regular file", str(path))
+        if stat.S_ISDIR(state.st_mode):
+            number = errno.EISDIR
+        else:
+            number = errno.EINVAL
+        raise OSError(
+            number,
+            "it is a directory" if number == errno.EISDIR else "it is no regular file",
+            str(path),
+        )
     if limit is not None and state.st_size < limit:
         # Most files are small: two calls of the system. One of ``/proc`` says nothing of its size.
         pieces = [os.read(descriptor, state.st_size + 1)]

@@ -19,13 +19,17 @@ class NoteError(ValueError):
 
 
 def notes_in(text: str) -> list[str]:
-    return [line.removeprefix(_BULLET).strip() for line in text.split("\n") if line.startswith(_BULLET)]
+    return [
+        line.removeprefix(_BULLET).strip() for line in text.split("\n") if line.startswith(_BULLET)
+    ]
 
 
 def read_notes(project: Path) -> str:
     """Return the file's text, empty when there is none; raises NoteError for a link out of the project, and OSError."""
     path = _notes_path(project)
-    return user_text(path.read_bytes()).replace("\r\n", "\n") if is_file(path) else ""
+    if is_file(path):
+        return user_text(path.read_bytes()).replace("\r\n", "\n")
+    return ""
 
 
 def with_note(text: str, note: str) -> str:
@@ -47,7 +51,9 @@ def with_note(text: str, note: str) -> str:
 def without_note(text: str, note: str) -> str:
     lines = text.removesuffix("\n").split("\n")
     at = next((at for at in reversed(range(len(lines))) if lines[at] == f"{_BULLET}{note}"), None)
-    return text if at is None else "".join(f"{line}\n" for line in [*lines[:at], *lines[at + 1 :]])
+    if at is None:
+        return text
+    return "".join(f"{line}\n" for line in [*lines[:at], *lines[at + 1 :]])
 
 
 def write_notes(project: Path, text: str) -> None:

@@ -95,7 +95,9 @@ _BRANCH = re.compile(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
-def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = GIT_SECONDS) -> bytes | None:
+def run_git(
+    folder: Path, *arguments: str, text: bytes = b"", seconds: float = GIT_SECONDS
+) -> bytes | None:
     """Run git in a folder and return its output; ``text`` is its input. Blocks: call it in a thread.
 
     ``arguments`` are one of the subcommands that are known here, and its options.
@@ -106,7 +108,8 @@ def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = G
     subcommand, *options = arguments
     forced = _SUBCOMMANDS[subcommand]
     top = find_project(folder)
-    git, repository = find_program("git", outside=top), repository_of(top)
+    git = find_program("git", outside=top)
+    repository = repository_of(top)
     if git is None or repository is None:
         return None
     try:
@@ -127,7 +130,12 @@ def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = G
 
 
 def call_git(
-    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], *, text: bytes = b"", seconds: float
+    arguments: Sequence[str],
+    cwd: Path,
+    environment: Mapping[str, str],
+    *,
+    text: bytes = b"",
+    seconds: float,
 ) -> "subprocess.CompletedProcess[bytes]":
     """Run any git command with an environment that names its repository; for repositories of this program's own.
 
@@ -162,25 +170,32 @@ def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
 
     Submodules and files that git changes when it takes them in (line ends, filters) are not among them.
     """
-    index, states = _index_time(folder), []
+    index = _index_time(folder)
+    states = []
     for path in paths:
         with contextlib.suppress(OSError):
             state = path.stat(follow_symlinks=False)
             states.append((path, state.st_ctime_ns, state.st_size))
-    return _held(folder, index, tuple(states)) if index and states else frozenset()
+    if index and states:
+        return _held(folder, index, tuple(states))
+    return frozenset()
 
 
 def tracked_files(folder: Path) -> frozenset[str]:
     """Return the absolute paths of a folder's files that git tracks; none outside a repository."""
     index = _index_time(folder)
-    return _tracked(folder, index) if index else frozenset()
+    if index:
+        return _tracked(folder, index)
+    return frozenset()
 
 
 def _index_time(folder: Path) -> int:
     """Return when the index of the repository around a folder last changed, 0 where there is none."""
     repository = repository_of(find_project(folder))
     try:
-        return 0 if repository is None else (repository / "index").stat().st_mtime_ns
+        if repository is None:
+            return 0
+        return (repository / "index").stat().st_mtime_ns
     except OSError:
         return 0
 
@@ -193,12 +208,19 @@ def _tracked(folder: Path, _index: int) -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) -> frozenset[Path]:
-    listed = run_git(folder, "ls-files", "--stage", "-z", "--", *(str(path) for path, _, _ in states)) or b""
+    listed = (
+        run_git(folder, "ls-files", "--stage", "-z", "--", *(str(path) for path, _, _ in states))
+        or b""
+    )
     staged = {}
     for row in listed.split(b"\0")[:-1]:
         traits, _, name = row.partition(b"\t")
         staged[folder / os.fsdecode(name)] = traits.split(b" ")[1].decode()
-    return frozenset(path for path, _, _ in states if path in staged and staged[path] == _blob_name(path, staged[path]))
+    return frozenset(
+        path
+        for path, _, _ in states
+        if path in staged and staged[path] == _blob_name(path, staged[path])
+    )
 
 
 def _blob_name(path: Path, like: str) -> str | None:
@@ -206,7 +228,10 @@ def _blob_name(path: Path, like: str) -> str | None:
     data = read_regular(path, _MAX_HASHED_BYTES + 1)
     if data is None or len(data) > _MAX_HASHED_BYTES:
         return None
-    name = hashlib.sha1(usedforsecurity=False) if len(like) == _SHA1_DIGITS else hashlib.sha256()
+    if len(like) == _SHA1_DIGITS:
+        name = hashlib.sha1(usedforsecurity=False)
+    else:
+        name = hashlib.sha256()
     name.update(b"blob %d\0" % len(data) + data)
     return name.hexdigest()
 
@@ -217,12 +242,17 @@ def branch_of(project: Path) -> str | None:
     Reads ``.git/HEAD`` itself: starting git costs more than the rest of the head.
     """
     repository = repository_of(project)
-    head = None if repository is None else _line(repository / "HEAD")
+    if repository is None:
+        head = None
+    else:
+        head = _line(repository / "HEAD")
     if head is None:
         return None
     if branch := _BRANCH.fullmatch(head):
         return branch[1]
-    return head[:9] if _COMMIT.fullmatch(head) else None
+    if _COMMIT.fullmatch(head):
+        return head[:9]
+    return None
 
 
 def commits_between(project: Path, first: float, last: float) -> list[str]:
@@ -231,7 +261,10 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
     Reads the log of ``HEAD`` itself. Empty where there is no repository or no log.
     """
     repository = repository_of(project)
-    log = None if repository is None else read_regular(repository / "logs" / "HEAD", _MAX_LOG_BYTES)
+    if repository is None:
+        log = None
+    else:
+        log = read_regular(repository / "logs" / "HEAD", _MAX_LOG_BYTES)
     found = []
     for line in (log or b"").decode(errors="replace").splitlines():
         made = _COMMITTED.match(line)
@@ -272,11 +305,14 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
     if head is None or not (_BRANCH.fullmatch(head) or _COMMIT.fullmatch(head)):
         return None
     real = shared / "objects"
-    seen = original / real.relative_to(project) if real.is_relative_to(project) else real
+    seen = real
+    if real.is_relative_to(project):
+        seen = original / real.relative_to(project)
     (place / "objects" / "info").mkdir(parents=True)
     (place / "objects" / "info" / "alternates").write_text(f"{seen}\n", encoding="utf-8")
     (place / "config").write_text(
-        "[core]\n    bare = false\n    repositoryformatversion = 1\n" + "".join(_settings(shared / "config")),
+        "[core]\n    bare = false\n    repositoryformatversion = 1\n"
+        + "".join(_settings(shared / "config")),
         encoding="utf-8",
     )
     (place / "HEAD").write_text(f"{head}\n", encoding="utf-8")
@@ -297,19 +333,27 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 def furnish(own: Path, repository: Path) -> None:
     """Make a directory for git that has everything of a repository but the parts that could make it act."""
     shared = shared_directory(repository)
-    (own / "config").write_text(_OWN_SETTINGS + "".join(_settings(shared / "config")), encoding="utf-8")
-    (own / "HEAD").write_text(f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n", encoding="utf-8")
+    (own / "config").write_text(
+        _OWN_SETTINGS + "".join(_settings(shared / "config")), encoding="utf-8"
+    )
+    (own / "HEAD").write_text(
+        f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n", encoding="utf-8"
+    )
     (own / "refs").mkdir()
     (own / "objects").symlink_to(shared.absolute() / "objects")
     with os.scandir(repository) as rows:
-        indexes = [row.name for row in rows if row.name == "index" or row.name.startswith("sharedindex.")]
+        indexes = [
+            row.name for row in rows if row.name == "index" or row.name.startswith("sharedindex.")
+        ]
     for name in indexes:
         (own / name).symlink_to(repository.absolute() / name)
 
 
 def shared_directory(repository: Path) -> Path:
     place = _line(repository / "commondir")
-    return repository / place if place else repository
+    if place:
+        return repository / place
+    return repository
 
 
 def head_of(repository: Path, shared: Path) -> str | None:
@@ -325,8 +369,12 @@ def head_of(repository: Path, shared: Path) -> str | None:
     if _COMMIT.fullmatch(loose):
         return loose
     packed = read_regular(shared / "packed-refs", _MAX_REFERENCE_BYTES) or b""
-    found = re.search(rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE)
-    return found[1].decode() if found and _COMMIT.fullmatch(found[1].decode()) else None
+    found = re.search(
+        rb"^([0-9a-f]{40,64}) " + re.escape(name.encode()) + rb"$", packed, re.MULTILINE
+    )
+    if found and _COMMIT.fullmatch(found[1].decode()):
+        return found[1].decode()
+    return None
 
 
 def _settings(path: Path) -> Iterator[str]:
@@ -335,7 +383,9 @@ def _settings(path: Path) -> Iterator[str]:
     for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():
         bare = line.strip().lower()
         if bare.startswith("["):
-            section = bare[1:-1] if bare.endswith("]") else ""
+            section = ""
+            if bare.endswith("]"):
+                section = bare[1:-1]
             continue
         key, _, value = (part.strip() for part in bare.partition("="))
         if value in _KEPT_SETTINGS.get(section, {}).get(key, ()):

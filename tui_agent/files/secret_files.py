@@ -26,21 +26,80 @@ MAX_BYTES = 1_000_000
 _REMEMBERED = 16_384
 _MAX_SECRET_SHARE = 0.8
 """A file with a larger share of secrets than this is one."""
-_CODE = frozenset({
-    ".py", ".pyi", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte", ".go", ".rs", ".java",
-    ".kt", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".m", ".rb", ".php", ".pl", ".lua", ".ex",
-    ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".css", ".scss", ".md", ".rst",
-})  # fmt: skip
+_CODE = frozenset(
+    {
+        ".py",
+        ".pyi",
+        ".js",
+        ".jsx",
+        ".mjs",
+        ".cjs",
+        ".ts",
+        ".tsx",
+        ".vue",
+        ".svelte",
+        ".go",
+        ".rs",
+        ".java",
+        ".kt",
+        ".scala",
+        ".c",
+        ".h",
+        ".cc",
+        ".cpp",
+        ".hpp",
+        ".cs",
+        ".swift",
+        ".m",
+        ".rb",
+        ".php",
+        ".pl",
+        ".lua",
+        ".ex",
+        ".exs",
+        ".erl",
+        ".hs",
+        ".ml",
+        ".clj",
+        ".dart",
+        ".zig",
+        ".css",
+        ".scss",
+        ".md",
+        ".rst",
+    }
+)
 
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
 """Size of the largest file of an installed program that is looked into: larger ones are data of its makers."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
-_LIBRARIES = frozenset({
-    "lib", "lib32", "lib64", "libexec", "include", "node_modules", "site-packages", "man", "doc", "docs", "legal",
-    "jmods", "pkgs", "sources", "test", "tests", "shims", "completions", "plugins", ".git", "__pycache__",
-})  # fmt: skip
+_LIBRARIES = frozenset(
+    {
+        "lib",
+        "lib32",
+        "lib64",
+        "libexec",
+        "include",
+        "node_modules",
+        "site-packages",
+        "man",
+        "doc",
+        "docs",
+        "legal",
+        "jmods",
+        "pkgs",
+        "sources",
+        "test",
+        "tests",
+        "shims",
+        "completions",
+        "plugins",
+        ".git",
+        "__pycache__",
+    }
+)
 """Directories of installations in which nobody keeps settings."""
 
 
@@ -104,7 +163,11 @@ def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
             if row.is_dir(follow_symlinks=False):
                 if row.name not in _LIBRARIES and depth < _MAX_PROGRAM_DEPTH:
                     pending.append((path, depth + 1))
-            elif is_sensitive(f".{row.name.lstrip('.')}") or is_sensitive(path) or _is_small_secret(row):
+            elif (
+                is_sensitive(f".{row.name.lstrip('.')}")
+                or is_sensitive(path)
+                or _is_small_secret(row)
+            ):
                 yield path
 
 
@@ -134,7 +197,9 @@ def shown_text(path: Path, text: str) -> str:
     """Return a file's present or future text as it may be shown: the file itself is not looked at."""
     from tui_agent.secret_detector import remove_secrets
 
-    return text if is_for_people(path) else remove_secrets(text)
+    if is_for_people(path):
+        return text
+    return remove_secrets(text)
 
 
 def shown_quote(path: Path, text: str) -> str:
@@ -150,7 +215,11 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
 
     if is_for_people(path):
         return diff
-    found = [text[secret.start : secret.end] for text in texts for secret in find_secrets(text[:MAX_BYTES])]
+    found = [
+        text[secret.start : secret.end]
+        for text in texts
+        for secret in find_secrets(text[:MAX_BYTES])
+    ]
     return remove_known(diff, (line for secret in found for line in secret.split("\n")))
 
 
@@ -186,12 +255,15 @@ def _content(path: Path, _modified: int, size: int) -> _Content:
     from tui_agent.secret_detector import REMOVED, Secret, find_secrets, is_secret_value
 
     text = text_in(read_regular(path, MAX_BYTES) or b"")
-    touched, pieces, end = set[int](), list[str](), 0
+    touched = set[int]()
+    pieces = list[str]()
+    end = 0
     found = find_secrets(text)
     if is_secret_value(text.strip(), path.name):
         found = [Secret(text.index(text.strip()), len(text.rstrip()), is_key=True)]
     for secret in found:
-        first, more = text.count("\n", 0, secret.start) + 1, text.count("\n", secret.start, secret.end)
+        first = text.count("\n", 0, secret.start) + 1
+        more = text.count("\n", secret.start, secret.end)
         touched.update(range(first, first + more + 1))
         # Lines keep their numbers.
         pieces += [text[end : secret.start], REMOVED, f"\n{REMOVED}" * more]

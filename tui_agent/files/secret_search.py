@@ -78,7 +78,9 @@ class SecretSearch:
             held += len(text)
             if held >= _BATCH_CHARS:
                 self._judge(batch, texts)
-                batch, texts, held = [], [], 0
+                batch = []
+                texts = []
+                held = 0
         self._judge(batch, texts)
 
     def _judge(self, batch: list[FileState], texts: list[str]) -> None:

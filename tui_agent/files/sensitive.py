@@ -43,24 +43,95 @@ HARMLESS_ENDS = (".example", ".sample", ".template", ".dist")
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
 _PROTECTED = frozenset(
     {".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vs", ".devcontainer"}
-    | {".claude", ".agents", ".opencode", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".tui-agent"}
-    | {".roo", ".kilocode", ".qwen", ".amazonq", ".trae", ".junie", ".continue", ".helix", ".lvimrc"}
-    | {".crush", ".cline", ".clinerules", ".goose", ".goosehints", ".factory", ".augment", ".openhands", ".pi", ".kimi"}
-    | {"opencode.json", "opencode.jsonc", "crush.json", ".crush.json", ".aider.conf.yml", ".cursorrules"}
+    | {
+        ".claude",
+        ".agents",
+        ".opencode",
+        ".cursor",
+        ".codex",
+        ".gemini",
+        ".windsurf",
+        ".kiro",
+        ".tui-agent",
+    }
+    | {
+        ".roo",
+        ".kilocode",
+        ".qwen",
+        ".amazonq",
+        ".trae",
+        ".junie",
+        ".continue",
+        ".helix",
+        ".lvimrc",
+    }
+    | {
+        ".crush",
+        ".cline",
+        ".clinerules",
+        ".goose",
+        ".goosehints",
+        ".factory",
+        ".augment",
+        ".openhands",
+        ".pi",
+        ".kimi",
+    }
+    | {
+        "opencode.json",
+        "opencode.jsonc",
+        "crush.json",
+        ".crush.json",
+        ".aider.conf.yml",
+        ".cursorrules",
+    }
     | {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
-    | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".dir-locals-2.el", ".gdbinit", ".lldbinit"}
+    | {
+        ".exrc",
+        ".vimrc",
+        ".nvimrc",
+        ".nvim.lua",
+        ".dir-locals.el",
+        ".dir-locals-2.el",
+        ".gdbinit",
+        ".lldbinit",
+    }
 )
 """Files other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
-INERT_NAMES = frozenset({
-    ".gitignore", ".gitkeep", ".keep", ".ignore", ".dockerignore", ".npmignore", ".prettierignore", ".eslintignore",
-    ".editorconfig", ".nojekyll", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml",
-})  # fmt: skip
+INERT_NAMES = frozenset(
+    {
+        ".gitignore",
+        ".gitkeep",
+        ".keep",
+        ".ignore",
+        ".dockerignore",
+        ".npmignore",
+        ".prettierignore",
+        ".eslintignore",
+        ".editorconfig",
+        ".nojekyll",
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "pnpm-lock.yaml",
+    }
+)
 """Names with a dot, and of settings, that make no program do anything."""
 
 _SETTINGS = (
-    ".json", ".jsonc", ".json5", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".conf", ".properties", ".plist", ".xml",
-)  # fmt: skip
+    ".json",
+    ".jsonc",
+    ".json5",
+    ".toml",
+    ".yaml",
+    ".yml",
+    ".ini",
+    ".cfg",
+    ".conf",
+    ".properties",
+    ".plist",
+    ".xml",
+)
 """How names of settings end, in lower case."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))

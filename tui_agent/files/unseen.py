@@ -32,7 +32,10 @@ def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
     seen = 0
     for place, folders, names in os.walk(directory):
         inside = os.path.relpath(place, directory)
-        start = "" if inside == "." else f"{inside}/"
+        if inside == ".":
+            start = ""
+        else:
+            start = f"{inside}/"
         links = [name for name in folders if os.path.islink(f"{place}/{name}")]  # noqa: PTH114 - many names
         for name in (*names, *links):
             if takes(f"{start}{name}"):

@@ -36,10 +36,15 @@ class Addresses:
         self._providers = providers or {}
 
     def of(self, provider: Provider, model: str | None = None) -> AddressSetting:
-        settings = self._models.get(model) if model is not None else None
+        settings = None
+        if model is not None:
+            settings = self._models.get(model)
         if settings is not None:
             options = (settings.options.get("api_base"), settings.options.get("base_url"))
-            url = next((option for option in options if isinstance(option, str) and option), settings.base_url)
+            url = next(
+                (option for option in options if isinstance(option, str) and option),
+                settings.base_url,
+            )
             if url:
                 return AddressSetting(url, f'models."{model}"')
         common = self._providers.get(provider.id)
@@ -80,4 +85,6 @@ def is_private(url: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_private
     except ValueError:
-        return bool(host) and ("." not in host or host.endswith((".local", ".localhost", ".internal", ".lan")))
+        return bool(host) and (
+            "." not in host or host.endswith((".local", ".localhost", ".internal", ".lan"))
+        )

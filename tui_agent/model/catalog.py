@@ -36,19 +36,38 @@ HOUR_WRITE = 2.0
 _TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
 _WRITE_COST = "cache_creation_input_token_cost"
 _HOUR_COST = f"{_WRITE_COST}_above_1hr"
-_COSTS = ("input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", _WRITE_COST, _HOUR_COST)
+_COSTS = (
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "cache_read_input_token_cost",
+    _WRITE_COST,
+    _HOUR_COST,
+)
 _REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
 """Providers that pass requests on to others' models, at their makers' prices."""
 _LIMITED = {"chatgpt", "github_copilot"}
 """Subscriptions that cut windows: their facts of a model hold nowhere else."""
 
-_OWN_ONLY = frozenset({
-    "anthropic", "openai", "gemini", "xai", "deepseek", "mistral", "zai", "moonshot", "minimax", "cohere",
-    "xiaomi_mimo",
-})  # fmt: skip
+_OWN_ONLY = frozenset(
+    {
+        "anthropic",
+        "openai",
+        "gemini",
+        "xai",
+        "deepseek",
+        "mistral",
+        "zai",
+        "moonshot",
+        "minimax",
+        "cohere",
+        "xiaomi_mimo",
+    }
+)
 """Providers that serve their own models and nothing else."""
-_MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks", *_THROUGH} - {"github_copilot"}
+_MARKED_PROVIDERS = {"anthropic", "bedrock", "vertex_ai", "azure_ai", "databricks", *_THROUGH} - {
+    "github_copilot"
+}
 _EFFORT_FLAGS = {
     Effort.OFF: ("supports_none_reasoning_effort",),
     Effort.MINIMAL: ("supports_minimal_reasoning_effort",),
@@ -106,10 +125,15 @@ class ModelInfo:
 
         ``hour_writes`` are those of ``usage.cache_write`` that were cached for an hour.
         """
-        prices = next((row for row in reversed(self.prices) if usage.prompt > row.over or not row.over), None)
+        prices = next(
+            (row for row in reversed(self.prices) if usage.prompt > row.over or not row.over), None
+        )
         if prices is None:
             return None
-        hour = prices.cache_write if prices.cache_write_hour is None else prices.cache_write_hour
+        if prices.cache_write_hour is None:
+            hour = prices.cache_write
+        else:
+            hour = prices.cache_write_hour
         return (
             usage.input * prices.input
             + usage.output * prices.output
@@ -146,7 +170,9 @@ class Catalog:
         self.addresses = Addresses(self._environ, self.settings, self._providers)
         """Where requests go."""
 
-    def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
+    def use(
+        self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]
+    ) -> None:
         self.settings, self._providers = dict(models), dict(providers)
         self.addresses = Addresses(self._environ, self.settings, self._providers)
         self.forget()
@@ -194,14 +220,28 @@ class Catalog:
         """Yield the models that servers of the user's own models named beside those, with the base URL of each."""
         seen: set[tuple[str, str]] = set()
         for model, settings in self.settings.items():
-            answer = self.served.answer(settings.base_url) if settings.base_url else None
+            if settings.base_url:
+                answer = self.served.answer(settings.base_url)
+            else:
+                answer = None
             for name, served in answer.models.items() if answer is not None else ():
                 found = f"{self.provider(model)}/{name}"
                 key = found, str(settings.base_url)
-                if found in self.settings or key in seen or not served.chats or not self.can_chat(name):
+                if (
+                    found in self.settings
+                    or key in seen
+                    or not served.chats
+                    or not self.can_chat(name)
+                ):
                     continue
                 seen.add(key)
-                yield replace(self.info(found), context_window=served.window or self.info(found).context_window), key[1]
+                yield (
+                    replace(
+                        self.info(found),
+                        context_window=served.window or self.info(found).context_window,
+                    ),
+                    key[1],
+                )
 
     def can_chat(self, name: str) -> bool:
         """Return whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
@@ -209,7 +249,11 @@ class Catalog:
 
     def knows(self, model: str) -> bool:
         """Return whether anything is known of a model that goes by exactly this name where it is asked."""
-        if model in self.settings or self._served(model) is not None or self._exact(model) is not None:
+        if (
+            model in self.settings
+            or self._served(model) is not None
+            or self._exact(model) is not None
+        ):
             return True
         # At a host of many, or behind a gateway, a model may be another's than its provider's.
         provider = self.provider(model)
@@ -222,12 +266,17 @@ class Catalog:
     def served_name(self, model: str) -> str:
         """Return the key of what a server teaches of a model: at an address the user named it holds only there."""
         place = self.place(model)
-        return f"{model} at {plain_url(place.url)}" if place.source else model
+        if place.source:
+            return f"{model} at {plain_url(place.url)}"
+        return model
 
     def is_own_server(self, model: str) -> bool:
         """Return whether a model server of the user's own answers: it is near, and known to be one."""
         url = self.place(model).url
-        is_known = provider_of(self.provider(model)).local_url is not None or self._served(model) is not None
+        is_known = (
+            provider_of(self.provider(model)).local_url is not None
+            or self._served(model) is not None
+        )
         return is_known and is_private(url)
 
     def similar(self, model: str, limit: int = 3) -> list[str]:
@@ -235,7 +284,10 @@ class Catalog:
         ids = [info.id for info in self.models()]
         tails = {info_id.rpartition("/")[2]: info_id for info_id in reversed(ids)}
         close = difflib.get_close_matches(model, ids, limit, 0.6)
-        close += [tails[tail] for tail in difflib.get_close_matches(model.rpartition("/")[2], tails, limit, 0.6)]
+        close += [
+            tails[tail]
+            for tail in difflib.get_close_matches(model.rpartition("/")[2], tails, limit, 0.6)
+        ]
         return list(dict.fromkeys(close))[:limit]
 
     def judge(self, model: str) -> NameVerdict:
@@ -243,11 +295,21 @@ class Catalog:
         model = model.strip()
         prefix, slash, name = model.partition("/")
         # A server of the user's alone knows its names.
-        is_own_server = provider_of(self.provider(model)).local_url is not None or bool(self.place(model).source)
+        is_own_server = provider_of(self.provider(model)).local_url is not None or bool(
+            self.place(model).source
+        )
         if self.knows(model) or (slash and name and is_own_server):
             return NameVerdict(model, NameStanding.KNOWN)
-        exists = bool(slash and name) and not set(model) & set(" \t\n") and provider_of(prefix).id in PROVIDERS
-        return NameVerdict(model, NameStanding.NEW if exists else NameStanding.IMPOSSIBLE, tuple(self.similar(model)))
+        exists = (
+            bool(slash and name)
+            and not set(model) & set(" \t\n")
+            and provider_of(prefix).id in PROVIDERS
+        )
+        return NameVerdict(
+            model,
+            NameStanding.NEW if exists else NameStanding.IMPOSSIBLE,
+            tuple(self.similar(model)),
+        )
 
     def require(self, model: str) -> str:
         """Return a warning for the use of a model, "" when there is none.
@@ -263,7 +325,10 @@ class Catalog:
     def provider(self, model: str) -> str:
         """Return the id of a model's provider: its prefix, or the catalog's of a bare name."""
         prefix, slash, _name = model.partition("/")
-        row = None if slash else self._rows.get(model)
+        if slash:
+            row = None
+        else:
+            row = self._rows.get(model)
         if row is not None:
             return provider_of(str(row["litellm_provider"])).id
         return provider_of(prefix if slash else "openai").id
@@ -278,7 +343,9 @@ class Catalog:
             return row
         provider = provider_of(prefix).id
         row = self._rows.get(name) or self._rows.get(f"{provider}/{name}")
-        return row if row is not None and provider_of(str(row["litellm_provider"])).id == provider else None
+        if row is not None and provider_of(str(row["litellm_provider"])).id == provider:
+            return row
+        return None
 
     def _related(self, model: str) -> Row | None:
         """Return the row of the same model by another spelling or at another place, its maker's before all others.
@@ -288,9 +355,13 @@ class Catalog:
         spelling = spelled(model)
         found = self._rows.named_like(spelling)
         maker = maker_of(spelling)
-        theirs = f"{maker.provider}/" if maker is not None else ""
+        theirs = ""
+        if maker is not None:
+            theirs = f"{maker.provider}/"
         rows: list[Row] = []
-        for name in sorted(found, key=lambda name: "/" in name and not (theirs and name.startswith(theirs))):
+        for name in sorted(
+            found, key=lambda name: "/" in name and not (theirs and name.startswith(theirs))
+        ):
             row = self._rows.get(name)
             if row is None or _window(row) is None or row["litellm_provider"] in _LIMITED:
                 continue
@@ -309,24 +380,40 @@ class Catalog:
         related = self._related(model)
         if related is None:
             return exact
-        provider, maker = self.provider(model), provider_of(related["litellm_provider"]).id
+        provider = self.provider(model)
+        maker = provider_of(related["litellm_provider"]).id
         if provider not in {*_THROUGH, maker} and not self.place(model).source:
             related = _without_prices(related)  # a host has prices of its own
         if model.endswith(":free"):
-            related = {**_without_prices(related), "input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
-        return {**related, **{key: value for key, value in (exact or {}).items() if value is not None}}
+            related = {
+                **_without_prices(related),
+                "input_cost_per_token": 0.0,
+                "output_cost_per_token": 0.0,
+            }
+        return {
+            **related,
+            **{key: value for key, value in (exact or {}).items() if value is not None},
+        }
 
     def _served(self, model: str) -> ServedModel | None:
         """Return the server's facts of a model; a private one that has one model serves it under every name."""
         url = self.place(model).url
-        answer = self.served.answer(url) if url else None
+        if url:
+            answer = self.served.answer(url)
+        else:
+            answer = None
         models = answer.models if answer is not None else {}
-        only = next(iter(models.values())) if len(models) == 1 and is_private(url) else None
+        only = None
+        if len(models) == 1 and is_private(url):
+            only = next(iter(models.values()))
         return models.get(name_of(model), only)
 
     def _build(self, model: str) -> ModelInfo:
-        provider, place = self.provider(model), self.place(model)
-        row, spelling, families = self._row(model), spelled(model), self._rows.corrections.get("family", ())
+        provider = self.provider(model)
+        place = self.place(model)
+        row = self._row(model)
+        spelling = spelled(model)
+        families = self._rows.corrections.get("family", ())
         if row is not None:
             info = _from_row(model, provider, row)
         elif family := next((row for row in families if re.match(row["pattern"], spelling)), None):
@@ -337,12 +424,17 @@ class Catalog:
         is_own = maker is None or maker.open or provider_of(provider).local_url is not None
         if is_own and is_private(place.url):
             # It runs with whatever window it was started with.
-            info = replace(info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None)
+            info = replace(
+                info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None
+            )
             info = replace(info, prices=(), origin="assumed")
         info = replace(info, cache_marks=self._takes_marks(model, provider))
         if (served := self._served(model)) is not None:
-            info = _overlaid(info, served, served.window, "server", _prices_of(served, 1, hour_write=None))
-            info = replace(info, efforts=()) if served.reasoning is False else info
+            info = _overlaid(
+                info, served, served.window, "server", _prices_of(served, 1, hour_write=None)
+            )
+            if served.reasoning is False:
+                info = replace(info, efforts=())
         settings = self.settings.get(model)
         if settings is None:
             return info
@@ -409,7 +501,9 @@ def _efforts(model: str, row: Row) -> tuple[Effort, ...]:
     if not any(name in row for name in flags):
         return tuple(Effort)
     return tuple(
-        level for level in Effort if any(row.get(name) for name in _EFFORT_FLAGS.get(level, ("supports_reasoning",)))
+        level
+        for level in Effort
+        if any(row.get(name) for name in _EFFORT_FLAGS.get(level, ("supports_reasoning",)))
     )
 
 
@@ -418,9 +512,13 @@ def _prices(row: Row) -> Iterator[Prices]:
         return
     sizes = sorted(int(match[1]) for key in row if (match := _TIER.fullmatch(key)))
     for size in (0, *sizes):
-        suffix = f"_above_{size}k_tokens" if size else ""
+        suffix = ""
+        if size:
+            suffix = f"_above_{size}k_tokens"
         named = {name: row.get(f"{name}{suffix}", row.get(name)) for name in _COSTS}
-        price = {name: float(value) for name, value in named.items() if isinstance(value, int | float)}
+        price = {
+            name: float(value) for name, value in named.items() if isinstance(value, int | float)
+        }
         sent = price.get("input_cost_per_token", 0.0)
         yield Prices(
             input=sent,
@@ -428,7 +526,9 @@ def _prices(row: Row) -> Iterator[Prices]:
             cache_read=price.get("cache_read_input_token_cost", sent),
             cache_write=price.get(_WRITE_COST, sent),
             over=size * 1000,
-            cache_write_hour=price.get(_HOUR_COST, HOUR_WRITE * sent) if _WRITE_COST in row else None,
+            cache_write_hour=price.get(_HOUR_COST, HOUR_WRITE * sent)
+            if _WRITE_COST in row
+            else None,
         )
 
 
@@ -452,17 +552,26 @@ def _overlaid(
     )
 
 
-def _prices_of(said: ServedModel | ModelSettings, tokens: int, *, hour_write: float | None) -> tuple[Prices, ...]:
+def _prices_of(
+    said: ServedModel | ModelSettings, tokens: int, *, hour_write: float | None
+) -> tuple[Prices, ...]:
     """Return the prices that a server or the settings name for so many tokens, none where one is missing."""
     if said.input_price is None or said.output_price is None:
         return ()
-    sent, answered = said.input_price / tokens, said.output_price / tokens
+    sent = said.input_price / tokens
+    answered = said.output_price / tokens
     read, write = (
-        sent if price is None else price / tokens for price in (said.cache_read_price, said.cache_write_price)
+        sent if price is None else price / tokens
+        for price in (said.cache_read_price, said.cache_write_price)
     )
-    hour = None if hour_write is None else hour_write * sent
+    if hour_write is None:
+        hour = None
+    else:
+        hour = hour_write * sent
     return (Prices(sent, answered, read, write, cache_write_hour=hour),)
 
 
 def _positive(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and value > 0 else None
+    if isinstance(value, int | float) and value > 0:
+        return int(value)
+    return None

@@ -15,6 +15,28 @@ from tui_agent.session.effort import Effort
 _ALL_LEVELS = (Effort.OFF, Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
 _ADAPTIVE_LEVELS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
 
+_Version = tuple[int, int]
+
+_NEWEST: _Version = (999, 0)
+_FAMILY = LazyPattern(
+    # claude-opus-4-6, claude-opus-4.6, claude-4.5-sonnet, claude-3-7-sonnet, anthropic.claude-haiku-4-5-20251001-v1:0
+    r"claude(?:[-.](?P<before>\d+(?:[-.]\d+)?))?-(?P<family>opus|sonnet|haiku|fable|mythos)"
+    r"(?:[-.](?P<after>\d{1,2}(?:[-.]\d{1,2})?)(?!\d)|(?P<preview>-preview))?"
+)
+
+_FIRST = re.compile(r"claude-(?:v?[12]\b|instant)")
+
+BUDGETS = {
+    Effort.MINIMAL: 1_024,
+    Effort.LOW: 4_096,
+    Effort.MEDIUM: 10_000,
+    Effort.HIGH: 16_384,
+    Effort.MAX: 32_000,
+}
+"""Tokens a model may think, by effort. Anthropic takes no less than 1,024 and sees little gain over 32,000."""
+
+MIN_BUDGET = BUDGETS[Effort.MINIMAL]
+
 
 @dataclass(frozen=True, slots=True)
 class Claude:
@@ -40,7 +62,9 @@ class Claude:
             case "budget":
                 return _ALL_LEVELS
             case _:
-                return _ADAPTIVE_LEVELS if self.off is None else (Effort.OFF, *_ADAPTIVE_LEVELS)
+                if self.off is None:
+                    return _ADAPTIVE_LEVELS
+                return (Effort.OFF, *_ADAPTIVE_LEVELS)
 
 
 _NONE = Claude("none")
@@ -49,8 +73,6 @@ _ON_REQUEST = Claude("adaptive")
 _BY_DEFAULT = Claude("adaptive", off="disabled", thinks=True)
 _ALWAYS = Claude("adaptive", off=None, thinks=True)
 _ALWAYS_BOUND = Claude("adaptive", off=None, thinks=True, bound=True)
-
-_Version = tuple[int, int]
 
 _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
     "opus": (
@@ -78,15 +100,6 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
 }
 """The generations of each family, newest first, from the version on that begins them."""
 
-_NEWEST: _Version = (999, 0)
-_FAMILY = LazyPattern(
-    # claude-opus-4-6, claude-opus-4.6, claude-4.5-sonnet, claude-3-7-sonnet, anthropic.claude-haiku-4-5-20251001-v1:0
-    r"claude(?:[-.](?P<before>\d+(?:[-.]\d+)?))?-(?P<family>opus|sonnet|haiku|fable|mythos)"
-    r"(?:[-.](?P<after>\d{1,2}(?:[-.]\d{1,2})?)(?!\d)|(?P<preview>-preview))?"
-)
-
-_FIRST = re.compile(r"claude-(?:v?[12]\b|instant)")
-
 
 @lru_cache(maxsize=256)
 def claude(name: str) -> Claude | None:
@@ -98,20 +111,10 @@ def claude(name: str) -> Claude | None:
     if match is None:
         # Either of the first, or of a family to come.
         return _NONE if _FIRST.search(name) else _ALWAYS_BOUND
-    version = (5, 0) if match["preview"] else _NEWEST
+    version = _NEWEST
+    if match["preview"]:
+        version = (5, 0)
     if number := match["after"] or match["before"]:
         major, _dot, minor = number.replace("-", ".").partition(".")
         version = int(major), int(minor or 0)
     return next(row for since, row in _TABLE[match["family"]] if version >= since)
-
-
-BUDGETS = {
-    Effort.MINIMAL: 1_024,
-    Effort.LOW: 4_096,
-    Effort.MEDIUM: 10_000,
-    Effort.HIGH: 16_384,
-    Effort.MAX: 32_000,
-}
-"""Tokens a model may think, by effort. Anthropic takes no less than 1,024 and sees little gain over 32,000."""
-
-MIN_BUDGET = BUDGETS[Effort.MINIMAL]

@@ -66,11 +66,14 @@ class _Attempt:
 
     @property
     def sent(self) -> Sent:
-        request, route = self.request, self.route
+        request = self.request
+        route = self.route
         return Sent(
             optional=self.optional,
             tools=tuple(tool.name for tool in request.tools),
-            blobs=frozenset(image.blob for message in request.messages for image in images_in(message)),
+            blobs=frozenset(
+                image.blob for message in request.messages for image in images_in(message)
+            ),
             answer_tokens=_answer_tokens(self.body),
             has_effort=request.effort is not None,
             can_change_format=route.wire == "responses" and route.is_elsewhere,
@@ -87,7 +90,9 @@ class _Tries:
     renewed: bool = False
 
     def report(self) -> PartLeftOut:
-        return PartLeftOut(tuple(self.told.values()), self.shape.blobs, reasoning=not self.shape.reasoning)
+        return PartLeftOut(
+            tuple(self.told.values()), self.shape.blobs, reasoning=not self.shape.reasoning
+        )
 
 
 class ProviderClient:
@@ -207,7 +212,9 @@ class ProviderClient:
 
     def _picture_limits(self, model: str) -> PictureLimits:
         route = self._router.route(model)
-        return OWN_SERVER_PICTURES if route.is_small_server else route.provider.pictures
+        if route.is_small_server:
+            return OWN_SERVER_PICTURES
+        return route.provider.pictures
 
     def _mended(self, request: ModelRequest) -> MendedTools:
         """Return the tools of a request as its provider takes them. Those of a session are mended once."""
@@ -228,7 +235,10 @@ class ProviderClient:
     ) -> tuple[Shape, Refusal] | None:
         """Return the shape to try after an error, and the part that was refused; None where it is no such refusal."""
         body = read_body(attempt.failure.text if attempt.failure is not None else "")
-        refusal = None if attempt.request.compact else find_refusal(error, body, attempt.sent)
+        if attempt.request.compact:
+            refusal = None
+        else:
+            refusal = find_refusal(error, body, attempt.sent)
         if refusal is None:
             return None
         refused = Refused(
@@ -240,7 +250,9 @@ class ProviderClient:
             is_last_try=is_last_try,
         )
         shape = next_shape(refused, refusal)
-        return None if shape is None else (shape, refusal)
+        if shape is None:
+            return None
+        return (shape, refusal)
 
     def _remember(self, served: str, form: ServerForm) -> None:
         """Keep a form for later requests, now that it helped."""
@@ -253,8 +265,11 @@ class ProviderClient:
         Raises:
             ModelError: the user has to sign in again, or the provider can't be reached.
         """
-        provider, logins = self._router.signed_in(model), self._router.logins
-        login = logins.find(provider.id) if provider is not None and logins is not None else None
+        provider = self._router.signed_in(model)
+        logins = self._router.logins
+        login = None
+        if provider is not None and logins is not None:
+            login = logins.find(provider.id)
         if provider is None or logins is None or login is None:
             return False
         if not login.is_due(refused, self._now()):
@@ -263,7 +278,9 @@ class ProviderClient:
 
         task = self._renewing.get(provider.id)
         if task is None or task.done():
-            task = self._renewing[provider.id] = asyncio.create_task(renew(logins, provider, refused, self._now))
+            task = self._renewing[provider.id] = asyncio.create_task(
+                renew(logins, provider, refused, self._now)
+            )
         try:
             return await asyncio.shield(task)
         except SignInError as error:
@@ -278,23 +295,40 @@ class ProviderClient:
             ModelError: the provider can't be asked.
         """
         route = _shaped_route(self._router.route(request.model), shape.form)
-        formats = {"responses": route.provider.responses.compacts, "messages": route.provider.messages.compacts}
+        formats = {
+            "responses": route.provider.responses.compacts,
+            "messages": route.provider.messages.compacts,
+        }
         if request.compact and not formats.get(route.wire or ""):
-            raise ModelError(ErrorKind.INVALID_REQUEST, f"{route.target.provider} has no compaction of its own.")
+            raise ModelError(
+                ErrorKind.INVALID_REQUEST, f"{route.target.provider} has no compaction of its own."
+            )
         sent_as = shape
         if shape.form.roles == "apart" and route.is_own_server:
             # Templates of such models often refuse two messages of the user in a row, or drop one.
             sent_as = replace(shape, form=shape.form.model_copy(update={"roles": "joined"}))
         chat = route.provider.chat if route.wire is None else route.chat
-        sized = shaped(request, sent_as, call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars)
+        sized = shaped(
+            request,
+            sent_as,
+            call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars,
+        )
         if route.wire is None:
             from tui_agent.model.hosted.client import build_call
 
-            return _Attempt(request, sized, shape, route, build_call(sized, route, with_reasoning=shape.with_reasoning))
+            return _Attempt(
+                request,
+                sized,
+                shape,
+                route,
+                build_call(sized, route, with_reasoning=shape.with_reasoning),
+            )
         call = _load_wire(route.wire).call(sized, route, with_reasoning=shape.with_reasoning)
         call = replace(call, body=_left(call.body, shape.left_out))
         optional = tuple(
-            name for name in call.optional if name not in shape.left_out and name.partition(".")[0] in call.body
+            name
+            for name in call.optional
+            if name not in shape.left_out and name.partition(".")[0] in call.body
         )
         return _Attempt(request, sized, shape, route, call, optional)
 
@@ -312,9 +346,12 @@ class ProviderClient:
     async def _ask(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         from tui_agent.model.wires import chat
 
-        route, call = attempt.route, attempt.call
+        route = attempt.route
+        call = attempt.call
         if isinstance(call, dict):
-            async with aclosing(self.hosted.answer(call, chat.reader(attempt.request, route))) as heard:
+            async with aclosing(
+                self.hosted.answer(call, chat.reader(attempt.request, route))
+            ) as heard:
                 async for event in heard:
                     yield event
             return
@@ -349,13 +386,17 @@ def _shaped_route(route: Route, form: ServerForm) -> Route:
     if not form.cache_marks:
         info = replace(info, cache_marks=False)
     if form.answer_tokens:
-        info = replace(info, max_output=min(info.max_output or form.answer_tokens, form.answer_tokens))
+        info = replace(
+            info, max_output=min(info.max_output or form.answer_tokens, form.answer_tokens)
+        )
     return replace(route, info=info, wire=form.wire or route.wire)
 
 
 def _answer_tokens(body: Mapping[str, Any]) -> int:
     """Return the longest answer that a body asks for, in tokens; 0 where it names none."""
-    sizes = (body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+    sizes = (
+        body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")
+    )
     return next((size for size in sizes if isinstance(size, int)), 0)
 
 
@@ -364,7 +405,9 @@ def _left(body: dict[str, Any], refused: frozenset[str]) -> dict[str, Any]:
     for name in refused:
         outer, dot, inner = name.partition(".")
         within = body.get(outer)
-        rest = {key: value for key, value in within.items() if key != inner} if dot and isinstance(within, dict) else {}
+        rest = {}
+        if dot and isinstance(within, dict):
+            rest = {key: value for key, value in within.items() if key != inner}
         body = {key: value for key, value in body.items() if key != outer or rest}
         if rest:
             body[outer] = rest

@@ -40,9 +40,19 @@ ORDERS_A_MONTH = 115
 """Lines of one file of orders: a little under a single output's limit in the demo's window."""
 
 MONTHS = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
     "december",
-)  # fmt: skip
+)
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
 
 
@@ -114,7 +124,9 @@ class DemoClient:
         self._cached = lines
         cached = _tokens(lines[:shared])
         said = turn.text + "".join(call.arguments for call in turn.calls)
-        reasoning = _tokens((turn.thinking.encode(),)) if turn.thinking else 0
+        reasoning = 0
+        if turn.thinking:
+            reasoning = _tokens((turn.thinking.encode(),))
         return Usage(
             input=_tokens(lines) - cached,
             output=_tokens((said.encode(),)) + reasoning,
@@ -141,7 +153,9 @@ def create_demo_workspace(directory: Path) -> None:
             f"{1 + (day * 7 + number) % 4},{150 + (day * 37 + number * 11) % 900}"
             for day in range(ORDERS_A_MONTH)
         )
-        files[f"orders/{number:02}-{month}.csv"] = "\n".join(["date,order,item,quantity,price", *rows]) + "\n"
+        files[f"orders/{number:02}-{month}.csv"] = (
+            "\n".join(["date,order,item,quantity,price", *rows]) + "\n"
+        )
     for name, text in files.items():
         path = directory / name
         if not path.exists():

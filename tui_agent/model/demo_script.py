@@ -15,7 +15,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall, request_bytes
+from tui_agent.context.request import (
+    ContentText,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    request_bytes,
+)
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
@@ -24,7 +30,9 @@ _SUMMARISE = "handover note of a coding session"
 """Words to a model that is to summarise the conversation it is in."""
 _COMPARE = "attempts at the same task"
 """Words to a model that is to say how the runners of a race differ."""
-_DENIED = re.compile(r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE
+)
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
 """Characters at the start of a result in which a denial says so; a file may hold the word further down."""
@@ -52,7 +60,10 @@ class Branch(_Data):
     def fits(self, outputs: tuple[str, ...]) -> bool:
         together = "\n".join(outputs)
         return (
-            (self.result is None or any(_DENIED.search(output[:_DENIAL_LENGTH]) for output in outputs))
+            (
+                self.result is None
+                or any(_DENIED.search(output[:_DENIAL_LENGTH]) for output in outputs)
+            )
             and (self.contains is None or self.contains in together)
             and (self.lacks is None or self.lacks not in together)
         )
@@ -132,7 +143,9 @@ class DemoTurn:
 def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoTurn:
     """Decide the answer to a request from its messages alone; ``take`` counts how often it was answered already."""
     if not request.tools:
-        wish = " ".join(message.text for message in request.messages if message.role in {"system", "user"}).lower()
+        wish = " ".join(
+            message.text for message in request.messages if message.role in {"system", "user"}
+        ).lower()
         if "title" in wish and "summar" not in wish:
             return DemoTurn(script.title)
         return DemoTurn((script.compared if _COMPARE in wish else script.summary).strip())
@@ -158,12 +171,21 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
     return DemoTurn(text, step.think, calls)
 
 
-def _where(script: DemoScript, messages: tuple[Message, ...], take: int) -> tuple[Scenario, DemoStep]:
+def _where(
+    script: DemoScript, messages: tuple[Message, ...], take: int
+) -> tuple[Scenario, DemoStep]:
     numbers = range(len(messages))
-    calls = [at for at in numbers if messages[at].tool_calls and _CALL_ID.fullmatch(messages[at].tool_calls[0].call_id)]
+    calls = [
+        at
+        for at in numbers
+        if messages[at].tool_calls and _CALL_ID.fullmatch(messages[at].tool_calls[0].call_id)
+    ]
     prompts = [at for at in numbers if messages[at].role == "user" and _is_prompt(messages, at)]
     called, asked = (max(found, default=-1) for found in (calls, prompts))
-    prompt = messages[asked] if prompts else Message("user")
+    if prompts:
+        prompt = messages[asked]
+    else:
+        prompt = Message("user")
     unfinished = all(message.role != "assistant" for message in messages[called + 1 :])
     wants_more = unfinished and any(_says(prompt.text, phrase) for phrase in script.resume)
     if calls and (called > asked or wants_more):
@@ -176,10 +198,18 @@ def _where(script: DemoScript, messages: tuple[Message, ...], take: int) -> tupl
     return scenario, scenario.steps[0]
 
 
-def _continued(script: DemoScript, messages: tuple[Message, ...], called: int) -> tuple[Scenario, DemoStep] | None:
+def _continued(
+    script: DemoScript, messages: tuple[Message, ...], called: int
+) -> tuple[Scenario, DemoStep] | None:
     found = _CALL_ID.fullmatch(messages[called].tool_calls[0].call_id)
-    scenario = script.scenario(found[1]) if found else None
-    step = scenario.step(found[2]) if scenario and found else None
+    if found:
+        scenario = script.scenario(found[1])
+    else:
+        scenario = None
+    if scenario and found:
+        step = scenario.step(found[2])
+    else:
+        step = None
     if scenario is None or step is None:
         return None
     ids = {call.call_id for call in messages[called].tool_calls}
@@ -189,7 +219,9 @@ def _continued(script: DemoScript, messages: tuple[Message, ...], called: int) -
 
 def _chosen(script: DemoScript, prompt: Message) -> Scenario:
     """Return the scenario for a message; its last part is the typed text, attachments come before."""
-    typed = next((part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), "")
+    typed = next(
+        (part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), ""
+    )
     for text in (_unwrapped(typed), prompt.text):
         for scenario in script.scenarios:
             if any(_says(text, phrase) for phrase in scenario.phrases):
@@ -200,7 +232,9 @@ def _chosen(script: DemoScript, prompt: Message) -> Scenario:
 def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
     if _REMINDER.match(messages[index].text) is None:
         return True
-    before = messages[index - 1] if index else None
+    before = None
+    if index:
+        before = messages[index - 1]
     return before is not None and before.role == "assistant" and not before.tool_calls
 
 
@@ -209,7 +243,11 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
     if all(message.role != "assistant" for message in messages):
         return f"{script.greeting.strip()}\n\n{text}"
     last = messages[-1]
-    if last.role == "user" and _REMINDER.fullmatch(last.text) and not _is_prompt(messages, len(messages) - 1):
+    if (
+        last.role == "user"
+        and _REMINDER.fullmatch(last.text)
+        and not _is_prompt(messages, len(messages) - 1)
+    ):
         remark = " ".join(_unwrapped(last.text).split())
         return f"{script.steered.strip().replace('{message}', remark[:80])}\n\n{text}"
     return text

@@ -55,8 +55,13 @@ class CatalogDirectory:
 
         Not where the settings say how large the window is.
         """
-        url, now = self._catalog.place(model).url, time.monotonic()
-        if self._keys is None or not is_private(url) or self._catalog.info(model).origin == "config":
+        url = self._catalog.place(model).url
+        now = time.monotonic()
+        if (
+            self._keys is None
+            or not is_private(url)
+            or self._catalog.info(model).origin == "config"
+        ):
             return
         if now - self._asked.get(url, -_ASKED_AGAIN) < _ASKED_AGAIN:
             return
@@ -64,7 +69,9 @@ class CatalogDirectory:
         from tui_agent.model.discovery import refresh, servers
 
         asked = [
-            server for server in servers(self._catalog.addresses, self._keys(), [model]) if server.place.url == url
+            server
+            for server in servers(self._catalog.addresses, self._keys(), [model])
+            if server.place.url == url
         ]
         await refresh(asked, self._catalog.served)
         self._catalog.forget()
@@ -75,27 +82,37 @@ class CatalogDirectory:
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
         """Return a model's facts with the window learnt from an overflow where that is the smaller."""
         served = self._catalog.served_name(info.id)
-        known = [size for windows in (self._learnt.windows, self._bounds) if (size := windows.get(served)) is not None]
+        known = [
+            size
+            for windows in (self._learnt.windows, self._bounds)
+            if (size := windows.get(served)) is not None
+        ]
         if self._learnt.contradicted.get(served, info.context_window) != info.context_window:
             known = []
         learnt = min(known, default=info.context_window)
-        return info if learnt >= info.context_window else replace(info, context_window=learnt, origin="learnt")
+        if learnt >= info.context_window:
+            return info
+        return replace(info, context_window=learnt, origin="learnt")
 
     def limits(self, model: str) -> ModelLimits:
         info = self.info(model)
         tier = next((prices.over for prices in info.prices if prices.over), None)
         tier = None if info.origin == "learnt" else tier
-        return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision, tier)
+        return ModelLimits(
+            model, info.context_window, info.max_output, info.origin, info.vision, tier
+        )
 
     def traits(self, model: str) -> ModelTraits:
-        info, wire = self._catalog.info(model), self._wire_of(model)
+        info = self._catalog.info(model)
+        wire = self._wire_of(model)
         responses = provider_of(info.provider).responses
         known = claude(info.name)
         return ModelTraits(
             model,
             vision=info.vision and self._form(model).pictures,
             tools=not info.without_tools,
-            images_in_results=wire == "messages" or (wire == "responses" and responses.images_in_results),
+            images_in_results=wire == "messages"
+            or (wire == "responses" and responses.images_in_results),
             bound_reasoning=wire == "messages" and known is not None and known.bound,
             hour_cache=wire == "messages" and info.cache_marks,
             efforts=info.efforts,
@@ -104,11 +121,18 @@ class CatalogDirectory:
     def counter(self, model: str) -> TokenCounter:
         counter = self._counters.get(model)
         if counter is None:
-            first, learnt = first_calibration(model), self._learnt.token_sizes
+            first = first_calibration(model)
+            learnt = self._learnt.token_sizes
             name = _plain_name(model)
-            elsewhere = next((key for key in learnt if _plain_name(key.partition(" ")[0]) == name), "")
-            known = replace(first, learnt=learnt.get(self._spoken(model)) or learnt.get(elsewhere, {}))
-            counter = self._counters[model] = TokenCounter(model, known, self._templates, self._exact_counts)
+            elsewhere = next(
+                (key for key in learnt if _plain_name(key.partition(" ")[0]) == name), ""
+            )
+            known = replace(
+                first, learnt=learnt.get(self._spoken(model)) or learnt.get(elsewhere, {})
+            )
+            counter = self._counters[model] = TokenCounter(
+                model, known, self._templates, self._exact_counts
+            )
         return counter
 
     def learn(self, model: str, counted: int, reported: int) -> None:
@@ -123,7 +147,8 @@ class CatalogDirectory:
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Remember a window that a provider named, for good, or one it only gave away, until the program ends."""
-        served, known = self._catalog.served_name(model), self._catalog.info(model).context_window
+        served = self._catalog.served_name(model)
+        known = self._catalog.info(model).context_window
         if not named:
             self._bounds[served] = window
         elif window > 0 and (window, known) != (
@@ -147,7 +172,9 @@ class CatalogDirectory:
     def _spoken(self, model: str) -> str:
         """Return the key of counts: the model where it is served, in the format it is spoken to in."""
         wire = self._wire_of(model)
-        return f"{self._catalog.served_name(model)} as {wire}" if wire else self._catalog.served_name(model)
+        if wire:
+            return f"{self._catalog.served_name(model)} as {wire}"
+        return self._catalog.served_name(model)
 
 
 def _plain_name(model: str) -> str:

@@ -45,6 +45,20 @@ _ANTHROPIC_VERSION = "2023-06-01"
 
 _Found = TypeVar("_Found", int, float)
 
+_VISION_WORDS = {"vision", "image"}
+_CALLS = {"tool-use", "tool_use", "tool_calls", "function_calling"}
+_THINKS = {"reasoning", "thinking"}
+
+_KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
+"""Type names in lists for models that answer in text; "model" is Anthropic's word for every one."""
+
+# -- whether a key is taken ---------------------------------------------------------------------------------------
+_TRIAL_TIMEOUT = 15.0
+"""Seconds each of the two requests may take."""
+
+_NO_SUCH_PATH = {404, 405, 501}
+_LATER = "The first message will show whether it is good."
+
 
 class SilentServerError(Exception):
     """A server said nothing that can be used; the message is a few words for a person."""
@@ -81,21 +95,31 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
     """
     providers = ((model, provider_of(model.partition("/")[0])) for model in models if model)
     places = [(provider, addresses.of(provider, model), model) for model, provider in providers]
-    asked = [*(row for row in places if row[1].is_own), *((*row, "") for row in addresses.overridden())]
-    gateways = (provider for provider in map(provider_of, keys.available()) if provider.lists_models)
+    asked = [
+        *(row for row in places if row[1].is_own),
+        *((*row, "") for row in addresses.overridden()),
+    ]
+    gateways = (
+        provider for provider in map(provider_of, keys.available()) if provider.lists_models
+    )
     asked += [(provider, addresses.of(provider), "") for provider in gateways]
     found: dict[str, Server] = {}
     for provider, place, model in asked:
         if place.url and place.url not in found:
             # A key from the environment is the provider's, or that of the address the environment or the provider's
             # table names; one model's own address gets only a key that is set up with it.
-            key = keys.own(model) if model and place.source.startswith("models.") else keys.find(provider)
+            if model and place.source.startswith("models."):
+                key = keys.own(model)
+            else:
+                key = keys.find(provider)
             found[place.url] = Server(provider, place, request_headers(provider, key))
     return list(found.values())
 
 
 def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
-    versioned = {"anthropic-version": _ANTHROPIC_VERSION} if provider.wire == "messages" else {}
+    versioned = {}
+    if provider.wire == "messages":
+        versioned = {"anthropic-version": _ANTHROPIC_VERSION}
     if key is None:
         return versioned
     bearer = key.source in provider.bearer_keys
@@ -105,7 +129,9 @@ def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
 # -- asking -------------------------------------------------------------------------------------------------------
 
 
-async def refresh(asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None) -> list[ServerReply]:
+async def refresh(
+    asked: Iterable[Server], served: ServedModels, *, seconds: float | None = None
+) -> list[ServerReply]:
     """Ask servers side by side and keep their answers; earlier ones of a silent server stay."""
 
     async def one(server: Server) -> ServerReply:
@@ -147,7 +173,9 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
 
 
 def _refusal(status: int) -> str:
-    return {401: "wants a key", 403: "refuses the key", 404: "has no list of models"}.get(status, f"says {status}")
+    return {401: "wants a key", 403: "refuses the key", 404: "has no list of models"}.get(
+        status, f"says {status}"
+    )
 
 
 class _Asker:
@@ -159,7 +187,9 @@ class _Asker:
 
     async def get(self, url: str, body: object = None) -> Any:
         method = "GET" if body is None else "POST"
-        response, data = await self._connections.fetch(method, url, _MAX_ANSWER_BYTES, json=body, **self._options)
+        response, data = await self._connections.fetch(
+            method, url, _MAX_ANSWER_BYTES, json=body, **self._options
+        )
         response.raise_for_status()
         if len(data) > _MAX_ANSWER_BYTES:
             raise ValueError("it is too long")
@@ -189,25 +219,36 @@ async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[st
         return models
     # llama.cpp, LM Studio and Ollama say more in ways of their own.
     props, studio, tags = await asyncio.gather(
-        asker.maybe(f"{root}/props"), asker.maybe(f"{root}/api/v0/models"), asker.maybe(f"{root}/api/tags")
+        asker.maybe(f"{root}/props"),
+        asker.maybe(f"{root}/api/v0/models"),
+        asker.maybe(f"{root}/api/tags"),
     )
     if isinstance(tags, dict) and tags.get("models"):
         return {**models, **await _ollama(asker, root)}
     for row in studio.get("data") or () if isinstance(studio, dict) else ():
         if (model := _listed(row)) is not None:
             models[model.name] = model
-    said = _of_llama(props) if isinstance(props, dict) else {}
+    said = {}
+    if isinstance(props, dict):
+        said = _of_llama(props)
     return {name: model.model_copy(update=said) for name, model in models.items()}
 
 
 def _rows(answer: Any) -> list[dict[str, Any]]:
-    rows = answer if isinstance(answer, list) else answer["data"]
+    if isinstance(answer, list):
+        rows = answer
+    else:
+        rows = answer["data"]
     return [row for row in rows if isinstance(row, dict)]
 
 
 async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
-    names = [row["name"] for row in (await asker.get(f"{root}/api/tags"))["models"]][:_MAX_MODELS_ASKED]
-    shown = await asyncio.gather(*(asker.maybe(f"{root}/api/show", {"model": name}) for name in names))
+    names = [row["name"] for row in (await asker.get(f"{root}/api/tags"))["models"]][
+        :_MAX_MODELS_ASKED
+    ]
+    shown = await asyncio.gather(
+        *(asker.maybe(f"{root}/api/show", {"model": name}) for name in names)
+    )
     return {name: _of_ollama(name, answer) for name, answer in zip(names, shown, strict=True)}
 
 
@@ -218,7 +259,9 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
     name = row.get("id") or row.get("name")
     if not isinstance(name, str):
         return None
-    limits = _table(row, "top_provider") | _table(row, "limits") | _table(row, "capabilities", "limits")
+    limits = (
+        _table(row, "top_provider") | _table(row, "limits") | _table(row, "capabilities", "limits")
+    )
     meta = _table(row, "meta")
     sizes = (
         row.get("loaded_context_length"),  # LM Studio: the size it runs with
@@ -249,12 +292,19 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
     tells = isinstance(row.get("supported_parameters"), list)
     takes = _words(_table(row, "architecture").get("input_modalities"))
     answers = _words(_table(row, "architecture").get("output_modalities"))
-    kind = row.get("type") or row.get("mode") or row.get("task") or _table(row, "capabilities").get("type")
+    kind = (
+        row.get("type")
+        or row.get("mode")
+        or row.get("task")
+        or _table(row, "capabilities").get("type")
+    )
     return ServedModel(
         name=name,
         window=window,
         max_output=most if most is not None and (window is None or most < window) else None,
-        vision="image" in takes if takes else (True if abilities & _VISION_WORDS or row.get("type") == "vlm" else None),
+        vision="image" in takes
+        if takes
+        else (True if abilities & _VISION_WORDS or row.get("type") == "vlm" else None),
         tools="tools" in abilities if tells else (True if abilities & _CALLS else None),
         reasoning="reasoning" in abilities if tells else (True if abilities & _THINKS else None),
         chats=(not answers or "text" in answers)
@@ -262,13 +312,6 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         and _table(row, "capabilities").get("completion_chat") is not False,
         **_prices(_table(row, "pricing")),
     )
-
-
-_VISION_WORDS = {"vision", "image"}
-_CALLS = {"tool-use", "tool_use", "tool_calls", "function_calling"}
-_THINKS = {"reasoning", "thinking"}
-_KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
-"""Type names in lists for models that answer in text; "model" is Anthropic's word for every one."""
 
 
 def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
@@ -279,13 +322,17 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
         "cache_read_price": ("input_cache_read",),
         "cache_write_price": ("input_cache_write",),
     }
-    found = {key: _first((pricing.get(name) for name in given), _price) for key, given in names.items()}
+    found = {
+        key: _first((pricing.get(name) for name in given), _price) for key, given in names.items()
+    }
     return {key: value for key, value in found.items() if value is not None}
 
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
     """Return llama.cpp's facts of the model it serves: the window of one request, and abilities of its template."""
-    size = _count(_table(props, "default_generation_settings").get("n_ctx")) or _count(props.get("n_ctx"))
+    size = _count(_table(props, "default_generation_settings").get("n_ctx")) or _count(
+        props.get("n_ctx")
+    )
     said = {
         "window": size,
         "vision": _table(props, "modalities").get("vision"),
@@ -301,7 +348,9 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = _table(shown, "model_info")
-    window = _first((value for key, value in info.items() if key.endswith(".context_length")), _count)
+    window = _first(
+        (value for key, value in info.items() if key.endswith(".context_length")), _count
+    )
     abilities = _words(shown.get("capabilities"))
     known = bool(abilities)
     return ServedModel(
@@ -317,12 +366,17 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
 def _table(row: Mapping[str, Any], *path: str) -> dict[str, Any]:
     value: Any = row
     for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            value = value.get(key)
+        else:
+            value = None
     return value if isinstance(value, dict) else {}
 
 
 def _words(value: object) -> set[str]:
-    return {word for word in value if isinstance(word, str)} if isinstance(value, list) else set()
+    if isinstance(value, list):
+        return {word for word in value if isinstance(word, str)}
+    return set()
 
 
 def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Found | None:
@@ -333,7 +387,9 @@ def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
     """Return a number of tokens; a number smaller than any window is none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if least <= value < 1e9 else None
+    if least <= value < 1e9:
+        return int(value)
+    return None
 
 
 def _price(value: object) -> float | None:
@@ -345,14 +401,6 @@ def _price(value: object) -> float | None:
     except ValueError:
         return None
     return price if 0 <= price < 1 else None
-
-
-# -- whether a key is taken ---------------------------------------------------------------------------------------
-
-_TRIAL_TIMEOUT = 15.0
-"""Seconds each of the two requests may take."""
-_NO_SUCH_PATH = {404, 405, 501}
-_LATER = "The first message will show whether it is good."
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,26 +416,38 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
 
     Some show that to anyone. So it is asked for without the key as well: only a refusal then says something.
     """
-    name, secret = provider.name, secret.strip()
+    name = provider.name
+    secret = secret.strip()
     if not (secret.isascii() and secret.isprintable()) or not secret or " " in secret:
-        return Trial("refused", "That can't be a key: it is empty, or has a character that no key has, like a space.")
+        return Trial(
+            "refused",
+            "That can't be a key: it is empty, or has a character that no key has, like a space.",
+        )
     if not place.url:
         return Trial("unknown", f"The key of {name} can't be tried without a model. {_LATER}")
     failure = await _refusal_of(provider, place, secret)
     if failure is None:
         public = await _refusal_of(provider, place, "") is None
         untried = f"{name} answers without a key too, so it was not tried. {_LATER}"
-        return Trial("unknown", untried) if public else Trial("accepted", f"{name} accepts the key.")
+        if public:
+            return Trial("unknown", untried)
+        return Trial("accepted", f"{name} accepts the key.")
     if failure.status in _NO_SUCH_PATH:
         return Trial("unknown", f"{name} has no list of models to try the key with. {_LATER}")
-    target = Target("", name, split(place.url).netloc.rpartition("@")[2], "it may be cut off, or of another provider")
+    target = Target(
+        "",
+        name,
+        split(place.url).netloc.rpartition("@")[2],
+        "it may be cut off, or of another provider",
+    )
     error = classify(failure, target, now=time.time())
     return Trial("refused" if error.kind is ErrorKind.AUTH else "unknown", error.message)
 
 
 async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) -> Failure | None:
     """Return why a request was not answered, None when it was. Nobody is followed elsewhere with a key."""
-    http, url = Http(os.environ), f"{place.url.rstrip('/')}{provider.key_path}"
+    http = Http(os.environ)
+    url = f"{place.url.rstrip('/')}{provider.key_path}"
     headers = request_headers(provider, Key(SecretStr(secret), "") if secret else None)
     try:
         response, body = await http.fetch("GET", url, headers=headers, timeout=_TRIAL_TIMEOUT)
@@ -447,14 +507,18 @@ async def discover(
             models = await ask(Server(provider_of(provider), AddressSetting(url)), seconds=seconds)
         except SilentServerError as error:
             # A refusal for want of a key is an answer.
-            return LocalServer(name, url, named if str(error) in {_refusal(401), _refusal(403)} else ())
+            return LocalServer(
+                name, url, named if str(error) in {_refusal(401), _refusal(403)} else ()
+            )
         if named:
             return LocalServer(name, url, named)
         known.served.keep(url, models)
         listed = (name for name, model in models.items() if model.chats and known.can_chat(name))
         return LocalServer(name, url, tuple(f"{provider}/{name}" for name in listed))
 
-    asked = [look(split(url).netloc, url, "openai", tuple(models)) for url, models in set_up.items()]
+    asked = [
+        look(split(url).netloc, url, "openai", tuple(models)) for url, models in set_up.items()
+    ]
     for port in ports:
         url = f"http://127.0.0.1:{port.number}{'' if port.provider == 'ollama' else '/v1'}"
         asked.append(look(port.name, url, port.provider))

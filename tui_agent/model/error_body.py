@@ -13,14 +13,23 @@ from tui_agent.model.redaction import redact
 _CLASSES = LazyPattern(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+")
 _STATUS_WORDS = LazyPattern(r"^Error code: \d+(?: - |$)")
 _BYTES = LazyPattern(r"b(['\"]).*?\1(?=$|\s)", re.DOTALL)
-PAGE = LazyPattern(r"<(?:!doctype|!--|\?xml|html|head|body|title|center|h1|Error>|Response)", re.IGNORECASE)
+PAGE = LazyPattern(
+    r"<(?:!doctype|!--|\?xml|html|head|body|title|center|h1|Error>|Response)", re.IGNORECASE
+)
 _TITLE = LazyPattern(r"<(title|h1|message)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
 _STATUS_TAG = LazyPattern(r"<([45]\d\d)>\s*")
 """How DashScope begins each of its messages."""
 _CODE_KEYS = ("code", "type", "status", "reason", "error_type", "__type")
 _WORD_KEYS = (
-    "message", "msg", "detail", "errorMessage", "error_message", "error_msg", "status_msg", "error_description",
-)  # fmt: skip
+    "message",
+    "msg",
+    "detail",
+    "errorMessage",
+    "error_message",
+    "error_msg",
+    "status_msg",
+    "error_description",
+)
 _STATUS_KEYS = ("status_code", "status", "code")
 _LEVELS = 4
 """Times a message may hold another one: a gateway's, and in it the provider's."""
@@ -37,10 +46,25 @@ _STATUS_OF_TYPE = {
     "overloadederror": 529,
 }
 """The statuses that Anthropic documents for its types of errors; an error within a stream has the type alone."""
-_ANSWER_KEYS = frozenset({
-    "choices", "candidates", "output", "response", "object", "type", "usage", "usageMetadata", "promptFeedback",
-    "done", "delta", "item", "content", "prompt_progress", "x_groq",
-})  # fmt: skip
+_ANSWER_KEYS = frozenset(
+    {
+        "choices",
+        "candidates",
+        "output",
+        "response",
+        "object",
+        "type",
+        "usage",
+        "usageMetadata",
+        "promptFeedback",
+        "done",
+        "delta",
+        "item",
+        "content",
+        "prompt_progress",
+        "x_groq",
+    }
+)
 """Keys of answers and their events in any format; a document with words but none of these is an error."""
 _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
@@ -67,13 +91,20 @@ class ErrorBody:
 
 def is_error(value: dict[str, Any], event: str = "") -> bool:
     """Return whether a document, or an event of a stream, is an error and no part of an answer."""
-    if value.get("error") or event == "error" or value.get("object") == "error" or value.get("success") is False:
+    if (
+        value.get("error")
+        or event == "error"
+        or value.get("object") == "error"
+        or value.get("success") is False
+    ):
         return True
     if as_dict(value.get("base_resp")).get("status_code"):
         return True  # MiniMax; 0 is success
     if _ERROR_TYPE.search(as_text(value.get("type"))):
         return True
-    return not value.keys() & _ANSWER_KEYS and any(isinstance(value.get(key), str | list) for key in _WORD_KEYS)
+    return not value.keys() & _ANSWER_KEYS and any(
+        isinstance(value.get(key), str | list) for key in _WORD_KEYS
+    )
 
 
 def read_body(text: str) -> ErrorBody:
@@ -100,7 +131,9 @@ def read_body(text: str) -> ErrorBody:
     if tag := _STATUS_TAG.match(text):
         text = text[tag.end() :]
         status = status or int(tag[1])
-    status = status or next((_STATUS_OF_TYPE[code] for code in codes if code in _STATUS_OF_TYPE), None)
+    status = status or next(
+        (_STATUS_OF_TYPE[code] for code in codes if code in _STATUS_OF_TYPE), None
+    )
     return ErrorBody(redact(text), tuple(dict.fromkeys(codes)), status, place)
 
 
@@ -128,7 +161,9 @@ def _bare(text: str) -> str:
         from html import unescape
 
         # A page of a proxy between here and the provider; without a title it says nothing to a person.
-        return " ".join(unescape(title[2]).split()) if title else ""
+        if title:
+            return " ".join(unescape(title[2]).split())
+        return ""
     return text
 
 
@@ -160,16 +195,23 @@ def _message_of(data: dict[str, Any], text: str) -> str:
     if isinstance(error, str):
         # Spring and NestJS name the status there and say what is wrong beside it.
         said = next((data[key] for key in _WORD_KEYS if data.get(key)), None)
-        return f"{_words(said)} ({error})" if said else error
+        if said:
+            return f"{_words(said)} ({error})"
+        return error
     inner = _inner(data)
     words = [next((inner[key] for key in _WORD_KEYS if inner.get(key)), data.get("message"))]
     # OpenRouter hides the words of the provider behind it.
     words.append(as_dict(inner.get("metadata")).get("raw"))
-    code = next((str(inner[key]) for key in ("code", "type", "status") if isinstance(inner.get(key), str)), "")
+    code = next(
+        (str(inner[key]) for key in ("code", "type", "status") if isinstance(inner.get(key), str)),
+        "",
+    )
     message = " ".join(map(_words, filter(None, words)))
     if not message:
         return code or text
-    return f"{message} ({code})" if code and code not in message else message
+    if code and code not in message:
+        return f"{message} ({code})"
+    return message
 
 
 def _words(said: object) -> str:
@@ -179,4 +221,7 @@ def _words(said: object) -> str:
     faults = objects(said)
     if not faults:
         return json.dumps(said)
-    return "; ".join(f"{'.'.join(map(str, as_list(row.get('loc'))))}: {as_text(row.get('msg'))}" for row in faults)
+    return "; ".join(
+        f"{'.'.join(map(str, as_list(row.get('loc'))))}: {as_text(row.get('msg'))}"
+        for row in faults
+    )

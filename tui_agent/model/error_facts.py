@@ -11,11 +11,22 @@ from typing import Any
 from tui_agent.model.redaction import redact
 
 _CAUSES = (
-    ("certificate", ("ClientConnectorCertificateError", "SSLCertVerificationError", "SSLError", "ClientSSLError")),
+    (
+        "certificate",
+        (
+            "ClientConnectorCertificateError",
+            "SSLCertVerificationError",
+            "SSLError",
+            "ClientSSLError",
+        ),
+    ),
     ("unresolved", ("ClientConnectorDNSError", "gaierror")),
     ("connect_timeout", ("ConnectTimeout", "ConnectionTimeoutError")),
     ("refused", ("ClientConnectorError", "ConnectionRefusedError", "ConnectError")),
-    ("timeout", ("ReadTimeout", "WriteTimeout", "PoolTimeout", "ServerTimeoutError", "APITimeoutError")),
+    (
+        "timeout",
+        ("ReadTimeout", "WriteTimeout", "PoolTimeout", "ServerTimeoutError", "APITimeoutError"),
+    ),
     (
         "closed",
         (
@@ -30,7 +41,15 @@ _CAUSES = (
             "ClientOSError",
         ),
     ),
-    ("broken", ("JSONDecodeError", "UnicodeDecodeError", "TransferEncodingError", "APIResponseValidationError")),
+    (
+        "broken",
+        (
+            "JSONDecodeError",
+            "UnicodeDecodeError",
+            "TransferEncodingError",
+            "APIResponseValidationError",
+        ),
+    ),
 )
 """Why a connection failed, by the names of exception classes; the first row that matches wins."""
 
@@ -48,28 +67,39 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any
         facts = {"status": response.status_code, "headers": wait_headers(response.headers)}
         text = _body(chain, response) or str(error)
     elif cause := next((cause for cause, classes in _CAUSES if names.intersection(classes)), None):
-        facts, text = {"cause": cause}, str(error)
+        facts = {"cause": cause}
+        text = str(error)
     else:
         # The status of a provider's adapter counts before that of litellm's own classes.
         by_trust = sorted(chain, key=lambda each: type(each).__module__ == "litellm.exceptions")
         numbers = (getattr(each, "status_code", None) for each in by_trust)
-        status = next((number for number in numbers if isinstance(number, int) and 400 <= number < 600), None)
+        status = next(
+            (number for number in numbers if isinstance(number, int) and 400 <= number < 600), None
+        )
         texts = [str(getattr(each, "message", None) or each) for each in chain]
-        facts, text = {"status": status, "headers": {}}, next((text for text in texts if "{" in text), texts[0])
+        facts = {"status": status, "headers": {}}
+        text = next((text for text in texts if "{" in text), texts[0])
     # litellm appends tracebacks to some messages, and repeats others as their origin.
-    text = text.partition("\nTraceback (most recent call last)")[0].partition(" Original exception: ")[0]
+    text = text.partition("\nTraceback (most recent call last)")[0].partition(
+        " Original exception: "
+    )[0]
     return {**facts, "text": redact(text[:_TEXT_LENGTH], secrets)}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    waiting, seen = [error], set[int]()
+    waiting = [error]
+    seen = set[int]()
     while waiting:
         current = waiting.pop(0)
         if id(current) in seen:
             continue
         seen.add(id(current))
         yield current
-        inner = (getattr(current, "original_exception", None), current.__cause__, current.__context__)
+        inner = (
+            getattr(current, "original_exception", None),
+            current.__cause__,
+            current.__context__,
+        )
         waiting.extend(item for item in inner if isinstance(item, BaseException))
 
 
@@ -78,19 +108,27 @@ def _response(error: BaseException) -> Any | None:
     if type(error).__module__.partition(".")[0] == "litellm":
         return None
     response = getattr(error, "response", None)
-    return response if isinstance(getattr(response, "status_code", None), int) else None
+    if isinstance(getattr(response, "status_code", None), int):
+        return response
+    return None
 
 
 def wait_headers(headers: Any) -> dict[str, str]:
     pairs = headers.items() if headers is not None else ()
-    return {name.lower(): value for name, value in pairs if any(part in name.lower() for part in _WANTED_HEADERS)}
+    return {
+        name.lower(): value
+        for name, value in pairs
+        if any(part in name.lower() for part in _WANTED_HEADERS)
+    }
 
 
 def _body(chain: list[BaseException], response: Any) -> str:
     for error in chain:
         body = getattr(error, "body", None)
         if isinstance(body, dict | list) and body:
-            return json.dumps({"error": body} if isinstance(body, dict) and "error" not in body else body)
+            return json.dumps(
+                {"error": body} if isinstance(body, dict) and "error" not in body else body
+            )
     try:
         text = response.text
     except RuntimeError:  # a streamed body that nobody read

@@ -12,7 +12,16 @@ from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.refusals import Part, named_part
 from tui_agent.model.waits import retry_after, spoken
 
-Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "timeout", "stalled", "closed", "broken"]
+Cause = Literal[
+    "refused",
+    "unresolved",
+    "certificate",
+    "connect_timeout",
+    "timeout",
+    "stalled",
+    "closed",
+    "broken",
+]
 """Why a connection failed, when it did."""
 
 _SAYS_NOTHING = {"", "{}", "[]", "null"}
@@ -21,53 +30,138 @@ DETAIL_LENGTH = 300
 """Characters of a provider's own words that a message repeats."""
 
 _CODES: dict[ErrorKind, frozenset[str]] = {
-    ErrorKind.CONTEXT_OVERFLOW: frozenset({
-        "contextlengthexceeded", "exceedcontextsizeerror", "contextwindowexceeded", "modelcontextwindowexceeded",
-        "requesttoolarge", "stringabovemaxlength",
-    }),
-    ErrorKind.RATE_LIMIT: frozenset({
-        "ratelimitexceeded", "ratelimiterror", "ratelimit", "ratelimited", "toomanyrequests", "throttlingexception",
-        "throttling", "throttlingratequota", "throttlingallocationquota", "throttlinguser",
-    }),
-    ErrorKind.QUOTA: frozenset({
-        "insufficientquota", "insufficientbalance", "insufficientfunds", "insufficientcredits", "billingerror",
-        "billinghardlimitreached", "billingnotactive", "usagelimitreached", "paymentrequired",
-        "exceededcurrentquotaerror", "arrearage",
-    }),
-    ErrorKind.NOT_FOUND: frozenset({
-        "modelnotfound", "notfounderror", "notfound", "modelnotexist", "resourcenotfoundexception",
-        "deploymentnotfound", "unknownmodel", "invalidmodel", "modelnotsupported",
-    }),
-    ErrorKind.CONTENT_FILTER: frozenset({
-        "contentfilter", "contentpolicyviolation", "responsibleaipolicyviolation", "datainspectionfailed",
-        "invalidprompt", "promptblocked",
-    }),
-    ErrorKind.AUTH: frozenset({
-        "invalidapikey", "apikeyinvalid", "incorrectapikey", "authenticationerror", "unauthenticated", "unauthorized",
-        "invalidauthenticationerror", "permissionerror", "permissiondenied", "accessdeniedexception",
-        "accountdeactivated",
-    }),
-    ErrorKind.INVALID_REQUEST: frozenset({
-        "unsupportedparameter", "unsupportedvalue", "unknownparameter", "invalidvalue", "missingrequiredparameter",
-        "unsupportedfile", "invalidencryptedcontent", "validationexception",
-    }),
-    ErrorKind.OVERLOADED: frozenset({
-        "overloadederror", "overloaded", "engineoverloadederror", "servererror", "apierror", "internalservererror",
-        "internalerror", "internal", "unavailable", "serverisoverloaded", "serviceunavailable",
-        "serviceunavailableexception", "modelnotreadyexception", "modelstreamerrorexception",
-        "internalserverexception", "slowdown",
-    }),
-    ErrorKind.NETWORK: frozenset({
-        "timeout", "timeouterror", "requesttimeout", "deadlineexceeded", "modeltimeoutexception",
-    }),
-}  # fmt: skip
+    ErrorKind.CONTEXT_OVERFLOW: frozenset(
+        {
+            "contextlengthexceeded",
+            "exceedcontextsizeerror",
+            "contextwindowexceeded",
+            "modelcontextwindowexceeded",
+            "requesttoolarge",
+            "stringabovemaxlength",
+        }
+    ),
+    ErrorKind.RATE_LIMIT: frozenset(
+        {
+            "ratelimitexceeded",
+            "ratelimiterror",
+            "ratelimit",
+            "ratelimited",
+            "toomanyrequests",
+            "throttlingexception",
+            "throttling",
+            "throttlingratequota",
+            "throttlingallocationquota",
+            "throttlinguser",
+        }
+    ),
+    ErrorKind.QUOTA: frozenset(
+        {
+            "insufficientquota",
+            "insufficientbalance",
+            "insufficientfunds",
+            "insufficientcredits",
+            "billingerror",
+            "billinghardlimitreached",
+            "billingnotactive",
+            "usagelimitreached",
+            "paymentrequired",
+            "exceededcurrentquotaerror",
+            "arrearage",
+        }
+    ),
+    ErrorKind.NOT_FOUND: frozenset(
+        {
+            "modelnotfound",
+            "notfounderror",
+            "notfound",
+            "modelnotexist",
+            "resourcenotfoundexception",
+            "deploymentnotfound",
+            "unknownmodel",
+            "invalidmodel",
+            "modelnotsupported",
+        }
+    ),
+    ErrorKind.CONTENT_FILTER: frozenset(
+        {
+            "contentfilter",
+            "contentpolicyviolation",
+            "responsibleaipolicyviolation",
+            "datainspectionfailed",
+            "invalidprompt",
+            "promptblocked",
+        }
+    ),
+    ErrorKind.AUTH: frozenset(
+        {
+            "invalidapikey",
+            "apikeyinvalid",
+            "incorrectapikey",
+            "authenticationerror",
+            "unauthenticated",
+            "unauthorized",
+            "invalidauthenticationerror",
+            "permissionerror",
+            "permissiondenied",
+            "accessdeniedexception",
+            "accountdeactivated",
+        }
+    ),
+    ErrorKind.INVALID_REQUEST: frozenset(
+        {
+            "unsupportedparameter",
+            "unsupportedvalue",
+            "unknownparameter",
+            "invalidvalue",
+            "missingrequiredparameter",
+            "unsupportedfile",
+            "invalidencryptedcontent",
+            "validationexception",
+        }
+    ),
+    ErrorKind.OVERLOADED: frozenset(
+        {
+            "overloadederror",
+            "overloaded",
+            "engineoverloadederror",
+            "servererror",
+            "apierror",
+            "internalservererror",
+            "internalerror",
+            "internal",
+            "unavailable",
+            "serverisoverloaded",
+            "serviceunavailable",
+            "serviceunavailableexception",
+            "modelnotreadyexception",
+            "modelstreamerrorexception",
+            "internalserverexception",
+            "slowdown",
+        }
+    ),
+    ErrorKind.NETWORK: frozenset(
+        {
+            "timeout",
+            "timeouterror",
+            "requesttimeout",
+            "deadlineexceeded",
+            "modeltimeoutexception",
+        }
+    ),
+}
 """Kinds of errors by providers' own names. Names that several kinds share (``invalid_request_error``,
 ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) say nothing; there status and wording decide."""
 
-_UNUSABLE_SAMPLE = frozenset({
-    "toolusefailed", "outputparsefailed", "jsonvalidatefailed",
-    "malformedfunctioncall", "unexpectedtoolcall", "malformedresponse",
-})  # fmt: skip
+_UNUSABLE_SAMPLE = frozenset(
+    {
+        "toolusefailed",
+        "outputparsefailed",
+        "jsonvalidatefailed",
+        "malformedfunctioncall",
+        "unexpectedtoolcall",
+        "malformedresponse",
+    }
+)
 """Groq's and Google's names for output of their model that they could not read themselves.
 
 Asked again, the model writes something else."""
@@ -105,14 +199,17 @@ _FILTER = LazyPattern(
     r"content[_ ](?:filter|policy)|content management policy|safety system|responsibleai|flagged|data_inspection",
     re.IGNORECASE,
 )
-_OVERLOADED = LazyPattern(r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE)
+_OVERLOADED = LazyPattern(
+    r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE
+)
 _LOADING = LazyPattern(
     r"\bloading (?:the )?model|model\b.{0,80}\b(?:is|still|currently) (?:being )?load(?:ing|ed)\b",
     re.IGNORECASE | re.DOTALL,
 )
 """llama.cpp, Hugging Face, LM Studio while they start."""
 _RATE = LazyPattern(
-    r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)", re.IGNORECASE
+    r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)",
+    re.IGNORECASE,
 )
 _ITEM = LazyPattern(r"\b(?:rs|msg|fc)_\w+.{0,40}not found", re.IGNORECASE | re.DOTALL)
 """Something in the request that the server doesn't have; the model is another matter."""
@@ -136,9 +233,38 @@ _NOT_OF_A_PART = {401, 402, 403, 429}
 _OF_TEMPLATES = {Part.ROLES, Part.SYSTEM, Part.PICTURES}
 """Parts that a model's template refuses, which never passes by waiting."""
 _MAY_NAME_A_PART = {
-    ErrorKind.UNKNOWN, ErrorKind.NOT_FOUND, ErrorKind.INVALID_REQUEST, ErrorKind.CONTEXT_OVERFLOW,
-}  # fmt: skip
+    ErrorKind.UNKNOWN,
+    ErrorKind.NOT_FOUND,
+    ErrorKind.INVALID_REQUEST,
+    ErrorKind.CONTEXT_OVERFLOW,
+}
 """Kinds that give way to a part that the words name."""
+
+_SENTENCES = {
+    ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
+    ErrorKind.QUOTA: "{name} says the account has no credit or quota left{detail}. Check plan and billing there.",
+    ErrorKind.RATE_LIMIT: "{name} limits the rate of requests{detail}.{asked}",
+    ErrorKind.OVERLOADED: "{name} failed{number}{detail}.{asked}",
+    ErrorKind.LOADING: "{name} is loading the model.",
+    ErrorKind.NOT_FOUND: "{name} doesn't know {model}{detail}. Choose another with /model, or check base_url.",
+    ErrorKind.CONTENT_FILTER: "{name}'s content filter refused the request{detail}. Rephrase it, or take the part out.",
+    ErrorKind.NETWORK: "{name} gave up waiting{number}{detail}.{asked}",
+    ErrorKind.INVALID_REQUEST: "{name} refused the request{detail}.",
+    ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
+}
+_FORBIDDEN = "{name} forbids this{detail}. Check what the key may do: {key}."
+_UNREADABLE = "{name} could not read what {model} wrote{detail}."
+
+_BROKEN_CONNECTIONS: dict[Cause, str] = {
+    "refused": "Nothing answers at {address}: check that the server runs and the address is right.",
+    "unresolved": "Can't reach {address}. Check the network or base_url.",
+    "certificate": "The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE.",
+    "connect_timeout": "{address} could not be reached{waited}: check the network.",
+    "timeout": "{name} did not begin to answer{waited}.",
+    "stalled": "{name} stopped in the middle of the answer: nothing came{waited}.",
+    "broken": "{name} sent something that can't be read{detail}.",
+    "closed": "The connection to {name} broke before the answer was complete.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +304,16 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
         return ModelError(ErrorKind.NETWORK, sentence)
     body = read_body(failure.text)
     # An error in the middle of a stream, or one a gateway sends with status 200, names its status within.
-    status = failure.status if (failure.status or 0) >= 400 else body.status
+    if (failure.status or 0) >= 400:
+        status = failure.status
+    else:
+        status = body.status
     codes = set(body.codes)
     throttled = bool(codes & _CODES[ErrorKind.RATE_LIMIT]) or status in {429, 503, 529}
-    part = None if status in _NOT_OF_A_PART else named_part(body)
+    if status in _NOT_OF_A_PART:
+        part = None
+    else:
+        part = named_part(body)
     overflow = find_overflow(body.words, status, throttled=throttled)
     is_unsaid = not body.words and status == 400 and target.empty_body_is_overflow
     if is_unsaid or codes & _CODES[ErrorKind.CONTEXT_OVERFLOW]:
@@ -233,7 +365,11 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
     ):
         return ErrorKind.QUOTA
     # Google words its per-minute limit as a quota and names the wait; without one, waiting doesn't help.
-    if _QUOTA.search(text) and status in {None, 400, 402, 403, 429} and not (status == 429 and wait is not None):
+    if (
+        _QUOTA.search(text)
+        and status in {None, 400, 402, 403, 429}
+        and not (status == 429 and wait is not None)
+    ):
         return ErrorKind.QUOTA
     if status in {None, 400, 401, 403} and _AUTH.search(text):
         return ErrorKind.AUTH
@@ -249,26 +385,14 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
         return ErrorKind.OVERLOADED
     if _RATE.search(text):
         return ErrorKind.RATE_LIMIT
-    return ErrorKind.UNKNOWN if status is None else ErrorKind.INVALID_REQUEST
+    if status is None:
+        return ErrorKind.UNKNOWN
+    return ErrorKind.INVALID_REQUEST
 
 
-_SENTENCES = {
-    ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
-    ErrorKind.QUOTA: "{name} says the account has no credit or quota left{detail}. Check plan and billing there.",
-    ErrorKind.RATE_LIMIT: "{name} limits the rate of requests{detail}.{asked}",
-    ErrorKind.OVERLOADED: "{name} failed{number}{detail}.{asked}",
-    ErrorKind.LOADING: "{name} is loading the model.",
-    ErrorKind.NOT_FOUND: "{name} doesn't know {model}{detail}. Choose another with /model, or check base_url.",
-    ErrorKind.CONTENT_FILTER: "{name}'s content filter refused the request{detail}. Rephrase it, or take the part out.",
-    ErrorKind.NETWORK: "{name} gave up waiting{number}{detail}.{asked}",
-    ErrorKind.INVALID_REQUEST: "{name} refused the request{detail}.",
-    ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
-}
-_FORBIDDEN = "{name} forbids this{detail}. Check what the key may do: {key}."
-_UNREADABLE = "{name} could not read what {model} wrote{detail}."
-
-
-def _message(kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target) -> str:
+def _message(
+    kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target
+) -> str:
     sentence = _SENTENCES[kind]
     if kind is ErrorKind.AUTH and status == 403:
         sentence = _FORBIDDEN
@@ -304,15 +428,3 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
     sizes = [f"{size:,}" for size in (overflow.sent, overflow.window) if size]
     numbers = {0: "", 1: " ({} tokens)", 2: " ({} tokens of {})"}[len(sizes)].format(*sizes)
     return f"The request is larger than {target.model} takes{numbers}: compact it, or choose a model with more room."
-
-
-_BROKEN_CONNECTIONS: dict[Cause, str] = {
-    "refused": "Nothing answers at {address}: check that the server runs and the address is right.",
-    "unresolved": "Can't reach {address}. Check the network or base_url.",
-    "certificate": "The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE.",
-    "connect_timeout": "{address} could not be reached{waited}: check the network.",
-    "timeout": "{name} did not begin to answer{waited}.",
-    "stalled": "{name} stopped in the middle of the answer: nothing came{waited}.",
-    "broken": "{name} sent something that can't be read{detail}.",
-    "closed": "The connection to {name} broke before the answer was complete.",
-}

@@ -46,7 +46,10 @@ class Remedy:
 
     def sentence(self, provider: str, parts: Sequence[str]) -> str:
         """Return the sentence for the user; ``parts`` are the names of what was refused."""
-        named = ", ".join(parts) if len(parts) <= _NAMED_PARTS else f"{len(parts)} tools"
+        if len(parts) <= _NAMED_PARTS:
+            named = ", ".join(parts)
+        else:
+            named = f"{len(parts)} tools"
         return self.said.format(name=provider, parts=named)
 
 
@@ -82,7 +85,9 @@ REMEDIES: Mapping[Part, Remedy] = {
         "server",
         "{name} refuses the schema of {parts}: it is sent in a plain form, or left out if that is refused too.",
     ),
-    Part.CACHE_MARKS: Remedy("no cache marks", "server", "{name} takes no cache marks: requests go without."),
+    Part.CACHE_MARKS: Remedy(
+        "no cache marks", "server", "{name} takes no cache marks: requests go without."
+    ),
     Part.CALL_IDS: Remedy(
         "ids of calls of the named length, else 40 characters; then nine letters and digits",
         "server",
@@ -201,14 +206,18 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
         case Part.ROLES if form.roles != "alternating":
             return _learnt(now, roles="alternating")
         case Part.ROLES | Part.SYSTEM if form.system:
-            return _learnt(now, system=False, roles="joined" if form.roles == "apart" else form.roles)
+            return _learnt(
+                now, system=False, roles="joined" if form.roles == "apart" else form.roles
+            )
         case Part.SYSTEM if form.roles != "alternating":
             return _learnt(now, roles="alternating")
         case Part.PICTURES if form.pictures:
             return _learnt(now, pictures=False)
         case Part.PICTURE:
             blobs = _pictures_out(refused)
-            return None if blobs == now.blobs else replace(now, blobs=blobs)
+            if blobs == now.blobs:
+                return None
+            return replace(now, blobs=blobs)
         case Part.TOOL:
             return _tools_mended(now, refusal.names, refused.request.tools)
         case Part.CACHE_MARKS if form.cache_marks:
@@ -221,7 +230,10 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
             return replace(now, fields=now.fields | set(refusal.names))
         case Part.FIELD:
             # A server that refuses one after the other is strict: at last it is sent none of them.
-            names = tuple(refused.optional) if refused.is_last_try else refusal.names
+            if refused.is_last_try:
+                names = tuple(refused.optional)
+            else:
+                names = refusal.names
             return _learnt(now, fields=tuple(sorted({*form.fields, *names})))
         case Part.REASONING:
             return _reasoning_out(refused)
@@ -234,9 +246,14 @@ def shaped(request: ModelRequest, shape: Shape, *, call_id_chars: int = 0) -> Mo
     form = shape.form
     messages: Sequence[Message] = request.messages
     if shape.blobs or not form.pictures:
-        messages = [_without_pictures(message, None if not form.pictures else shape.blobs) for message in messages]
+        messages = [
+            _without_pictures(message, None if not form.pictures else shape.blobs)
+            for message in messages
+        ]
     if not (shape.reasoning and form.takes_reasoning):
-        messages = [replace(message, reasoning=()) if message.reasoning else message for message in messages]
+        messages = [
+            replace(message, reasoning=()) if message.reasoning else message for message in messages
+        ]
     if not form.cache_marks:
         messages = [replace(message, cache=False) for message in messages]
     sizes = [size for size in (form.call_id_chars, call_id_chars) if size]
@@ -257,7 +274,9 @@ def shaped(request: ModelRequest, shape: Shape, *, call_id_chars: int = 0) -> Mo
 
 def _learnt(now: Shape, **changes: Any) -> Shape | None:
     form = now.form.model_copy(update=changes)
-    return None if form == now.form else replace(now, form=form)
+    if form == now.form:
+        return None
+    return replace(now, form=form)
 
 
 # -- roles --------------------------------------------------------------------------------------------------
@@ -267,10 +286,17 @@ def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
     """Merge messages of one role that follow each other; alternating, an answer stands between result and user."""
     merged: list[Message] = []
     for message in messages:
-        last = merged[-1] if merged else None
+        last = None
+        if merged:
+            last = merged[-1]
         if alternating and last is not None and last.role == "tool" and message.role == "user":
             merged.append(Message("assistant", (ContentText(_ACKNOWLEDGED),)))
-        if last is None or message.role not in ("user", "assistant") or last.role != message.role or last.tool_calls:
+        if (
+            last is None
+            or message.role not in ("user", "assistant")
+            or last.role != message.role
+            or last.tool_calls
+        ):
             merged.append(message)
             continue
         apart = (ContentText("\n\n"),) if last.content and message.content else ()
@@ -285,7 +311,10 @@ def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
 
 
 def _system_as_user(messages: Sequence[Message]) -> list[Message]:
-    return [replace(message, role="user") if message.role == "system" else message for message in messages]
+    return [
+        replace(message, role="user") if message.role == "system" else message
+        for message in messages
+    ]
 
 
 # -- calls --------------------------------------------------------------------------------------------------
@@ -295,9 +324,13 @@ def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
     """Return messages whose calls go by ids that are short enough; those that fit stay."""
     given = dict.fromkeys(call.call_id for message in messages for call in message.tool_calls)
     kept = {call_id for call_id in given if _fits(call_id, longest)}
-    numbered = {call_id: f"c{number:08d}" for number, call_id in enumerate(given) if call_id not in kept}
+    numbered = {
+        call_id: f"c{number:08d}" for number, call_id in enumerate(given) if call_id not in kept
+    }
     ids = {call_id: short for call_id, short in numbered.items() if short not in kept}
-    return [_renamed(message, ids) for message in messages] if ids else list(messages)
+    if ids:
+        return [_renamed(message, ids) for message in messages]
+    return list(messages)
 
 
 def _fits(call_id: str, longest: int) -> bool:
@@ -307,9 +340,13 @@ def _fits(call_id: str, longest: int) -> bool:
 
 
 def _renamed(message: Message, ids: dict[str, str]) -> Message:
-    calls = tuple(replace(call, call_id=ids.get(call.call_id, call.call_id)) for call in message.tool_calls)
+    calls = tuple(
+        replace(call, call_id=ids.get(call.call_id, call.call_id)) for call in message.tool_calls
+    )
     call_id = message.call_id
-    return replace(message, tool_calls=calls, call_id=ids.get(call_id, call_id) if call_id else call_id)
+    return replace(
+        message, tool_calls=calls, call_id=ids.get(call_id, call_id) if call_id else call_id
+    )
 
 
 def _ids_shortened(now: Shape, longest: int) -> Shape | None:
@@ -328,7 +365,9 @@ def _without_pictures(message: Message, blobs: frozenset[str] | None) -> Message
     if not any(images_in(message)):
         return message
     parts = (
-        ContentText(LEFT_OUT_IMAGE) if isinstance(part, ImageRef) and (blobs is None or part.blob in blobs) else part
+        ContentText(LEFT_OUT_IMAGE)
+        if isinstance(part, ImageRef) and (blobs is None or part.blob in blobs)
+        else part
         for part in message.content
     )
     return replace(message, content=tuple(parts))
@@ -342,9 +381,16 @@ def _pictures_out(refused: Refused) -> frozenset[str]:
     named = _picture_at(refused)
     if named and named not in now.blobs:
         return now.blobs | {named}
-    answered = max((at for at, message in enumerate(request.messages) if message.role == "assistant"), default=-1)
-    newest = {image.blob for message in request.messages[answered + 1 :] for image in images_in(message)}
-    return now.blobs | newest if newest - now.blobs else frozenset(every)
+    answered = max(
+        (at for at, message in enumerate(request.messages) if message.role == "assistant"),
+        default=-1,
+    )
+    newest = {
+        image.blob for message in request.messages[answered + 1 :] for image in images_in(message)
+    }
+    if newest - now.blobs:
+        return now.blobs | newest
+    return frozenset(every)
 
 
 def _picture_at(refused: Refused) -> str:
@@ -363,7 +409,11 @@ def _picture_at(refused: Refused) -> str:
     if isinstance(value, list) or (isinstance(value, dict) and "role" in value):
         return ""
     held = json.dumps(value)
-    found = (blob for blob, data in refused.request.blobs.items() if base64.b64encode(data).decode("ascii") in held)
+    found = (
+        blob
+        for blob, data in refused.request.blobs.items()
+        if base64.b64encode(data).decode("ascii") in held
+    )
     return next(found, "")
 
 
@@ -402,7 +452,11 @@ def _plain(tool: ToolSchema, form: ServerForm) -> ToolSchema:
 
 def _plain_property(value: object) -> dict[str, Any]:
     said = value if isinstance(value, dict) else {}
-    kind = said.get("type") if said.get("type") in ("string", "number", "integer", "boolean") else "string"
+    kind = (
+        said.get("type")
+        if said.get("type") in ("string", "number", "integer", "boolean")
+        else "string"
+    )
     about = said.get("description")
     return {"type": kind, **({"description": about} if isinstance(about, str) else {})}
 

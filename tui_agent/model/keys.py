@@ -45,25 +45,39 @@ class Keys:
         for variable in provider.keys:
             if key := self._of(variable):
                 return key
-        login = self._logins.find(provider.id) if self._logins is not None else None
-        return Key(SecretStr(login.key), SOURCE) if login is not None else None
+        login = None
+        if self._logins is not None:
+            login = self._logins.find(provider.id)
+        if login is not None:
+            return Key(SecretStr(login.key), SOURCE)
+        return None
 
     def own(self, model: str) -> Key | None:
         settings = self._models.get(model)
-        return None if settings is None else self._set_up(f'models."{model}"', settings)
+        if settings is None:
+            return None
+        return self._set_up(f'models."{model}"', settings)
 
     def _set_up(self, table: str, settings: ModelSettings | ProviderSettings) -> Key | None:
         if settings.api_key is not None and settings.api_key.get_secret_value():
             return Key(settings.api_key, f"api_key under [{table}]")
-        return self._of(settings.api_key_env) if settings.api_key_env else None
+        if settings.api_key_env:
+            return self._of(settings.api_key_env)
+        return None
 
     def _of(self, variable: str) -> Key | None:
         """Return a variable's key. One read from a file often has the end of its line."""
         value = self._environ.get(variable, "").strip()
-        return Key(SecretStr(value), variable) if value else None
+        if value:
+            return Key(SecretStr(value), variable)
+        return None
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
-        named = [settings.api_key_env for _table, settings in self._tables(provider, model) if settings.api_key_env]
+        named = [
+            settings.api_key_env
+            for _table, settings in self._tables(provider, model)
+            if settings.api_key_env
+        ]
         variable = (named or list(provider.keys) or [f"{provider.id.upper()}_API_KEY"])[0]
         return f"use /login (or tui-agent login {provider.id}), or set {variable}"
 
@@ -82,7 +96,10 @@ class Keys:
     def parameters(self, provider: Provider) -> dict[str, str]:
         """Return a provider's parameters in the environment besides its key, as litellm names them."""
         values = {
-            name: next((self._environ[variable] for variable in variables if self._environ.get(variable)), None)
+            name: next(
+                (self._environ[variable] for variable in variables if self._environ.get(variable)),
+                None,
+            )
             for name, variables in provider.variables.items()
         }
         return {name: value for name, value in values.items() if value is not None}

@@ -33,6 +33,9 @@ _BEFORE_END = 60.0
 _PATIENCE = 60.0
 """Seconds to wait for another program that renews a token or writes the file."""
 
+Keyring = Any
+"""A backend of the library ``keyring``, which is imported only where it is asked for a key."""
+
 
 class LoginError(UserFacingError):
     """A key can't be kept."""
@@ -50,11 +53,9 @@ class Login:
     """Whom the token was given to; "" for a key."""
 
     def is_due(self, refused: str, now: float) -> bool:
-        return bool(self.refresh) and (bool(self.expires and self.expires < now + _BEFORE_END) or self.key == refused)
-
-
-Keyring = Any
-"""A backend of the library ``keyring``, which is imported only where it is asked for a key."""
+        return bool(self.refresh) and (
+            bool(self.expires and self.expires < now + _BEFORE_END) or self.key == refused
+        )
 
 
 def system_keyring() -> Keyring | None:
@@ -74,7 +75,9 @@ def system_keyring() -> Keyring | None:
 class Logins:
     """The keys of one user, by provider. ``keyring`` finds where they are kept beside the file."""
 
-    def __init__(self, path: Path | None = None, keyring: Callable[[], Keyring | None] = system_keyring) -> None:
+    def __init__(
+        self, path: Path | None = None, keyring: Callable[[], Keyring | None] = system_keyring
+    ) -> None:
         self.path = path or config_dir() / "credentials.json"
         self._find_keyring = keyring
         self._stamp: tuple[int, int] | None = None
@@ -90,13 +93,18 @@ class Logins:
         if entry is not None and entry.get("keyring"):
             secret = self._keyring_key(provider)
             try:
-                entry = as_dict(json.loads(secret)) if secret.startswith("{") else {"key": secret}
+                if secret.startswith("{"):
+                    entry = as_dict(json.loads(secret))
+                else:
+                    entry = {"key": secret}
             except ValueError:
                 entry = None
         if entry is None or not (key := as_text(entry.get("key"))):
             return None
         expires = entry.get("expires", 0)
-        texts = {name: text for name in ("refresh", "client") if isinstance(text := entry.get(name), str)}
+        texts = {
+            name: text for name in ("refresh", "client") if isinstance(text := entry.get(name), str)
+        }
         return Login(key, expires=expires if isinstance(expires, int | float) else 0.0, **texts)
 
     def warm(self) -> None:
@@ -109,17 +117,24 @@ class Logins:
         Raises:
             LoginError: the file can't be written.
         """
-        login = key if isinstance(key, Login) else Login(key)
+        if isinstance(key, Login):
+            login = key
+        else:
+            login = Login(key)
         entry = {name: value for name, value in asdict(login).items() if value}
         with self._alone():
             kept = dict(self._read())
             kept[provider], where = entry, str(self.path)
             try:
                 if (keyring := self._find_keyring()) is not None:
-                    keyring.set_password(_SERVICE, provider, json.dumps(entry) if login.client else login.key)
+                    keyring.set_password(
+                        _SERVICE, provider, json.dumps(entry) if login.client else login.key
+                    )
                     kept[provider], where = dict(_IN_KEYRING), "the system's keyring"
             except Exception as error:  # noqa: BLE001 - a locked or broken one: there is the file
-                log.warning("The keyring does not take the key of %s: %s", provider, type(error).__name__)
+                log.warning(
+                    "The keyring does not take the key of %s: %s", provider, type(error).__name__
+                )
             self._write(kept)
         return where
 
@@ -134,7 +149,9 @@ class Logins:
             entry = kept.pop(provider, None)
             if entry is None:
                 return False
-            keyring = self._find_keyring() if entry.get("keyring") else None
+            keyring = None
+            if entry.get("keyring"):
+                keyring = self._find_keyring()
             try:
                 if keyring is not None:
                     keyring.delete_password(_SERVICE, provider)
@@ -157,7 +174,9 @@ class Logins:
                     while not lock.take():  # noqa: ASYNC110 - another program's lock tells nobody
                         await asyncio.sleep(0.05)
             except TimeoutError:
-                raise LoginError("Another program does not come to an end renewing a sign-in.") from None
+                raise LoginError(
+                    "Another program does not come to an end renewing a sign-in."
+                ) from None
             yield
 
     # -- the file ---------------------------------------------------------------------------------------------
@@ -169,13 +188,17 @@ class Logins:
                 return self._kept
             table = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            self._stamp, self._kept = None, {}
+            self._stamp = None
+            self._kept = {}
             return self._kept
         except (OSError, ValueError) as error:
             log.warning("%s can't be read: %s", self.path, error)
             return self._kept
         entries = table.items() if isinstance(table, dict) else ()
-        self._stamp, self._kept = stamp, {name: entry for name, entry in entries if isinstance(entry, dict)}
+        self._stamp, self._kept = (
+            stamp,
+            {name: entry for name, entry in entries if isinstance(entry, dict)},
+        )
         self._from_keyring.clear()
         return self._kept
 
@@ -184,7 +207,9 @@ class Logins:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             return FileLock(self.path.with_suffix(purpose))
         except OSError as error:
-            raise LoginError(f"{self.path} can't be written: {error.strerror}. Nothing was kept.") from None
+            raise LoginError(
+                f"{self.path} can't be written: {error.strerror}. Nothing was kept."
+            ) from None
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -199,17 +224,24 @@ class Logins:
         try:
             write_atomically(self.path, json.dumps(kept, indent=1).encode(), mode=0o600)
         except OSError as error:
-            raise LoginError(f"{self.path} can't be written: {error.strerror}. Nothing was kept.") from None
+            raise LoginError(
+                f"{self.path} can't be written: {error.strerror}. Nothing was kept."
+            ) from None
         self._stamp = None
 
     # -- the keyring ------------------------------------------------------------------------------------------
 
     def _keyring_key(self, provider: str) -> str:
         if provider not in self._from_keyring:
-            keyring, key = self._find_keyring(), None
+            keyring = self._find_keyring()
+            key = None
             try:
-                key = keyring.get_password(_SERVICE, provider) if keyring is not None else None
+                key = None
+                if keyring is not None:
+                    key = keyring.get_password(_SERVICE, provider)
             except Exception as error:  # noqa: BLE001 - backends raise errors of their own
-                log.warning("The keyring does not give the key of %s: %s", provider, type(error).__name__)
+                log.warning(
+                    "The keyring does not give the key of %s: %s", provider, type(error).__name__
+                )
             self._from_keyring[provider] = key or ""
         return self._from_keyring[provider]

@@ -52,7 +52,8 @@ def broader(spelling: str) -> Iterator[str]:
         for qualifier in _QUALIFIERS:
             shorter = qualifier.sub("", spelling)
             if shorter != spelling:
-                spelling, found = shorter, True
+                spelling = shorter
+                found = True
                 yield spelling
 
 
@@ -78,7 +79,11 @@ _MAKERS = tuple(
         ("gemini", r"gemini|learnlm", False),
         ("xai", r"grok", False),
         ("deepseek", r"deepseek", True),
-        ("mistral", r"(?:open-)?(?:mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)", True),
+        (
+            "mistral",
+            r"(?:open-)?(?:mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)",
+            True,
+        ),
         ("zai", r"glm", True),
         ("moonshot", r"kimi|moonshot", True),
         ("minimax", r"minimax", True),
@@ -122,7 +127,9 @@ class NameVerdict:
     @property
     def sentence(self) -> str:
         """The message for the user; "" for a known model."""
-        meant = f" Did you mean {' or '.join(self.similar)}?" if self.similar else ""
+        meant = ""
+        if self.similar:
+            meant = f" Did you mean {' or '.join(self.similar)}?"
         match self.standing:
             case NameStanding.KNOWN:
                 return ""
@@ -133,5 +140,7 @@ class NameVerdict:
                     f" tui-agent models --all lists those that are known. For a server of your own write "
                     f'[models."{self.model}"] with its base_url into config.toml.'
                 )
-                name = "" if "/" in self.model else " Names are written provider/name."
+                name = " Names are written provider/name."
+                if "/" in self.model:
+                    name = ""
                 return f"There is no model “{self.model}”.{meant or f'{name}{how}'}"

@@ -15,12 +15,18 @@ _TEXTS = (
     (r"exceed context limit", "Anthropic, with the answer: stackblitz/bolt.new#7418"),
     (r"prompt too long", "Ollama"),
     (r"input is too long", "Bedrock; Kiro: hank9999/kiro.rs#67"),
-    (r"exceeds? (?:the |this |its )?(?:model'?s )?(?:maximum )?context (?:window|length|limit|size)", "OpenAI"),
+    (
+        r"exceeds? (?:the |this |its )?(?:model'?s )?(?:maximum )?context (?:window|length|limit|size)",
+        "OpenAI",
+    ),
     (r"exceeds the available context size|exceed_context_size", "llama.cpp"),
     (r"context[_ ](?:length|window)[_ ]exceed", "OpenAI's code; MiniMax"),
     (r"context size has been exceeded|greater than the context length", "LM Studio"),
     (r"input token count.{0,40}exceeds", "Google: arkavo-org/arkavo-edge#371"),
-    (r"maximum (?:prompt|context|input|model) (?:length|window|size|limit)", "xAI; OpenAI; OpenRouter; vLLM"),
+    (
+        r"maximum (?:prompt|context|input|model) (?:length|window|size|limit)",
+        "xAI; OpenAI; OpenRouter; vLLM",
+    ),
     (r"context length is only \d+", "vLLM: agentscope-ai/AgentTeams#346"),
     (r"maximum allowed input length", "GLM's hosts: mario-andreschak/FLUJO#291"),
     (r"input length \d+ exceeds the maximum length", "Volcengine Ark: langgenius/dify#32221"),
@@ -33,7 +39,10 @@ _TEXTS = (
     (r"(?:prompt|input) tokens? exceed", "Azure"),
     (r"token count of \d+ exceeds the limit", "GitHub Copilot"),
     (r"prompt exceeds max", "Z.ai"),
-    (r"`?inputs`? tokens \+ `?max_new_tokens|`?inputs`? must have less than", "Together; Hugging Face"),
+    (
+        r"`?inputs`? tokens \+ `?max_new_tokens|`?inputs`? must have less than",
+        "Together; Hugging Face",
+    ),
     (r"current length is \d+ while limit is", "Cerebras"),
     (r"too many (?:input )?tokens", "Cohere; Bedrock's throttle begins alike"),
     (r"token limit exceeded", "Kimi"),
@@ -53,7 +62,9 @@ _RATE = LazyPattern(
     re.IGNORECASE,
 )
 
-_PER_MINUTE = LazyPattern(rf"limit:? {_NUMBER}.{{0,40}}?requested:? {_NUMBER}", re.IGNORECASE | re.DOTALL)
+_PER_MINUTE = LazyPattern(
+    rf"limit:? {_NUMBER}.{{0,40}}?requested:? {_NUMBER}", re.IGNORECASE | re.DOTALL
+)
 
 _WINDOW = tuple(
     LazyPattern(pattern, re.IGNORECASE)
@@ -103,7 +114,8 @@ _SENT = tuple(
 )
 
 _ANSWER = LazyPattern(
-    rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}", re.IGNORECASE
+    rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}",
+    re.IGNORECASE,
 )
 """The room for the answer, which some providers add to the tokens sent."""
 _TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
@@ -133,11 +145,16 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
         match = _PER_MINUTE.search(text)
         if match is None:
             return None
-        limit, requested = _int(match[1]), _int(match[2])
-        return Overflow(None, requested, limit) if limit and requested > limit else None
+        limit = _int(match[1])
+        requested = _int(match[2])
+        if limit and requested > limit:
+            return Overflow(None, requested, limit)
+        return None
     if not _OVERFLOW.search(text):
         # A request too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
-        return Overflow() if status == 413 else None
+        if status == 413:
+            return Overflow()
+        return None
     sizes = (_int(match[1]) for pattern in _WINDOW if (match := pattern.search(text)))
     window = next(sizes, None)
     return Overflow(window if window and window >= _SMALLEST_WINDOW else None, _sent(text))
@@ -151,8 +168,12 @@ def _sent(text: str) -> int | None:
             if place == 0:
                 tools = _TOOLS.search(text)
                 return sent + (_int(tools[1]) if tools else 0)
-            answer = _ANSWER.search(text) if "requested" in match[0].lower() else None
-            return sent - _int(answer[1] or answer[2]) if answer else sent
+            answer = None
+            if "requested" in match[0].lower():
+                answer = _ANSWER.search(text)
+            if answer:
+                return sent - _int(answer[1] or answer[2])
+            return sent
     return None
 
 

@@ -67,7 +67,9 @@ class PriceList:
     @cached_property
     def closed(self) -> set[str]:
         """Spellings of the models that do something else than chat: embed, draw, hear, speak, rank or judge."""
-        return {spelled(name) for name in self._names if name not in self.all} - {spelled(name) for name in self.all}
+        return {spelled(name) for name in self._names if name not in self.all} - {
+            spelled(name) for name in self.all
+        }
 
     @property
     def source(self) -> str:
@@ -90,7 +92,9 @@ class PriceList:
     def _fixed(self) -> dict[str, Row]:
         found: dict[str, Row] = {}
         for correction in self.corrections.get("row", ()):
-            fields = {key: value for key, value in correction.items() if key not in {"names", "checked"}}
+            fields = {
+                key: value for key, value in correction.items() if key not in {"names", "checked"}
+            }
             for name in correction["names"]:
                 found[name] = {**found.get(name, {}), **fields}
         return found
@@ -101,7 +105,9 @@ class PriceList:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        named = (line[1:].partition('": ')[0] for line in self._text.split("\n") if line.startswith('"'))
+        named = (
+            line[1:].partition('": ')[0] for line in self._text.split("\n") if line.startswith('"')
+        )
         return tuple(dict.fromkeys([*self._fixed, *named]))
 
     @cached_property

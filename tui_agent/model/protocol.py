@@ -9,6 +9,9 @@ from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Usage
 
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
+"""Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
@@ -76,10 +79,6 @@ class PartLeftOut:
     messages: tuple[str, ...]
     blobs: frozenset[str] = frozenset()
     reasoning: bool = False
-
-
-FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
-"""Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,9 @@ WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
 Parameters = dict[str, tuple[str, ...]]
 """Parameters of litellm and the environment variables, in order, that they come from."""
 
-EffortField = Literal["reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"]
+EffortField = Literal[
+    "reasoning_effort", "reasoning", "thinking", "enable_thinking", "chat_template", "none"
+]
 """How a chat format says how much to think.
 
 ``reasoning_effort``: OpenAI's field. ``reasoning``: OpenRouter's object with effort. ``thinking``: an object whose type
@@ -25,7 +27,9 @@ is enabled or disabled, and OpenAI's field beside it. ``enable_thinking``: a swi
 the arguments of the model's chat template, and OpenAI's field beside it.
 """
 
-ReasoningBack = Literal["none", "reasoning_content", "reasoning", "details", "as_received", "with_tags"]
+ReasoningBack = Literal[
+    "none", "reasoning_content", "reasoning", "details", "as_received", "with_tags"
+]
 """In what field a model's reasoning goes back with its answer.
 
 ``details`` are OpenRouter's ``reasoning_details`` as they came. ``as_received`` is the field it came in; ``with_tags``
@@ -41,6 +45,41 @@ LEVELS: Mapping[Effort, str] = {
     Effort.MAX: "high",
 }
 """Names of levels that every server with ``reasoning_effort`` takes."""
+
+_PNG_OR_JPEG = PictureLimits(("image/png", "image/jpeg"))
+
+_AWS: Parameters = {
+    "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
+    "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
+    "aws_session_token": ("AWS_SESSION_TOKEN",),
+    "aws_region_name": ("AWS_REGION_NAME", "AWS_REGION", "AWS_DEFAULT_REGION"),
+    "aws_profile_name": ("AWS_PROFILE", "AWS_PROFILE_NAME"),
+}
+
+_OPENAI_THINKING = (
+    r"(?i)^(?!.*(?:-chat|audio|search|realtime|image|tts|transcribe))"
+    r"(?:.*[^a-z\d])?(?:gpt-?(?:[5-9]|[12]\d)|o[1-9](?![a-z\d])|codex|computer-use)"
+)
+"""OpenAI's models that think, whatever number the next has, and deployments named after them: all have Responses.
+
+Models called chat, and those that hear and draw, stay with chat completions.
+"""
+
+_TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
+
+OWN_SERVER_PICTURES = _PNG_OR_JPEG
+"""The pictures that every model server of one's own takes: llama.cpp reads no WebP."""
+
+_ALIASES = {
+    "ollama_chat": "ollama",
+    "bedrock_converse": "bedrock",
+    "bedrock_mantle": "bedrock",
+    "cohere_chat": "cohere",
+    "vertex_ai_beta": "vertex_ai",
+    "google": "gemini",
+    "together": "together_ai",
+    "fireworks": "fireworks_ai",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +232,22 @@ class Provider:
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
         """Return the headers with a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
         header, claim, name = self.account
-        claims = claims_of(key).get(claim) if header else None
-        account = {header: str(claims[name])} if isinstance(claims, dict) and name in claims else {}
+        claims = None
+        if header:
+            claims = claims_of(key).get(claim)
+        account = {}
+        if isinstance(claims, dict) and name in claims:
+            account = {header: str(claims[name])}
         if bearer or self.auth == "bearer":
             return {"authorization": f"Bearer {key}", **account}
         return {self.auth: key, **account}
 
     @property
     def variables(self) -> Parameters:
-        return {**self.parameters, **({"api_base": self.url_variables} if self.url_variables else {})}
+        return {
+            **self.parameters,
+            **({"api_base": self.url_variables} if self.url_variables else {}),
+        }
 
     def wire_of(self, name: str) -> WireName | None:
         return next((wire for pattern, wire in self.wires if re.search(pattern, name)), self.wire)
@@ -222,7 +268,9 @@ def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -
     version = parameters.get("api_version", "")
     dated = version[:2].isdigit()
     if "/openai/" in url:
-        return Endpoint(url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {})
+        return Endpoint(
+            url, {"api-version": version} if version and not (dated and url.endswith("/v1")) else {}
+        )
     url = url.removesuffix("/openai")
     if dated and wire == "chat":
         return Endpoint(f"{url}/openai/deployments/{name}", {"api-version": version})
@@ -233,29 +281,18 @@ def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -
 def _hugging_face(name: str) -> str:
     """Return ``org/model:provider`` for ``provider/org/model``."""
     provider, slash, model = name.partition("/")
-    return f"{model}:{provider}" if slash and "/" in model else name
+    if slash and "/" in model:
+        return f"{model}:{provider}"
+    return name
 
 
-_PNG_OR_JPEG = PictureLimits(("image/png", "image/jpeg"))
-
-_AWS: Parameters = {
-    "aws_access_key_id": ("AWS_ACCESS_KEY_ID",),
-    "aws_secret_access_key": ("AWS_SECRET_ACCESS_KEY",),
-    "aws_session_token": ("AWS_SESSION_TOKEN",),
-    "aws_region_name": ("AWS_REGION_NAME", "AWS_REGION", "AWS_DEFAULT_REGION"),
-    "aws_profile_name": ("AWS_PROFILE", "AWS_PROFILE_NAME"),
-}
-
-_OPENAI_THINKING = (
-    r"(?i)^(?!.*(?:-chat|audio|search|realtime|image|tts|transcribe))"
-    r"(?:.*[^a-z\d])?(?:gpt-?(?:[5-9]|[12]\d)|o[1-9](?![a-z\d])|codex|computer-use)"
-)
-"""OpenAI's models that think, whatever number the next has, and deployments named after them: all have Responses.
-
-Models called chat, and those that hear and draw, stay with chat completions.
-"""
 _OPENAI_RESPONSES = ResponsesFormat(
-    thinking=_OPENAI_THINKING, summary="auto", system="developer", cache_key=True, images_in_results=True, compacts=True
+    thinking=_OPENAI_THINKING,
+    summary="auto",
+    system="developer",
+    cache_key=True,
+    images_in_results=True,
+    compacts=True,
 )
 
 _OPENAI_CHAT = ChatFormat(
@@ -264,19 +301,23 @@ _OPENAI_CHAT = ChatFormat(
     cache_key="prompt_cache_key",
     call_id_chars=40,
 )
-_TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
 _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
 _OWN_SERVER = ChatFormat(reasoning_back="as_received", prompt_progress=True)
 """Templates of models that think between calls of tools want it back; others leave it out."""
 _MISTRAL = ChatFormat(
-    levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"}, asks_for_usage=False, call_id_chars=9
+    levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"},
+    asks_for_usage=False,
+    call_id_chars=9,
 )
 
 
 def _chat(id: str, name: str, url: str, *keys: str, **fields: Any) -> Provider:  # noqa: A002 - as the field's name
     """Return a provider of chat completions; a variable ``<ID>_API_BASE`` names another address."""
     return Provider(
-        id, name, keys, **{"wire": "chat", "url": url, "url_variables": (f"{id.upper()}_API_BASE",)} | fields
+        id,
+        name,
+        keys,
+        **{"wire": "chat", "url": url, "url_variables": (f"{id.upper()}_API_BASE",)} | fields,
     )
 
 
@@ -331,7 +372,9 @@ _TABLE = (
         },
         ("vertex_project",),
     ),
-    Provider("bedrock", "Amazon Bedrock", ("AWS_BEARER_TOKEN_BEDROCK",), _AWS, ("aws_region_name",)),
+    Provider(
+        "bedrock", "Amazon Bedrock", ("AWS_BEARER_TOKEN_BEDROCK",), _AWS, ("aws_region_name",)
+    ),
     Provider(
         "azure",
         "Azure OpenAI",
@@ -347,7 +390,11 @@ _TABLE = (
         chat=replace(_OPENAI_CHAT, cache_key=""),
     ),
     Provider(
-        "azure_ai", "Azure AI", ("AZURE_AI_API_KEY",), required=("api_base",), url_variables=("AZURE_AI_API_BASE",)
+        "azure_ai",
+        "Azure AI",
+        ("AZURE_AI_API_KEY",),
+        required=("api_base",),
+        url_variables=("AZURE_AI_API_BASE",),
     ),
     _chat(
         "openrouter",
@@ -364,7 +411,10 @@ _TABLE = (
         ),
         lists_models=True,
         chat=ChatFormat(
-            effort="reasoning", reasoning_back="details", cache_key="session_id", fields={"usage": {"include": True}}
+            effort="reasoning",
+            reasoning_back="details",
+            cache_key="session_id",
+            fields={"usage": {"include": True}},
         ),
     ),
     Provider(
@@ -409,7 +459,13 @@ _TABLE = (
         keys_page="https://console.mistral.ai/api-keys",
         chat=_MISTRAL,
     ),
-    _chat("codestral", "Codestral", "https://codestral.mistral.ai/v1", "CODESTRAL_API_KEY", chat=_MISTRAL),
+    _chat(
+        "codestral",
+        "Codestral",
+        "https://codestral.mistral.ai/v1",
+        "CODESTRAL_API_KEY",
+        chat=_MISTRAL,
+    ),
     _chat(
         "groq",
         "Groq",
@@ -436,7 +492,9 @@ _TABLE = (
         url="https://api.x.ai/v1",
         url_variables=("XAI_API_BASE",),
         responses=ResponsesFormat(
-            thinking=r"^grok-(?!.*non-reasoning)(?:[4-9]|\d\d|build|code)", cache_key=True, compacts=True
+            thinking=r"^grok-(?!.*non-reasoning)(?:[4-9]|\d\d|build|code)",
+            cache_key=True,
+            compacts=True,
         ),
         chat=ChatFormat(cache_key_header="x-grok-conv-id"),
         pictures=_PNG_OR_JPEG,
@@ -460,7 +518,9 @@ _TABLE = (
         keys_page="https://app.fireworks.ai/settings/users/api-keys",
         chat=ChatFormat(reasoning_back="reasoning_content"),
         model_name=lambda name: (
-            name if name.startswith("accounts/") or "#" in name else f"accounts/fireworks/models/{name}"
+            name
+            if name.startswith("accounts/") or "#" in name
+            else f"accounts/fireworks/models/{name}"
         ),
     ),
     _chat(
@@ -505,7 +565,13 @@ _TABLE = (
         chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
         pictures=_PNG_OR_JPEG,
     ),
-    _chat("xiaomi_mimo", "Xiaomi MiMo", "https://api.xiaomimimo.com/v1", "XIAOMI_MIMO_API_KEY", chat=_THINKING_BACK),
+    _chat(
+        "xiaomi_mimo",
+        "Xiaomi MiMo",
+        "https://api.xiaomimimo.com/v1",
+        "XIAOMI_MIMO_API_KEY",
+        chat=_THINKING_BACK,
+    ),
     _chat(
         "dashscope",
         "Alibaba DashScope",
@@ -617,26 +683,13 @@ _TABLE = (
     ),
 )
 
-OWN_SERVER_PICTURES = _PNG_OR_JPEG
-"""The pictures that every model server of one's own takes: llama.cpp reads no WebP."""
-
 PROVIDERS = {provider.id: provider for provider in _TABLE}
-
-_ALIASES = {
-    "ollama_chat": "ollama",
-    "bedrock_converse": "bedrock",
-    "bedrock_mantle": "bedrock",
-    "cohere_chat": "cohere",
-    "vertex_ai_beta": "vertex_ai",
-    "google": "gemini",
-    "together": "together_ai",
-    "fireworks": "fireworks_ai",
-}
 
 
 def provider_of(name: str) -> Provider:
     """Return the provider of a name; an unknown one is assumed to take ``<NAME>_API_KEY``, as most do."""
-    name = name.partition("-")[0] if name.startswith("vertex_ai-") else name
+    if name.startswith("vertex_ai-"):
+        name = name.partition("-")[0]
     name = _ALIASES.get(name, name)
     known = PROVIDERS.get(name)
     if known is not None:

@@ -3,6 +3,8 @@
 import logging
 from collections.abc import Iterable
 
+LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without known secrets and lookalikes; see ``secret_detector``."""
@@ -10,9 +12,6 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     from tui_agent.secret_detector import remove_known, remove_secrets
 
     return remove_secrets(remove_known(text, secrets))
-
-
-LOG_LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class RedactingFormatter(logging.Formatter):

@@ -12,6 +12,43 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.protocol import ErrorKind, ModelError
 
+_JUDGED = {
+    ErrorKind.INVALID_REQUEST,
+    ErrorKind.NOT_FOUND,
+    ErrorKind.UNKNOWN,
+    ErrorKind.CONTEXT_OVERFLOW,
+}
+_NO_SUCH_PATH = {404, 405, 501}
+_INTERNAL = {None, 500}
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
+
+_REASONING = LazyPattern(
+    r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE
+)
+
+_WRONG_REASONING = LazyPattern(r"signature|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
+"""Something is wrong in the reasoning that went back."""
+
+_UNKNOWN_FIELD = LazyPattern(
+    r"extra inputs|not permitted|unknown|unrecogni[sz]ed|unexpected|unsupported|not supported|additional propert",
+    re.IGNORECASE,
+)
+_EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
+
+_VALUES = LazyPattern(
+    r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE
+)
+"""A field is known, but not its value."""
+
+_ANSWER_LIMIT = LazyPattern(
+    r"max(?:imum)?[_ ]?(?:completion|output|new)?[_ ]?tokens\b.{0,160}?"
+    r"(?:range|maximum|at most|less than|too (?:large|high|big)|> \d|exceed|<=)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SIZE = LazyPattern(r"\d[\d,_]*")
+_ID_SIZE = LazyPattern(r"(?:maximum length|at most|length of|<=) (\d+)", re.IGNORECASE)
+_TOOL_PLACE = LazyPattern(r"(?:tools?|function_?declarations)(?:\[|\.)(\d+)", re.IGNORECASE)
+
 
 class Part(StrEnum):
     """A part of a request that can be sent in another form or left out."""
@@ -55,11 +92,6 @@ class Sent:
     can_change_format: bool = False
     """The address may have chat completions, though not the format it was asked in."""
 
-
-_JUDGED = {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND, ErrorKind.UNKNOWN, ErrorKind.CONTEXT_OVERFLOW}
-_NO_SUCH_PATH = {404, 405, 501}
-_INTERNAL = {None, 500}
-_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 
 _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
     (
@@ -136,25 +168,6 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
 )
 """Words that name a part whatever the status is, in the order they are looked for."""
 
-_REASONING = LazyPattern(r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
-_WRONG_REASONING = LazyPattern(r"signature|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
-"""Something is wrong in the reasoning that went back."""
-_UNKNOWN_FIELD = LazyPattern(
-    r"extra inputs|not permitted|unknown|unrecogni[sz]ed|unexpected|unsupported|not supported|additional propert",
-    re.IGNORECASE,
-)
-_EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
-_VALUES = LazyPattern(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
-"""A field is known, but not its value."""
-_ANSWER_LIMIT = LazyPattern(
-    r"max(?:imum)?[_ ]?(?:completion|output|new)?[_ ]?tokens\b.{0,160}?"
-    r"(?:range|maximum|at most|less than|too (?:large|high|big)|> \d|exceed|<=)",
-    re.IGNORECASE | re.DOTALL,
-)
-_SIZE = LazyPattern(r"\d[\d,_]*")
-_ID_SIZE = LazyPattern(r"(?:maximum length|at most|length of|<=) (\d+)", re.IGNORECASE)
-_TOOL_PLACE = LazyPattern(r"(?:tools?|function_?declarations)(?:\[|\.)(\d+)", re.IGNORECASE)
-
 
 def named_part(body: ErrorBody) -> Part | None:
     """Return the part that an error names, whatever its status is; None where only the request can tell."""
@@ -195,7 +208,9 @@ def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
     if part is Part.CALL_IDS:
         size = _ID_SIZE.search(said)
         return Refusal(part, number=int(size[1]) if size else 0)
-    return Refusal(part) if part in (Part.CACHE_MARKS, Part.SYSTEM, Part.ROLES) else None
+    if part in (Part.CACHE_MARKS, Part.SYSTEM, Part.ROLES):
+        return Refusal(part)
+    return None
 
 
 def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
@@ -206,14 +221,18 @@ def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
         return None
     if named := tuple(name for name in sent.optional if _names(said, name)):
         return Refusal(Part.FIELD, named)
-    return Refusal(Part.REASONING) if _REASONING.search(said) else None
+    if _REASONING.search(said):
+        return Refusal(Part.REASONING)
+    return None
 
 
 def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
     """Return the limit of the answer where the prompt alone fits the window."""
     limits = tuple(name for name in sent.optional if name in _LIMITS)
     fits = error.sent and error.window and error.sent < error.window
-    return Refusal(Part.ROOM, limits) if limits and fits else None
+    if limits and fits:
+        return Refusal(Part.ROOM, limits)
+    return None
 
 
 def _answer_limit(said: str, sent: Sent) -> Refusal | None:
@@ -223,19 +242,25 @@ def _answer_limit(said: str, sent: Sent) -> Refusal | None:
         return None
     numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said[match.start() :]))
     taken = [number for number in numbers if 1 < number < sent.answer_tokens]
-    return Refusal(Part.ROOM, number=max(taken)) if taken else None
+    if taken:
+        return Refusal(Part.ROOM, number=max(taken))
+    return None
 
 
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
     """Return the tools that a refusal names, by name or by place; all of them where it names none."""
-    named = tuple(tool for tool in tools if re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said))
+    named = tuple(
+        tool for tool in tools if re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said)
+    )
     marked = tuple(tool for tool in named if re.search(rf"[\"'`“‘]{re.escape(tool)}[\"'`”’]", said))
     if marked or named:
         return marked or named
     places = [int(number) for number in _TOOL_PLACE.findall(said)]
     # Google names the list of tools first, of which there is one.
     place = next((number for number in reversed(places) if number < len(tools)), None)
-    return tools if place is None else (tools[place],)
+    if place is None:
+        return tools
+    return (tools[place],)
 
 
 def _names(text: str, name: str) -> bool:

@@ -17,15 +17,21 @@ class PictureFitter:
     def __init__(self) -> None:
         self._made: dict[tuple[str, PictureLimits], Picture | NoPicture] = {}
 
-    async def fit(self, request: ModelRequest, limits: PictureLimits) -> tuple[ModelRequest, dict[str, str]]:
+    async def fit(
+        self, request: ModelRequest, limits: PictureLimits
+    ) -> tuple[ModelRequest, dict[str, str]]:
         """Return a request with pictures within limits, and why others can't be sent, by blob."""
         if not request.blobs:
             return request, {}
-        types = {image.blob: image.mime for message in request.messages for image in images_in(message)}
+        types = {
+            image.blob: image.mime for message in request.messages for image in images_in(message)
+        }
         sent = {blob: data for blob, data in request.blobs.items() if blob in types}
         odd = {blob: data for blob, data in sent.items() if not fits(data, types[blob], limits)}
         made = {blob: await self._picture(blob, data, limits) for blob, data in odd.items()}
-        unreadable = {blob: picture.reason for blob, picture in made.items() if isinstance(picture, NoPicture)}
+        unreadable = {
+            blob: picture.reason for blob, picture in made.items() if isinstance(picture, NoPicture)
+        }
         return _with_pictures(request, made), unreadable
 
     async def _picture(self, blob: str, data: bytes, limits: PictureLimits) -> Picture | NoPicture:
@@ -49,14 +55,20 @@ def _with_pictures(request: ModelRequest, made: Mapping[str, Picture | NoPicture
     if not found:
         return request
     blobs = {**request.blobs, **{blob: picture.data for blob, picture in found.items()}}
-    return replace(request, messages=tuple(_retyped(message, found) for message in request.messages), blobs=blobs)
+    return replace(
+        request,
+        messages=tuple(_retyped(message, found) for message in request.messages),
+        blobs=blobs,
+    )
 
 
 def _retyped(message: Message, made: Mapping[str, Picture]) -> Message:
     if not any(image.blob in made for image in images_in(message)):
         return message
     parts = (
-        ImageRef(part.blob, made[part.blob].mime) if isinstance(part, ImageRef) and part.blob in made else part
+        ImageRef(part.blob, made[part.blob].mime)
+        if isinstance(part, ImageRef) and part.blob in made
+        else part
         for part in message.content
     )
     return replace(message, content=tuple(parts))

@@ -24,11 +24,27 @@ NO_KEY = "none"
 """Sent to servers that want no key: clients insist on having one."""
 
 _FOR_LITELLM = {
-    "allowed_openai_params", "api_key", "custom_llm_provider", "drop_params", "max_retries", "num_retries",
-    "timeout", "stream", "stream_options", "api_base", "base_url", "api_version", "extra_headers", "extra_query",
-    "extra_body", "organization",
-}  # fmt: skip
+    "allowed_openai_params",
+    "api_key",
+    "custom_llm_provider",
+    "drop_params",
+    "max_retries",
+    "num_retries",
+    "timeout",
+    "stream",
+    "stream_options",
+    "api_base",
+    "base_url",
+    "api_version",
+    "extra_headers",
+    "extra_query",
+    "extra_body",
+    "organization",
+}
 """Options of the call itself, not of the request's content."""
+
+_VERSIONED = re.compile(r"/v\d+\w*$")
+_PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +107,9 @@ class Router:
         self.logins = logins
         self._find_again()
 
-    def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
+    def use(
+        self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]
+    ) -> None:
         self._models, self._providers = dict(models), dict(providers)
         self.catalog.use(models, providers)
         self._find_again()
@@ -100,14 +118,18 @@ class Router:
         self.use({**self._models, model: settings}, self._providers)
 
     def _find_again(self) -> None:
-        self.keys = Keys(self.environ, providers=self._providers, models=self._models, logins=self.logins)
+        self.keys = Keys(
+            self.environ, providers=self._providers, models=self._models, logins=self.logins
+        )
         self._addresses = Addresses(self.environ, self._models, self._providers)
 
     def signed_in(self, model: str) -> Provider | None:
         """Return a model's provider where its requests use a login."""
         provider = provider_of(self.catalog.provider(model))
         key = self.keys.find(provider, model)
-        return provider if key is not None and key.source == SOURCE else None
+        if key is not None and key.source == SOURCE:
+            return provider
+        return None
 
     def wire(self, model: str) -> WireName | None:
         """Return the format a model is spoken to in, None when litellm does it."""
@@ -134,8 +156,12 @@ class Router:
         environment = self.keys.parameters(provider)
         options = settings.options
         place = self._addresses.of(provider, model)
-        url = as_text(options.get("api_base") or options.get("base_url")) or (place.url if place.source else None)
-        if url is not None and not (split(url).hostname and split(url).scheme.lower() in ("http", "https")):
+        url = as_text(options.get("api_base") or options.get("base_url")) or (
+            place.url if place.source else None
+        )
+        if url is not None and not (
+            split(url).hostname and split(url).scheme.lower() in ("http", "https")
+        ):
             raise ModelError(
                 ErrorKind.INVALID_REQUEST,
                 f"The address “{redact(url)}” can't be used. Check {place.source or 'base_url'}: it has to be like "
@@ -155,7 +181,9 @@ class Router:
         )
         missing = self.keys.missing_parameters(provider)
         if missing and url is None and (key is None or provider.id != "bedrock"):
-            raise ModelError(ErrorKind.AUTH, f"{provider.name} needs {' and '.join(missing)} to be set.")
+            raise ModelError(
+                ErrorKind.AUTH, f"{provider.name} needs {' and '.join(missing)} to be set."
+            )
         wants_key = bool(provider.keys) and provider.id != "bedrock" and not provider.local_url
         if key is None and wants_key and not keyless:
             raise ModelError(ErrorKind.AUTH, f"{target.provider} needs a key: {target.key}.")
@@ -168,25 +196,35 @@ class Router:
             target,
             key=secret,
             bearer=key is not None and key.source in provider.bearer_keys,
-            is_small_server=provider.local_url is not None or (url is not None and provider.chat_elsewhere is not None),
+            is_small_server=provider.local_url is not None
+            or (url is not None and provider.chat_elsewhere is not None),
             is_own_server=self.catalog.is_own_server(model),
             is_elsewhere=url is not None,
             wire=self.wire(model),
             headers={**provider.headers, **common.headers, **settings.headers},
         )
         if route.wire is None:
-            return replace(route, parameters=_for_litellm(route, settings, {**environment, "api_base": url}))
+            return replace(
+                route, parameters=_for_litellm(route, settings, {**environment, "api_base": url})
+            )
         return _native(route, settings, common, {**environment, "api_base": url})
 
 
 def _native(
-    route: Route, settings: ModelSettings, common: ProviderSettings, environment: Mapping[str, str | None]
+    route: Route,
+    settings: ModelSettings,
+    common: ProviderSettings,
+    environment: Mapping[str, str | None],
 ) -> Route:
-    provider, options = route.provider, dict(settings.options)
+    provider = route.provider
+    options = dict(settings.options)
     name = route.info.name
-    name = provider.model_name(name) if provider.model_name is not None else name
+    if provider.model_name is not None:
+        name = provider.model_name(name)
     url = environment.get("api_base") or provider.local_url or provider.url
-    said = {key: value for key, value in {**environment, **options}.items() if isinstance(value, str)}
+    said = {
+        key: value for key, value in {**environment, **options}.items() if isinstance(value, str)
+    }
     address = Endpoint(url)
     if provider.address is not None and route.wire is not None:
         address = provider.address(url, name, route.wire, said)
@@ -195,7 +233,11 @@ def _native(
         headers = {"openai-organization": organization, **headers}
     fields = {key: value for key, value in options.items() if key not in _FOR_LITELLM}
     chat = provider.chat
-    if provider.chat_elsewhere is not None and route.is_elsewhere and not re.search(provider.own_names, name):
+    if (
+        provider.chat_elsewhere is not None
+        and route.is_elsewhere
+        and not re.search(provider.own_names, name)
+    ):
         chat = provider.chat_elsewhere
     if back := settings.reasoning_back or common.reasoning_back:
         chat = replace(chat, reasoning_back=back)
@@ -210,10 +252,6 @@ def _native(
     )
 
 
-_VERSIONED = re.compile(r"/v\d+\w*$")
-_PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
-
-
 def wire_base(url: str, wire: WireName | None) -> str:
     """Return the address wires append their paths to, however much of a path the user wrote.
 
@@ -224,12 +262,19 @@ def wire_base(url: str, wire: WireName | None) -> str:
         url = url.removesuffix(path)
     if wire == "ollama":
         return url.removesuffix("/v1").removesuffix("/api")
-    return f"{url}/v1" if wire == "messages" and not _VERSIONED.search(url) else url
+    if wire == "messages" and not _VERSIONED.search(url):
+        return f"{url}/v1"
+    return url
 
 
-def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str, str | None]) -> dict[str, Any]:
-    provider, model = route.provider, route.info.id
-    parameters: dict[str, Any] = {key: value for key, value in environment.items() if value is not None}
+def _for_litellm(
+    route: Route, settings: ModelSettings, environment: Mapping[str, str | None]
+) -> dict[str, Any]:
+    provider = route.provider
+    model = route.info.id
+    parameters: dict[str, Any] = {
+        key: value for key, value in environment.items() if value is not None
+    }
     credentials = parameters.get("vertex_credentials")
     if credentials and not credentials.lstrip().startswith("{"):
         # The host works in another directory.
@@ -255,5 +300,10 @@ def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str
 
 def _host(url: str) -> str:
     parts = split(url)
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.hostname}{port}" if parts.hostname else url
+    if parts.port:
+        port = f":{parts.port}"
+    else:
+        port = ""
+    if parts.hostname:
+        return f"{parts.hostname}{port}"
+    return url

@@ -71,7 +71,9 @@ class ServedModels:
     def age(self, url: str) -> str:
         """Return how long ago the server at an address was asked, as people say it; "" when it wasn't."""
         answer = self.answer(url)
-        return "" if answer is None else ago(self._now() - answer.asked)
+        if answer is None:
+            return ""
+        return ago(self._now() - answer.asked)
 
     def is_fresh(self, url: str) -> bool:
         answer = self.answer(url)
@@ -83,7 +85,9 @@ class ServedModels:
         self._answers = known
         if self._path is None:
             return
-        text = json.dumps({url: answer.model_dump(exclude_none=True) for url, answer in known.items()})
+        text = json.dumps(
+            {url: answer.model_dump(exclude_none=True) for url, answer in known.items()}
+        )
         try:
             write_atomically(self._path, text.encode(), mode=0o600)
         except OSError as error:
@@ -95,7 +99,9 @@ class ServedModels:
                 kept = loads(self._path.read_bytes()).items()
                 self._answers = {url: ServerAnswer.model_validate(answer) for url, answer in kept}
             except (OSError, ValueError, ValidationError, AttributeError) as error:
-                log.warning("what servers said of their models cannot be read and is asked anew: %s", error)
+                log.warning(
+                    "what servers said of their models cannot be read and is asked anew: %s", error
+                )
         if self._answers is None:
             self._answers = {}
         return self._answers

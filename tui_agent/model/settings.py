@@ -21,32 +21,57 @@ class _Table(BaseModel):
 class ModelSettings(_Table):
     """``[models."openai/my-model"]``: a model the catalog doesn't know, or knows wrongly."""
 
-    base_url: str | None = Field(default=None, description="Address of the server, with /v1 where it has one.")
+    base_url: str | None = Field(
+        default=None, description="Address of the server, with /v1 where it has one."
+    )
     api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
     api_key: SecretStr | None = Field(default=None, description="The key itself.")
-    context_window: int | None = Field(default=None, ge=1_024, description="Tokens of the context window.")
+    context_window: int | None = Field(
+        default=None, ge=1_024, description="Tokens of the context window."
+    )
     max_output: int | None = Field(default=None, ge=1, description="Most tokens of one answer.")
     vision: bool | None = Field(default=None, description="The model takes images.")
     tools: bool | None = Field(default=None, description="The model calls tools.")
     reasoning: bool | None = Field(default=None, description="The model thinks before it answers.")
-    cache_marks: bool | None = Field(default=None, description="The server takes Anthropic's cache marks.")
+    cache_marks: bool | None = Field(
+        default=None, description="The server takes Anthropic's cache marks."
+    )
     effort: Effort | None = Field(default=None, description="As effort, for this model.")
     reasoning_effort: Effort | None = Field(default=None, description="Another name of effort.")
-    input_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens sent.")
-    output_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens answered.")
-    cache_read_price: float | None = Field(default=None, ge=0, description="Dollars per million cached tokens.")
-    cache_write_price: float | None = Field(default=None, ge=0, description="Dollars per million tokens cached.")
+    input_price: float | None = Field(
+        default=None, ge=0, description="Dollars per million tokens sent."
+    )
+    output_price: float | None = Field(
+        default=None, ge=0, description="Dollars per million tokens answered."
+    )
+    cache_read_price: float | None = Field(
+        default=None, ge=0, description="Dollars per million cached tokens."
+    )
+    cache_write_price: float | None = Field(
+        default=None, ge=0, description="Dollars per million tokens cached."
+    )
     wire: WireName | Literal["litellm"] | None = Field(
         default=None, description="Format the server speaks, where it is not its provider's own."
     )
     reasoning_back: ReasoningBack | None = Field(
-        default=None, description="Field in which the model's reasoning goes back to it; none: it doesn't."
+        default=None,
+        description="Field in which the model's reasoning goes back to it; none: it doesn't.",
     )
-    headers: dict[str, str] = Field(default_factory=dict, description="Headers sent with every request.")
-    threshold: Threshold = Field(default=None, description="As compaction.threshold, for this model.")
-    reserved: Tokens | None = Field(default=None, description="As compaction.reserved, for this model.")
-    keep_recent: Tokens | None = Field(default=None, description="As compaction.keep_recent, for this model.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Further parameters, such as temperature.")
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Headers sent with every request."
+    )
+    threshold: Threshold = Field(
+        default=None, description="As compaction.threshold, for this model."
+    )
+    reserved: Tokens | None = Field(
+        default=None, description="As compaction.reserved, for this model."
+    )
+    keep_recent: Tokens | None = Field(
+        default=None, description="As compaction.keep_recent, for this model."
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="Further parameters, such as temperature."
+    )
 
 
 class ProviderSettings(_Table):
@@ -55,14 +80,19 @@ class ProviderSettings(_Table):
     base_url: str | None = Field(default=None, description="Address instead of the provider's own.")
     api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
     api_key: SecretStr | None = Field(default=None, description="The key itself.")
-    client_id: str = Field(default="", description="Id of the OAuth app that signs in, registered by you.")
+    client_id: str = Field(
+        default="", description="Id of the OAuth app that signs in, registered by you."
+    )
     wire: WireName | Literal["litellm"] | None = Field(
         default=None, description="Format the server speaks, where it is not the provider's own."
     )
     reasoning_back: ReasoningBack | None = Field(
-        default=None, description="Field in which a model's reasoning goes back to it; none: it doesn't."
+        default=None,
+        description="Field in which a model's reasoning goes back to it; none: it doesn't.",
     )
-    headers: dict[str, str] = Field(default_factory=dict, description="Headers sent with every request.")
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Headers sent with every request."
+    )
 
 
 class RetrySettings(_Table):
@@ -72,17 +102,25 @@ class RetrySettings(_Table):
     first_delay: Annotated[float, FIXED] = Field(
         default=1.0, ge=0, description="Longest wait before the second attempt."
     )
-    max_delay: float = Field(default=60.0, ge=0, description="Longest wait the program chooses itself.")
+    max_delay: float = Field(
+        default=60.0, ge=0, description="Longest wait the program chooses itself."
+    )
     max_retry_after: float = Field(
-        default=600.0, ge=0, description="Longest wait a provider may ask for; beyond it the request fails."
+        default=600.0,
+        ge=0,
+        description="Longest wait a provider may ask for; beyond it the request fails.",
     )
 
 
 class HostSettings(_Table):
     """``[host]``: how long providers may take, and the process that litellm runs in."""
 
-    connect_timeout: float = Field(default=20.0, gt=0, description="Seconds to connect to a provider.")
-    first_byte_timeout: float = Field(default=600.0, gt=0, description="Seconds until an answer begins.")
+    connect_timeout: float = Field(
+        default=20.0, gt=0, description="Seconds to connect to a provider."
+    )
+    first_byte_timeout: float = Field(
+        default=600.0, gt=0, description="Seconds until an answer begins."
+    )
     stall_timeout: float = Field(default=300.0, gt=0, description="Seconds an answer may pause.")
     start_timeout: Annotated[float, FIXED] = 90.0
     """Seconds litellm's process may take to start."""

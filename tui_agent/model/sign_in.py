@@ -57,7 +57,9 @@ class BrowserSignIn:
 
     code = ""
 
-    def __init__(self, provider: Provider, how: SignIn, client: str = "", *, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, provider: Provider, how: SignIn, client: str = "", *, seconds: float = SECONDS
+    ) -> None:
         self._provider = provider
         self._how = how
         self._client = client
@@ -66,7 +68,9 @@ class BrowserSignIn:
         # Whoever knows neither the path nor the state can't answer in the user's place.
         port, path = how.callback
         self._state = secrets.token_urlsafe(12)
-        self._callback = Callback(port, path or f"/callback/{self._state}", self._state if client else None)
+        self._callback = Callback(
+            port, path or f"/callback/{self._state}", self._state if client else None
+        )
         self._back = ""
         """Where the browser is sent to in the end."""
 
@@ -74,21 +78,34 @@ class BrowserSignIn:
         try:
             await self._callback.listen()
         except OSError as error:
-            raise SignInError(f"No port of this machine is free for the browser to come back to: {error}.") from None
+            raise SignInError(
+                f"No port of this machine is free for the browser to come back to: {error}."
+            ) from None
         self._back = f"http://localhost:{self._callback.port}{self._callback.path}"
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._callback.close()
 
     @property
     def url(self) -> str:
-        challenge = base64.urlsafe_b64encode(hashlib.sha256(self._verifier.encode()).digest()).rstrip(b"=").decode()
+        challenge = (
+            base64.urlsafe_b64encode(hashlib.sha256(self._verifier.encode()).digest())
+            .rstrip(b"=")
+            .decode()
+        )
         query = {"code_challenge": challenge, "code_challenge_method": "S256"}
         if self._client:
-            query |= {"response_type": "code", "client_id": self._client, "redirect_uri": self._back}
+            query |= {
+                "response_type": "code",
+                "client_id": self._client,
+                "redirect_uri": self._back,
+            }
             query |= {"scope": self._how.scope, "state": self._state}
         else:
             query["callback_url"] = self._back
@@ -105,11 +122,18 @@ class BrowserSignIn:
         """
         text = text.strip()
         is_address = "://" in text
-        values = answer_in(text.partition("?")[2].partition("#")[0]) if is_address else {"code": text}
+        if is_address:
+            values = answer_in(text.partition("?")[2].partition("#")[0])
+        else:
+            values = {"code": text}
         if not values or not values.get("code", "x") or any(letter.isspace() for letter in text):
-            raise SignInError("That has no code: copy the whole address the browser ended at, or only its code.")
+            raise SignInError(
+                "That has no code: copy the whole address the browser ended at, or only its code."
+            )
         if is_address and not self._callback.fits(values):
-            raise SignInError("That is the address of another attempt: sign in at the page that is shown now.")
+            raise SignInError(
+                "That is the address of another attempt: sign in at the page that is shown now."
+            )
         self._callback.give(values)
 
     async def login(self) -> Login:
@@ -123,16 +147,24 @@ class BrowserSignIn:
             async with asyncio.timeout(self._seconds):
                 answer = await self._callback.wait()
         except TimeoutError:
-            raise SignInError(f"Nobody signed in to {name} within {self._seconds / 60:.0f} minutes.") from None
+            raise SignInError(
+                f"Nobody signed in to {name} within {self._seconds / 60:.0f} minutes."
+            ) from None
         if "code" not in answer:
             why = one_line(answer.get("error_description") or answer["error"], 120)
             raise SignInError(f"{name} did not let you in: {why}.")
         given = {"code": answer["code"], "code_verifier": self._verifier}
         if self._client:
-            given |= {"grant_type": "authorization_code", "client_id": self._client, "redirect_uri": self._back}
+            given |= {
+                "grant_type": "authorization_code",
+                "client_id": self._client,
+                "redirect_uri": self._back,
+            }
             table = await post(self._provider, self._how.exchange, data=given)
         else:
-            table = await post(self._provider, self._how.exchange, json={**given, "code_challenge_method": "S256"})
+            table = await post(
+                self._provider, self._how.exchange, json={**given, "code_challenge_method": "S256"}
+            )
         return _login(self._provider, table, self._client)
 
 
@@ -157,13 +189,19 @@ class DeviceSignIn:
         self.code = ""
 
     async def __aenter__(self) -> Self:
-        provider, id_ = self._provider, {"client_id": self._client}
+        provider = self._provider
+        id_ = {"client_id": self._client}
         table = await post(provider, self._how.device, data={**id_, "scope": self._how.scope})
         texts = {name: text for name, text in table.items() if isinstance(text, str)}
-        self.code, self.url = one_line(texts.get("user_code", ""), 40), texts.get("verification_uri", "")
+        self.code, self.url = (
+            one_line(texts.get("user_code", ""), 40),
+            texts.get("verification_uri", ""),
+        )
         device = texts.get("device_code", "")
         if not (self.code and device and urlsplit(self.url).scheme in {"http", "https"}):
-            raise SignInError(f"{provider.name} answered without a code to enter. Sign in again, or paste a key.")
+            raise SignInError(
+                f"{provider.name} answered without a code to enter. Sign in again, or paste a key."
+            )
         kind = "urn:ietf:params:oauth:grant-type:device_code"
         self._given = {**id_, "device_code": device, "grant_type": kind}
         self._seconds = min(_number(table.get("expires_in")) or _DEVICE_SECONDS, _DEVICE_SECONDS)
@@ -211,10 +249,14 @@ class DeviceSignIn:
             raise TimeoutError
         if error == "access_denied":
             raise SignInError(f"{provider.name} did not let you in: the sign-in was refused there.")
-        return _login(provider, _accepted(provider, status, table, self._given.values()), self._client)
+        return _login(
+            provider, _accepted(provider, status, table, self._given.values()), self._client
+        )
 
 
-async def renew(logins: Logins, provider: Provider, refused: str = "", now: Callable[[], float] = time.time) -> bool:
+async def renew(
+    logins: Logins, provider: Provider, refused: str = "", now: Callable[[], float] = time.time
+) -> bool:
     """Renew a token that ends soon or was ``refused``; return whether there is another now.
 
     Programs do so one after the other: the second finds the token of the first.
@@ -227,7 +269,11 @@ async def renew(logins: Logins, provider: Provider, refused: str = "", now: Call
         login = await asyncio.to_thread(logins.find, provider.id)
         if login is None or provider.sign_in is None or not login.is_due(refused, now()):
             return login is not None and bool(refused) and login.key != refused
-        given = {"grant_type": "refresh_token", "refresh_token": login.refresh, "client_id": login.client}
+        given = {
+            "grant_type": "refresh_token",
+            "refresh_token": login.refresh,
+            "client_id": login.client,
+        }
         try:
             table = await post(provider, provider.sign_in.exchange, data=given)
         except SignInError as error:
@@ -244,7 +290,8 @@ async def renew(logins: Logins, provider: Provider, refused: str = "", now: Call
 async def renew_due(logins: Logins) -> None:
     """Renew tokens that end soon, before servers are asked for their models. The next request shows failures."""
     for name in logins:
-        login, provider = await asyncio.to_thread(logins.find, name), PROVIDERS.get(name)
+        login = await asyncio.to_thread(logins.find, name)
+        provider = PROVIDERS.get(name)
         if login is not None and provider is not None and login.is_due("", time.time()):
             with contextlib.suppress(SignInError, LoginError):
                 await renew(logins, provider)
@@ -259,7 +306,11 @@ async def sign_out(provider: Provider, login: Login) -> str:
     if not how.revoke:
         return by_hand
     hint = "refresh_token" if login.refresh else "access_token"
-    given = {"token": login.refresh or login.key, "token_type_hint": hint, "client_id": login.client}
+    given = {
+        "token": login.refresh or login.key,
+        "token_type_hint": hint,
+        "client_id": login.client,
+    }
     try:
         await post(provider, how.revoke, json=given)
     except SignInError as error:
@@ -274,12 +325,18 @@ async def ask(provider: Provider, url: str, **body: Any) -> tuple[int, dict[str,
         SignInError: it was not answered.
     """
     http = Http(os.environ)
-    hidden = [value for values in body.values() for value in values.values() if isinstance(value, str)]
+    hidden = [
+        value for values in body.values() for value in values.values() if isinstance(value, str)
+    ]
     try:
         headers = {"accept": "application/json"}
-        response, text = await http.fetch("POST", url, headers=headers, timeout=_REQUEST_SECONDS, **body)
+        response, text = await http.fetch(
+            "POST", url, headers=headers, timeout=_REQUEST_SECONDS, **body
+        )
     except WireFailure as failed:
-        raise SignInError(f"{provider.name} can't be reached: {failed.failure.text}", ErrorKind.NETWORK) from None
+        raise SignInError(
+            f"{provider.name} can't be reached: {failed.failure.text}", ErrorKind.NETWORK
+        ) from None
     except (httpx.HTTPError, OSError) as error:
         target = Target("", provider.name, urlsplit(url).netloc, "")
         failure = classify(Failure(**describe(error, hidden)), target, now=time.time())
@@ -299,28 +356,51 @@ async def post(provider: Provider, url: str, **body: Any) -> dict[str, Any]:
         SignInError: it was refused or not answered.
     """
     status, table = await ask(provider, url, **body)
-    return _accepted(provider, status, table, [value for values in body.values() for value in values.values()])
+    return _accepted(
+        provider, status, table, [value for values in body.values() for value in values.values()]
+    )
 
 
-def _accepted(provider: Provider, status: int, table: dict[str, Any], hidden: Any) -> dict[str, Any]:
+def _accepted(
+    provider: Provider, status: int, table: dict[str, Any], hidden: Any
+) -> dict[str, Any]:
     """Return a table that is no refusal, whatever the status: GitHub refuses with 200."""
     if 200 <= status < 300 and "error" not in table:
         return table
     error = table.get("error")
-    texts = (table.get("error_description"), as_dict(error).get("message"), error, table.get("message"))
-    why = one_line(redact(next(filter(None, map(as_text, texts)), ""), hidden), 120) or f"status {status}"
-    kind = ErrorKind.OVERLOADED if status >= 500 or status == 429 else ErrorKind.AUTH
-    raise SignInError(f"{provider.name} refused the sign-in ({why}). Sign in again: a code works once.", kind)
+    texts = (
+        table.get("error_description"),
+        as_dict(error).get("message"),
+        error,
+        table.get("message"),
+    )
+    why = (
+        one_line(redact(next(filter(None, map(as_text, texts)), ""), hidden), 120)
+        or f"status {status}"
+    )
+    if status >= 500 or status == 429:
+        kind = ErrorKind.OVERLOADED
+    else:
+        kind = ErrorKind.AUTH
+    raise SignInError(
+        f"{provider.name} refused the sign-in ({why}). Sign in again: a code works once.", kind
+    )
 
 
-def _login(provider: Provider, table: Mapping[str, Any], client: str = "", now: float | None = None) -> Login:
+def _login(
+    provider: Provider, table: Mapping[str, Any], client: str = "", now: float | None = None
+) -> Login:
     key, refresh = table.get("access_token" if client else "key"), table.get("refresh_token")
     if not isinstance(key, str) or not key:
         raise SignInError(f"{provider.name} answered without a key. Sign in again, or paste a key.")
     claims = claims_of(key)
-    life = _number(table.get("expires_in")) or _number(claims.get("exp")) - _number(claims.get("iat"))
+    life = _number(table.get("expires_in")) or _number(claims.get("exp")) - _number(
+        claims.get("iat")
+    )
     begin = time.time() if now is None else now
-    return Login(key, refresh if isinstance(refresh, str) else "", begin + life if life > 0 else 0.0, client)
+    return Login(
+        key, refresh if isinstance(refresh, str) else "", begin + life if life > 0 else 0.0, client
+    )
 
 
 def _number(value: object) -> float:

@@ -29,8 +29,12 @@ _FENCE = LazyPattern(r"^[ \t]*```[\w-]*[ \t]*\n", re.MULTILINE)
 _BARE = LazyPattern(r"^\[?\{\s*\"(?:name|tool|function|type|tool_calls)\"\s*:", re.MULTILINE)
 _FENCED = LazyPattern(r"\s*```([\w-]*)[ \t]*\n(.*?)(?:\s*```\s*(?=\n|\Z)|\Z)", re.DOTALL)
 _OPENING = LazyPattern(rf"\s*(?:{_TAG})\s*")
-_BETWEEN = LazyPattern(r"(?:\s|[;,]|</(?:(?:minimax:)?tool_calls?|tools|function_calls?|function|invoke)>)*")
-_LEAKED = LazyPattern(r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<end_of_turn>|<tool_response>).*)?\Z", re.DOTALL)
+_BETWEEN = LazyPattern(
+    r"(?:\s|[;,]|</(?:(?:minimax:)?tool_calls?|tools|function_calls?|function|invoke)>)*"
+)
+_LEAKED = LazyPattern(
+    r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<end_of_turn>|<tool_response>).*)?\Z", re.DOTALL
+)
 """Nothing, or text a server should have cut: a stop token, and the result the model imagined."""
 _FUNCTION = LazyPattern(r"\s*<(?:function=|invoke name=)\"?([\w.:-]+)\"?>\s*")
 _PARAMETER = LazyPattern(
@@ -38,7 +42,9 @@ _PARAMETER = LazyPattern(
     r"(?=\s*(?:<parameter\b|</(?:function|invoke|tool_call)>|\Z))",
     re.DOTALL,
 )
-_MISTRAL = LazyPattern(r"\s*\[TOOL_CALLS\]\s*(?:([\w.:-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{))?")
+_MISTRAL = LazyPattern(
+    r"\s*\[TOOL_CALLS\]\s*(?:([\w.:-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{))?"
+)
 _NAMED = LazyPattern(r"[{\[\s]*['\"](?:name|function|tool)['\"]\s*:\s*['\"]([\w.:-]+)['\"]")
 
 _MAX_FORGOTTEN = 2
@@ -73,6 +79,8 @@ _INTENT = LazyPattern(
 Check = Callable[[str, str], str]
 """Says why a tool doesn't take these arguments (name, JSON text); "" where it does."""
 
+_DECODER = json.JSONDecoder(strict=False)
+
 
 @dataclass(frozen=True, slots=True)
 class TextCall:
@@ -104,7 +112,8 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
     found = _begin(text)
     if found is None:
         return None
-    prose, rest = text[:found].rstrip(), text[found:]
+    prose = text[:found].rstrip()
+    rest = text[found:]
     try:
         calls = tuple(_Scanner(rest, tools).calls())
         problems = (_problem(call, tools, check) for call in calls)
@@ -112,11 +121,16 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
     except _NoCallError:
         return None
     except _UnreadableError as error:
-        calls, problem = (), str(error)
+        calls = ()
+        problem = str(error)
     if problem:
         # A text that goes on after a call it got wrong wasn't one.
-        return TextCalls(text, problem=problem) if rest.rstrip().endswith(("}", "]", ">", "```")) else None
-    return TextCalls(prose, calls) if calls else None
+        if rest.rstrip().endswith(("}", "]", ">", "```")):
+            return TextCalls(text, problem=problem)
+        return None
+    if calls:
+        return TextCalls(prose, calls)
+    return None
 
 
 def _begin(text: str) -> int | None:
@@ -126,11 +140,17 @@ def _begin(text: str) -> int | None:
     if body.startswith(("{", "[", "```")) or _MARK.match(body):
         return start
     # Code that was shown before belongs to the text; a block at the end may be the call.
-    said = _FENCED.sub(lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text)
+    said = _FENCED.sub(
+        lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text
+    )
     if mark := _MARK.search(said):
-        return mark.start() if _leads_in(text[: mark.start()], marked=True) else None
+        if _leads_in(text[: mark.start()], marked=True):
+            return mark.start()
+        return None
     call = _FENCE.search(said) or _BARE.search(said)
-    return call.start() if call is not None and _leads_in(text[: call.start()], marked=False) else None
+    if call is not None and _leads_in(text[: call.start()], marked=False):
+        return call.start()
+    return None
 
 
 def _leads_in(prose: str, *, marked: bool) -> bool:
@@ -149,7 +169,9 @@ def _problem(call: TextCall, tools: Mapping[str, ToolSchema], check: Check) -> s
     parameters = tools[call.tool].parameters
     values = loads(call.arguments)
     lacking = [name for name in parameters.get("required") or () if name not in values]
-    return check(call.tool, call.arguments) or (f"{call.tool}: {', '.join(lacking)} is missing." if lacking else "")
+    return check(call.tool, call.arguments) or (
+        f"{call.tool}: {', '.join(lacking)} is missing." if lacking else ""
+    )
 
 
 class _Scanner:
@@ -172,7 +194,11 @@ class _Scanner:
         if fenced := _FENCED.match(self._text):
             while fenced := _FENCED.match(self._text, self._at):
                 is_code = fenced[1] == "tool_code"
-                yield from self._of_code(fenced[2]) if is_code else _Scanner(fenced[2], self._tools).calls()
+                yield from (
+                    self._of_code(fenced[2])
+                    if is_code
+                    else _Scanner(fenced[2], self._tools).calls()
+                )
                 self._at = fenced.end()
             if not _LEAKED.match(self._text, self._at):
                 raise _NoCallError
@@ -180,16 +206,20 @@ class _Scanner:
         while not _LEAKED.match(self._text, self._at):
             yield from self._next()
             between = _BETWEEN.match(self._text, self._at)
-            self._at = between.end() if between else self._at
+            if between:
+                self._at = between.end()
 
     def _next(self) -> Iterator[TextCall]:
         if opening := _OPENING.match(self._text, self._at):
-            self._at, self._marked = opening.end(), True
+            self._at = opening.end()
+            self._marked = True
         if function := _FUNCTION.match(self._text, self._at):
-            self._at, self._marked = function.end(), True
+            self._at = function.end()
+            self._marked = True
             yield TextCall(plain_name(function[1]), self._function_arguments(function[1]))
         elif mistral := _MISTRAL.match(self._text, self._at):
-            self._at, self._marked = mistral.end(), True
+            self._at = mistral.end()
+            self._marked = True
             value = self._value()
             yield from [TextCall(mistral[1], _object(value))] if mistral[1] else self._of(value)
         else:
@@ -214,17 +244,28 @@ class _Scanner:
         try:
             for statement in ast.parse(code).body:
                 call = statement.value if isinstance(statement, ast.Expr) else None
-                if isinstance(call, ast.Call) and ast.unparse(call.func) == "print" and len(call.args) == 1:
+                if (
+                    isinstance(call, ast.Call)
+                    and ast.unparse(call.func) == "print"
+                    and len(call.args) == 1
+                ):
                     call = call.args[0]
                 if not isinstance(call, ast.Call):
                     raise _UnreadableError("It does something else than call a tool.")
                 name = plain_name(ast.unparse(call.func))
                 schema = self._tools.get(name)
-                names = list(schema.parameters.get("properties") or ()) if schema is not None else []
-                given = [*zip(names, call.args, strict=False), *((word.arg, word.value) for word in call.keywords)]
+                names = []
+                if schema is not None:
+                    names = list(schema.parameters.get("properties") or ())
+                given = [
+                    *zip(names, call.args, strict=False),
+                    *((word.arg, word.value) for word in call.keywords),
+                ]
                 if len(call.args) > len(names):
                     raise _UnreadableError(f"{name} takes its arguments by name.")
-                yield TextCall(name, _object({str(key): ast.literal_eval(value) for key, value in given}))
+                yield TextCall(
+                    name, _object({str(key): ast.literal_eval(value) for key, value in given})
+                )
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
             raise _UnreadableError(f"It isn't a call with plain values: {error}.") from None
 
@@ -237,7 +278,10 @@ class _Scanner:
             value, self._at = _DECODER.raw_decode(self._text, self._at)
         except (ValueError, RecursionError) as error:
             whole = _with_closers(self._text[self._at :])
-            value = self._literal(error) if whole is None else self._completed(whole)
+            if whole is None:
+                value = self._literal(error)
+            else:
+                value = self._completed(whole)
         return value
 
     def _completed(self, whole: str) -> Any:
@@ -274,15 +318,17 @@ class _Scanner:
         given = next((value[key] for key in _ARGUMENTS if key in value), None)
         if self._marked and name is not None:
             yield TextCall(plain_name(name), _object({} if given is None else given))
-        elif name is None or given is None or not value.keys() <= _BESIDE or plain_name(name) not in self._tools:
+        elif (
+            name is None
+            or given is None
+            or not value.keys() <= _BESIDE
+            or plain_name(name) not in self._tools
+        ):
             if self._marked:
                 raise _UnreadableError("A call needs a name and arguments.")
             raise _NoCallError
         else:
             yield TextCall(plain_name(name), _object(given))
-
-
-_DECODER = json.JSONDecoder(strict=False)
 
 
 def _with_closers(text: str) -> str | None:
@@ -322,12 +368,18 @@ def _object(value: Any) -> str:
 
 
 def _typed(text: str, schema: Any) -> Any:
-    kinds = schema.get("type") if isinstance(schema, dict) else None
+    kinds = None
+    if isinstance(schema, dict):
+        kinds = schema.get("type")
     if kinds is None and isinstance(schema, dict):
-        kinds = [part.get("type") for part in schema.get("anyOf") or () if isinstance(part, dict)] or None
+        kinds = [
+            part.get("type") for part in schema.get("anyOf") or () if isinstance(part, dict)
+        ] or None
     if kinds is None or "string" in kinds:
         return text
     try:
-        return loads(text.strip().lower() if text.strip() in {"True", "False"} else text, strict=False)
+        return loads(
+            text.strip().lower() if text.strip() in {"True", "False"} else text, strict=False
+        )
     except ValueError:
         return text

@@ -28,10 +28,18 @@ MAX_NAME_CHARS = 64
 _NAME = LazyPattern(r"[a-zA-Z0-9_.-]{1,64}")
 _ODD = LazyPattern(r"[^a-zA-Z0-9_.-]+")
 _TYPES = ("string", "number", "integer", "boolean", "object", "array", "null")
-_NOT_OF_GEMINI = frozenset({
-    "const", "default", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "contentEncoding",
-    "contentMediaType",
-})  # fmt: skip
+_NOT_OF_GEMINI = frozenset(
+    {
+        "const",
+        "default",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "uniqueItems",
+        "contentEncoding",
+        "contentMediaType",
+    }
+)
 """Keywords that Google doesn't document for ``parametersJsonSchema``."""
 _OF_TYPE = {
     "object": ("properties", "required", "additionalProperties"),
@@ -88,10 +96,14 @@ class MendedTool:
 
     def arguments_back(self, arguments: str) -> str:
         """Return the JSON text of a call's arguments under the tool's own names; unchanged where it is no object."""
-        return _mapped(arguments, self.renamed.back) if self.renamed else arguments
+        if self.renamed:
+            return _mapped(arguments, self.renamed.back)
+        return arguments
 
     def arguments_out(self, arguments: str) -> str:
-        return _mapped(arguments, self.renamed.out) if self.renamed else arguments
+        if self.renamed:
+            return _mapped(arguments, self.renamed.out)
+        return arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +135,9 @@ class MendedTools:
         if not isinstance(event, ToolCallReady):
             return event
         mended = self._renamed().get(event.tool)
-        return event if mended is None else replace(event, arguments=mended.arguments_back(event.arguments))
+        if mended is None:
+            return event
+        return replace(event, arguments=mended.arguments_back(event.arguments))
 
     def _renamed(self) -> dict[str, MendedTool]:
         return {mended.tool.name: mended for mended in self.tools if mended.renamed}
@@ -133,7 +147,9 @@ def _with_calls_out(message: Message, renamed: Mapping[str, MendedTool]) -> Mess
     if not any(call.tool in renamed for call in message.tool_calls):
         return message
     calls = (
-        replace(call, arguments=renamed[call.tool].arguments_out(call.arguments)) if call.tool in renamed else call
+        replace(call, arguments=renamed[call.tool].arguments_out(call.arguments))
+        if call.tool in renamed
+        else call
         for call in message.tool_calls
     )
     return replace(message, tool_calls=tuple(calls))
@@ -154,7 +170,9 @@ def _mapped(arguments: str, change: Any) -> str:
         values = loads(arguments)
     except ValueError:
         return arguments
-    return json.dumps(change(values), ensure_ascii=False) if isinstance(values, dict) else arguments
+    if isinstance(values, dict):
+        return json.dumps(change(values), ensure_ascii=False)
+    return arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +198,26 @@ class _Mender:
     def top(self, renamed: Renamed) -> Schema:
         """Return the schema of the arguments: an object that has the properties of all its alternatives."""
         flat = self._flat(self._whole, ())
-        alternatives = [self._flat(part, ()) for key in ("anyOf", "oneOf") for part in as_list(flat.get(key))]
-        given = {key: value for key, value in flat.items() if key not in ("anyOf", "oneOf", "enum", "const", "default")}
-        properties = {name: value for part in alternatives for name, value in as_dict(part.get("properties")).items()}
+        alternatives = [
+            self._flat(part, ()) for key in ("anyOf", "oneOf") for part in as_list(flat.get(key))
+        ]
+        given = {
+            key: value
+            for key, value in flat.items()
+            if key not in ("anyOf", "oneOf", "enum", "const", "default")
+        }
+        properties = {
+            name: value
+            for part in alternatives
+            for name, value in as_dict(part.get("properties")).items()
+        }
         if properties:
             given["properties"] = {**properties, **as_dict(given.get("properties"))}
         if given.get("type") != "object":
-            given = {"type": "object", **{key: value for key, value in given.items() if key != "type"}}
+            given = {
+                "type": "object",
+                **{key: value for key, value in given.items() if key != "type"},
+            }
         given.setdefault("properties", {})
         made = self._object(given, _Place(1, (), renamed))
         return {key: made[key] for key in sorted(made, key=lambda key: _place_of(key, given))}
@@ -205,7 +236,10 @@ class _Mender:
         types = _types(schema)
         made: Schema = {}
         if types:
-            made["type"] = types[0] if len(types) == 1 else types
+            if len(types) == 1:
+                made["type"] = types[0]
+            else:
+                made["type"] = types
         for key, value in schema.items():
             if key not in self._left_out:
                 self._take(made, key, value, schema, place)
@@ -230,16 +264,26 @@ class _Mender:
                 if options:
                     made.setdefault("anyOf", []).extend(options)
             case "additionalProperties":
-                made[key] = value if isinstance(value, bool) else self._part(value, place.inside(Renamed()))
+                if isinstance(value, bool):
+                    made[key] = value
+                else:
+                    made[key] = self._part(value, place.inside(Renamed()))
             case _ if key in _SOUND and _SOUND[key](value):
                 made[key] = value
 
     def _properties(self, value: object, place: "_Place") -> Schema:
-        given = {str(name): schema for name, schema in as_dict(value).items() if isinstance(schema, dict | bool)}
+        given = {
+            str(name): schema
+            for name, schema in as_dict(value).items()
+            if isinstance(schema, dict | bool)
+        }
         taken = {name for name in given if _NAME.fullmatch(name)}
         made: Schema = {}
         for name, schema in given.items():
-            new = name if name in taken else _new_name(name, taken | made.keys())
+            if name in taken:
+                new = name
+            else:
+                new = _new_name(name, taken | made.keys())
             inner = Renamed()
             made[new] = self._part(schema, place.inside(inner))
             if new != name:
@@ -251,7 +295,10 @@ class _Mender:
     def _items(self, schema: Schema, place: "_Place") -> Schema:
         """Return the schema of an array's items; those of a tuple are alternatives."""
         items = schema.get("items")
-        several = items if isinstance(items, list) else as_list(schema.get("prefixItems"))
+        if isinstance(items, list):
+            several = items
+        else:
+            several = as_list(schema.get("prefixItems"))
         inner = Renamed()
         inside = place.inside(inner)
         if isinstance(items, dict) or not several:
@@ -271,16 +318,25 @@ class _Mender:
             reference = flat.pop("$ref", None)
             if not isinstance(reference, str):
                 break
-            found = {} if reference in seen else as_dict(self._found(reference))
+            if reference in seen:
+                found = {}
+            else:
+                found = as_dict(self._found(reference))
             seen = (*seen, reference)
             flat = {**found, **flat}
         flat.pop("$ref", None)
         for part in as_list(flat.pop("allOf", None)):
-            other = self._flat(part, (*seen, *_references(part))) if len(seen) < MAX_DEPTH else {}
+            other = {}
+            if len(seen) < MAX_DEPTH:
+                other = self._flat(part, (*seen, *_references(part)))
             properties = {**as_dict(other.get("properties")), **as_dict(flat.get("properties"))}
             required = [*as_list(flat.get("required")), *as_list(other.get("required"))]
             flat = {**other, **flat}
-            flat |= {key: value for key, value in (("properties", properties), ("required", required)) if value}
+            flat |= {
+                key: value
+                for key, value in (("properties", properties), ("required", required))
+                if value
+            }
         if flat.pop("nullable", None) is True and isinstance(flat.get("type"), str):
             flat["type"] = [flat["type"], "null"]
         return flat
@@ -303,14 +359,18 @@ class _Mender:
 
 def _references(schema: object) -> tuple[str, ...]:
     reference = as_dict(schema).get("$ref")
-    return (reference,) if isinstance(reference, str) else ()
+    if isinstance(reference, str):
+        return (reference,)
+    return ()
 
 
 def _place_of(key: str, given: Mapping[str, Any]) -> int:
     """Return where a keyword stood, the end for a new one, the beginning for a type."""
     if key in given:
         return list(given).index(key)
-    return -1 if key == "type" else len(given)
+    if key == "type":
+        return -1
+    return len(given)
 
 
 def _types(schema: Schema) -> list[str]:
@@ -323,8 +383,12 @@ def _types(schema: Schema) -> list[str]:
         return []
     values = [value for value in as_list(schema.get("enum")) if value is not None]
     if values:
-        return ["string"] if all(isinstance(value, str) for value in values) else []
-    return next(([kind] for kind, keys in _OF_TYPE.items() if any(key in schema for key in keys)), [])
+        if all(isinstance(value, str) for value in values):
+            return ["string"]
+        return []
+    return next(
+        ([kind] for kind, keys in _OF_TYPE.items() if any(key in schema for key in keys)), []
+    )
 
 
 def _values(value: object, types: Iterable[str]) -> list[Any]:
@@ -352,7 +416,9 @@ def _type_of(value: object) -> set[str]:
 def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
     """Return the properties that are needed and there, each once, under their new names."""
     new = {original: name for name, original in renamed.names.items()}
-    names = (new.get(name, name) for name in as_list(schema.get("required")) if isinstance(name, str))
+    names = (
+        new.get(name, name) for name in as_list(schema.get("required")) if isinstance(name, str)
+    )
     return [name for name in dict.fromkeys(names) if name in made.get("properties", {})]
 
 
@@ -393,7 +459,10 @@ def _compiles(pattern: object) -> bool:
 
 _SOUND: Mapping[str, Callable[[object], bool]] = {
     **dict.fromkeys(("description", "format", "contentEncoding", "contentMediaType"), _is_text),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _is_count),
+    **dict.fromkeys(
+        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+        _is_count,
+    ),
     **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
     **dict.fromkeys(("default", "const"), _is_anything),
     "multipleOf": _is_factor,
@@ -406,7 +475,9 @@ _SOUND: Mapping[str, Callable[[object], bool]] = {
 def _new_name(name: str, taken: Iterable[str]) -> str:
     """Return a plain name for a property, none of those that are taken."""
     plain = _ODD.sub("_", name)[:MAX_NAME_CHARS].strip("_.-") or "value"
-    known, new, number = set(taken), plain, 1
+    known = set(taken)
+    new = plain
+    number = 1
     while new in known:
         number += 1
         new = f"{plain[: MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"

@@ -35,6 +35,14 @@ _LIMITS = (
 _EPOCH = 1_000_000_000.0
 """Plain numbers over it are moments, in seconds or milliseconds since the epoch, not spans."""
 
+RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
+"""Failures that may pass on their own. Everything else fails the same way again."""
+
+LOADING_DELAY = 2.0
+
+LOADING_PATIENCE = 900.0
+"""Seconds between two looks at a server that loads a model, and how long it may take."""
+
 
 def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float | None:
     """Return the seconds to wait, None when nothing says so. ``now`` is seconds since the epoch."""
@@ -48,7 +56,9 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
     if waits := [wait for wait in resets if wait is not None]:
         return max(waits)
     match = _IN_TEXT.search(text)
-    return span(_WORDS.sub(r"\1", match[1].lower()), now=now) if match else None
+    if match:
+        return span(_WORDS.sub(r"\1", match[1].lower()), now=now)
+    return None
 
 
 def span(value: str | None, *, now: float) -> float | None:
@@ -58,17 +68,23 @@ def span(value: str | None, *, now: float) -> float | None:
     number = _number(value)
     if number is not None:
         if number > _EPOCH:
-            moment = number / 1000 if number > _EPOCH * 100 else number
+            moment = number
+            if number > _EPOCH * 100:
+                moment = number / 1000
             return max(0.0, moment - now)
         return max(0.0, number)
     if _DURATION.fullmatch(value):
         return sum(
-            float(amount) * _UNITS[unit] for amount, unit in (piece.groups() for piece in _PIECE.finditer(value))
+            float(amount) * _UNITS[unit]
+            for amount, unit in (piece.groups() for piece in _PIECE.finditer(value))
         )
     for parse in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError):
             moment_of_date = parse(value)
-            zoned = moment_of_date if moment_of_date.tzinfo else moment_of_date.replace(tzinfo=UTC)
+            if moment_of_date.tzinfo:
+                zoned = moment_of_date
+            else:
+                zoned = moment_of_date.replace(tzinfo=UTC)
             return max(0.0, zoned.timestamp() - now)
     return None
 
@@ -81,25 +97,26 @@ def spoken(seconds: float) -> str:
     if minutes < 100:
         return f"{minutes} min"
     hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest} min" if hours < 48 else f"{round(hours / 24)} days"
+    if hours < 48:
+        return f"{hours} h {rest} min"
+    return f"{round(hours / 24)} days"
 
 
 def _number(value: str | None) -> float | None:
     try:
-        number = float(value) if value else None
+        number = None
+        if value:
+            number = float(value)
     except ValueError:
         return None
-    return number if number is not None and abs(number) < 1e15 else None
+    if number is not None and abs(number) < 1e15:
+        return number
+    return None
 
 
-RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
-"""Failures that may pass on their own. Everything else fails the same way again."""
-
-LOADING_DELAY, LOADING_PATIENCE = 2.0, 900.0
-"""Seconds between two looks at a server that loads a model, and how long it may take."""
-
-
-def retry_delay(settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]) -> float | None:
+def retry_delay(
+    settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]
+) -> float | None:
     """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first), None to give up.
 
     Exponential backoff with full jitter, so that programs that failed together don't come back together. ``random``

@@ -30,15 +30,19 @@ def plain_name(tool: str) -> str:
 class CallIds:
     """Gives each call of an answer an id that is not among those ``taken``, which occur in its request."""
 
-    def __init__(self, taken: Iterable[str], new: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:16]}") -> None:
+    def __init__(
+        self, taken: Iterable[str], new: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:16]}"
+    ) -> None:
         self._taken = set(taken)
         self._new = new
 
     def take(self, given: str | None) -> str:
         """Return the id a call goes by: the provider's own, numbered when it was used before, a new one for none."""
-        call_id, number = given or self._new(), 2
+        call_id = given or self._new()
+        number = 2
         while call_id in self._taken:
-            call_id, number = (f"{given}_{number}" if given else self._new()), number + 1
+            call_id = f"{given}_{number}" if given else self._new()
+            number = number + 1
         self._taken.add(call_id)
         return call_id
 
@@ -65,18 +69,26 @@ class WrittenCalls:
         self._ids = ids
         self._by_index: dict[int, int] = {}
 
-    def take(self, index: Any, given: str, tool: str, arguments: Any) -> tuple[int, WrittenCall, str]:
+    def take(
+        self, index: Any, given: str, tool: str, arguments: Any
+    ) -> tuple[int, WrittenCall, str]:
         """Take a piece; return the place of the call it belongs to, the call, and the text of the piece.
 
         ``index`` is the provider's number, None or nonsense where it has none. ``arguments`` that are no text become
         JSON.
         """
         if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+            if arguments is None:
+                arguments = ""
+            else:
+                arguments = json.dumps(arguments, ensure_ascii=False)
         position = self._position(index, given, tool, arguments)
         call = self.calls[position]
         if tool and tool != call.tool:
-            call.tool = tool if not call.tool or call.pieces else call.tool + tool
+            if not call.tool or call.pieces:
+                call.tool = tool
+            else:
+                call.tool = call.tool + tool
         if arguments:
             call.pieces.append(arguments)
         return position, call, arguments
@@ -86,7 +98,12 @@ class WrittenCalls:
 
         Some servers number every call 0, some none, some repeat the id with every piece, some give no ids at all.
         """
-        known = self._by_index.get(index) if isinstance(index, int) else (len(self.calls) - 1 if self.calls else None)
+        if isinstance(index, int):
+            known = self._by_index.get(index)
+        elif self.calls:
+            known = len(self.calls) - 1
+        else:
+            known = None
         if known is not None:
             call = self.calls[known]
             starts_another = bool(given and tool and call.given and given != call.given)

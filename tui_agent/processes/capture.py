@@ -20,6 +20,32 @@ _ERROR_LINE_BYTES = 400
 _ERROR_MARKS = (b"rror", b"RROR", b"ailed", b"FAIL", b"xception", b"raceback", b"anic", b"atal")
 """Looked for with plain searches: a flood of output comes at hundreds of megabytes a second."""
 
+_ESCAPES = LazyPattern(
+    r"""
+    \x1b\[[0-?]*[ -/]*[@-~]            # control sequences: colours, cursor
+    # Strings: titles, links, clipboard; an unfinished one ends with its line.
+    | \x1b[\]PX^_].*?(?:\x07|\x1b\\|(?=\n)|\Z)
+    | \x1b[ -/]*[0-~]                  # two-character escapes
+    | \x9b[0-?]*[ -/]*[@-~]
+    | \x1b
+    """,
+    re.VERBOSE,
+)
+_CONTROLS = LazyPattern(r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_BACKSPACES = LazyPattern(r"[^\n\x08]\x08")
+_REWRITTEN = LazyPattern(r"[^\n]*\r(?=[^\n\r])")
+
+_NOT_TEXT = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b")) + b"\x7f"
+_CONTROL_BYTE = re.compile(rb"[" + re.escape(_NOT_TEXT) + rb"]")
+_FEW_CONTROLS = 8
+_CONTROL_SHARE = 0.02
+
+_NUL_SHARE = 0.3
+"""A list of names may have a NUL after each."""
+
+_LINES_BETWEEN = 20
+"""So many lines without control characters may stand in something binary."""
+
 
 class Capture:
     """Keeps the head, the tail and error-looking lines between them of a stream of any length."""
@@ -61,7 +87,10 @@ class Capture:
         self._tail_lines += lines
         while len(self._tail) > 1:
             oldest, lines = self._tail[0]
-            if self._tail_bytes - len(oldest) < TAIL_BYTES and self._tail_lines - lines < TAIL_LINES:
+            if (
+                self._tail_bytes - len(oldest) < TAIL_BYTES
+                and self._tail_lines - lines < TAIL_LINES
+            ):
                 return
             self._tail.popleft()
             self._tail_bytes -= len(oldest)
@@ -73,9 +102,15 @@ class Capture:
         """Return all that was kept, with a note where something was dropped."""
         gap: list[bytes] = []
         if self._dropped_bytes:
-            gap = [f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n".encode()]
+            gap = [
+                f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n".encode()
+            ]
             last = self._newlines - self._tail_lines
-            gap += (f"{number}: ".encode() + line + b"\n" for number, line in sorted(self._errors) if number <= last)
+            gap += (
+                f"{number}: ".encode() + line + b"\n"
+                for number, line in sorted(self._errors)
+                if number <= last
+            )
         return b"".join([self._head, *gap, *(chunk for chunk, _ in self._tail)])
 
     def _note_errors(self, chunk: bytes) -> None:
@@ -85,38 +120,12 @@ class Capture:
             while position >= 0 and len(self._errors) < ERROR_LINES:
                 start = chunk.rfind(b"\n", 0, position) + 1
                 end = chunk.find(b"\n", position)
-                end = len(chunk) if end < 0 else end
+                if end < 0:
+                    end = len(chunk)
                 number = self._newlines + chunk.count(b"\n", 0, start) + 1
                 if all(number != known for known, _ in self._errors):
                     self._errors.append((number, chunk[start:end][:_ERROR_LINE_BYTES]))
                 position = chunk.find(mark, end)
-
-
-_ESCAPES = LazyPattern(
-    r"""
-    \x1b\[[0-?]*[ -/]*[@-~]            # control sequences: colours, cursor
-    # Strings: titles, links, clipboard; an unfinished one ends with its line.
-    | \x1b[\]PX^_].*?(?:\x07|\x1b\\|(?=\n)|\Z)
-    | \x1b[ -/]*[0-~]                  # two-character escapes
-    | \x9b[0-?]*[ -/]*[@-~]
-    | \x1b
-    """,
-    re.VERBOSE,
-)
-_CONTROLS = LazyPattern(r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-_BACKSPACES = LazyPattern(r"[^\n\x08]\x08")
-_REWRITTEN = LazyPattern(r"[^\n]*\r(?=[^\n\r])")
-
-
-_NOT_TEXT = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b")) + b"\x7f"
-_CONTROL_BYTE = re.compile(rb"[" + re.escape(_NOT_TEXT) + rb"]")
-_FEW_CONTROLS = 8
-_CONTROL_SHARE = 0.02
-_NUL_SHARE = 0.3
-"""A list of names may have a NUL after each."""
-
-_LINES_BETWEEN = 20
-"""So many lines without control characters may stand in something binary."""
 
 
 def plain_text(raw: bytes) -> str:
@@ -126,14 +135,19 @@ def plain_text(raw: bytes) -> str:
     returns rewrote (a progress bar) only the last version stays.
     """
     # A NUL in text stands between names.
-    text = _binary_described(raw).decode("utf-8", "replace").replace("\0", "\n").replace("\r\n", "\n")
+    text = (
+        _binary_described(raw).decode("utf-8", "replace").replace("\0", "\n").replace("\r\n", "\n")
+    )
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
         text = _REWRITTEN.sub("", text).replace("\r", "")
     while "\x08" in text:
         shorter = _BACKSPACES.sub("", text)
-        text = shorter if shorter != text else text.replace("\x08", "")
+        if shorter != text:
+            text = shorter
+        else:
+            text = text.replace("\x08", "")
     return _CONTROLS.sub("", text)
 
 
@@ -147,9 +161,14 @@ def _binary_described(raw: bytes) -> bytes:
         controls = len(part) - len(part.translate(None, _NOT_TEXT)) - nuls
         many = max(_FEW_CONTROLS, len(part) * _CONTROL_SHARE)
         if controls > many or nuls > max(_FEW_CONTROLS, len(part) * _NUL_SHARE):
-            pieces += [raw[shown:start], f"[{len(part):,} bytes of binary output are not shown.]".encode()]
+            pieces += [
+                raw[shown:start],
+                f"[{len(part):,} bytes of binary output are not shown.]".encode(),
+            ]
             shown = end
-    return b"".join([*pieces, raw[shown:]]) if pieces else raw
+    if pieces:
+        return b"".join([*pieces, raw[shown:]])
+    return raw
 
 
 def _suspicious(raw: bytes) -> list[tuple[int, int]]:
@@ -159,7 +178,8 @@ def _suspicious(raw: bytes) -> list[tuple[int, int]]:
     while (found := _CONTROL_BYTE.search(raw, end)) is not None:
         start = raw.rfind(b"\n", 0, found.start()) + 1
         end = raw.find(b"\n", found.end())
-        end = len(raw) if end < 0 else end
+        if end < 0:
+            end = len(raw)
         if spans and raw.count(b"\n", spans[-1][1], start) <= _LINES_BETWEEN:
             spans[-1] = (spans[-1][0], end)
         else:

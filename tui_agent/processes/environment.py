@@ -51,17 +51,31 @@ class SafeEnvironment(Mapping[str, str]):
     @cached_property
     def _passed(self) -> dict[str, str]:
         return {
-            name: value for name, value in self._environ.items() if name in self.keep or not holds_secret(name, value)
+            name: value
+            for name, value in self._environ.items()
+            if name in self.keep or not holds_secret(name, value)
         }
 
 
 def holds_secret(name: str, value: str) -> bool:
-    from tui_agent.secret_detector import has_secret, is_secret_in_options, is_secret_name, is_secret_value
+    from tui_agent.secret_detector import (
+        has_secret,
+        is_secret_in_options,
+        is_secret_name,
+        is_secret_value,
+    )
 
-    return is_secret_name(name) or has_secret(value) or is_secret_value(value, name) or is_secret_in_options(value)
+    return (
+        is_secret_name(name)
+        or has_secret(value)
+        or is_secret_value(value, name)
+        or is_secret_in_options(value)
+    )
 
 
-def withheld_from(environment: Mapping[str, str], command: str, output: str, *, failed: bool) -> str:
+def withheld_from(
+    environment: Mapping[str, str], command: str, output: str, *, failed: bool
+) -> str:
     """Return one line about variables a command may have missed, "" when it seems to have missed none.
 
     Those it names, or its output does; all of them where it failed for want of some setting or key.
@@ -73,7 +87,9 @@ def withheld_from(environment: Mapping[str, str], command: str, output: str, *, 
     if not missed:
         return ""
     named = ", ".join(missed[:MAX_NAMED])
-    more = f" and {len(missed) - MAX_NAMED} more" if len(missed) > MAX_NAMED else ""
+    more = ""
+    if len(missed) > MAX_NAMED:
+        more = f" and {len(missed) - MAX_NAMED} more"
     why = "Not in its environment, as they look like secrets"
     return f"[{why}: {named}{more}. The user's setting sandbox.env lets them in.]"
 

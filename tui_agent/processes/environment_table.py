@@ -52,7 +52,12 @@ TABLE = (
         own=PASSED,
         host=PASSED,
     ),
-    Row(("PATH",), "For the program's own sake only its absolute places count.", own=PASSED, host=PASSED),
+    Row(
+        ("PATH",),
+        "For the program's own sake only its absolute places count.",
+        own=PASSED,
+        host=PASSED,
+    ),
     Row(
         ("HOME",),
         "The user's settings of git must not change what the program reads.",
@@ -66,7 +71,16 @@ TABLE = (
         host=PASSED,
     ),
     Row(
-        ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+        (
+            "HTTP_PROXY",
+            "HTTPS_PROXY",
+            "ALL_PROXY",
+            "NO_PROXY",
+            "http_proxy",
+            "https_proxy",
+            "all_proxy",
+            "no_proxy",
+        ),
         "The network's proxies. The model host gets them as the program reads them; in the sandbox they name its own.",
     ),
     Row(
@@ -74,7 +88,10 @@ TABLE = (
         "Where providers' libraries find logins.",
         host=PASSED,
     ),
-    Row(CODE_VARIABLES, "Python loads code by them: the program and its helpers heed none, commands do."),
+    Row(
+        CODE_VARIABLES,
+        "Python loads code by them: the program and its helpers heed none, commands do.",
+    ),
     _left_out(
         "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_OBJECT_DIRECTORY GIT_ALTERNATE_OBJECT_DIRECTORIES "
         "GIT_PREFIX GIT_INTERNAL_SUPER_PREFIX GIT_IMPLICIT_WORK_TREE GIT_SHALLOW_FILE GIT_GRAFT_FILE "
@@ -86,14 +103,25 @@ TABLE = (
         "MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES MAKE_TERMOUT MAKE_TERMERR",
         "Of the make that started the program: make of a command would take over its options.",
     ),
-    _left_out("BASH_ENV ENV SHELLOPTS BASHOPTS", "The shell would run a file, or read commands in another way."),
+    _left_out(
+        "BASH_ENV ENV SHELLOPTS BASHOPTS",
+        "The shell would run a file, or read commands in another way.",
+    ),
     _left_out(
         "CDPATH GLOBIGNORE GREP_OPTIONS RIPGREP_CONFIG_PATH "
         "GIT_LITERAL_PATHSPECS GIT_GLOB_PATHSPECS GIT_NOGLOB_PATHSPECS GIT_ICASE_PATHSPECS",
         "A command would reach or do something else than its words say, by which it was judged.",
     ),
     Row(
-        ("COLUMNS", "LINES", "COLORTERM", "FORCE_COLOR", "CLICOLOR_FORCE", "TERM_PROGRAM", "GIT_PAGER_IN_USE"),
+        (
+            "COLUMNS",
+            "LINES",
+            "COLORTERM",
+            "FORCE_COLOR",
+            "CLICOLOR_FORCE",
+            "TERM_PROGRAM",
+            "GIT_PAGER_IN_USE",
+        ),
         "About the screen, which commands don't have.",
         commands=LEFT_OUT,
     ),
@@ -115,18 +143,38 @@ TABLE = (
     _for_commands("never", "SSH_ASKPASS_REQUIRE", "Without a terminal ssh would open a window."),
     _for_commands("1", "GH_PROMPT_DISABLED", "The gh command fails where it would ask."),
     _for_commands("noninteractive", "DEBIAN_FRONTEND", "Packages are installed without questions."),
-    _for_commands("1", "NO_UPDATE_NOTIFIER PIP_DISABLE_PIP_VERSION_CHECK", "A look for updates is a host to approve."),
-    _for_commands("false", "npm_config_update_notifier", "A look for updates is a host to approve."),
-    _for_commands("1", "PYTHONUNBUFFERED", "Python holds back what it writes to a pipe: errors would come too early."),
+    _for_commands(
+        "1",
+        "NO_UPDATE_NOTIFIER PIP_DISABLE_PIP_VERSION_CHECK",
+        "A look for updates is a host to approve.",
+    ),
+    _for_commands(
+        "false", "npm_config_update_notifier", "A look for updates is a host to approve."
+    ),
+    _for_commands(
+        "1",
+        "PYTHONUNBUFFERED",
+        "Python holds back what it writes to a pipe: errors would come too early.",
+    ),
     Row(
         (
-            "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO",
-            "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DOCKER_HOST", "CONTAINER_HOST", "TMUX", "TMUX_TMPDIR",
+            "XDG_RUNTIME_DIR",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "SSH_AUTH_SOCK",
+            "SSH_AGENT_PID",
+            "GPG_AGENT_INFO",
+            "DISPLAY",
+            "WAYLAND_DISPLAY",
+            "XAUTHORITY",
+            "DOCKER_HOST",
+            "CONTAINER_HOST",
+            "TMUX",
+            "TMUX_TMPDIR",
         ),
         "They name sockets that are not in the sandbox.",
         sandbox=LEFT_OUT,
     ),
-)  # fmt: skip
+)
 """A variable is in one row."""
 
 
@@ -137,10 +185,16 @@ def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
     return kept | _values_for(reader)
 
 
-def without_left_out(reader: Reader, environ: Mapping[str, str], keep: Iterable[str] = ()) -> dict[str, str]:
+def without_left_out(
+    reader: Reader, environ: Mapping[str, str], keep: Iterable[str] = ()
+) -> dict[str, str]:
     """Return an environment without what the rows keep from a reader; names in ``keep`` are passed on."""
-    left_out = {name for row in TABLE if getattr(row, reader) == LEFT_OUT for name in row.names} - set(keep)
-    return {name: value for name, value in environ.items() if name not in left_out} | _values_for(reader)
+    left_out = {
+        name for row in TABLE if getattr(row, reader) == LEFT_OUT for name in row.names
+    } - set(keep)
+    return {name: value for name, value in environ.items() if name not in left_out} | _values_for(
+        reader
+    )
 
 
 def _values_for(reader: Reader) -> dict[str, str]:

@@ -36,7 +36,11 @@ def frozen(leader: int) -> Iterator[Callable[[], bool]]:
 def _stop(leader: int, stopped: dict[int, None]) -> bool:
     until = time.monotonic() + FREEZE_SECONDS
     while time.monotonic() < until:
-        new = [pid for pid in descendants([leader]) if pid not in stopped and state_of(pid) not in _STOPPED]
+        new = [
+            pid
+            for pid in descendants([leader])
+            if pid not in stopped and state_of(pid) not in _STOPPED
+        ]
         for pid in new:
             with suppress(OSError):
                 os.kill(pid, signal.SIGSTOP)

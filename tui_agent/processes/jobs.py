@@ -55,7 +55,9 @@ class JobState:
 class Job:
     """One command in the background."""
 
-    def __init__(self, number: int, command: str, clock: Callable[[], float], on_output: Callable[[], None]) -> None:
+    def __init__(
+        self, number: int, command: str, clock: Callable[[], float], on_output: Callable[[], None]
+    ) -> None:
         self.id = number
         self.command = command
         self.ended = asyncio.Event()
@@ -91,7 +93,9 @@ class Job:
         """
         self._looked_at = command.looked_at
         self._process = await start(command, self._take, pause=FLOOD_PAUSE)
-        return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob, command.ended))
+        return asyncio.get_running_loop().create_task(
+            self._wait(self._process, put_blob, command.ended)
+        )
 
     @property
     def state(self) -> JobState:
@@ -102,7 +106,9 @@ class Job:
             pid=process.process.pid if process else 0,
             started_at=self._started_at,
             ended_at=self._ended_at,
-            exit_code=process.process.returncode if process and self._ended_at is not None else None,
+            exit_code=process.process.returncode
+            if process and self._ended_at is not None
+            else None,
             stopped=self._stopped,
             output_bytes=self._total,
         )
@@ -163,9 +169,13 @@ class Job:
             code = None if self._stopped else process.process.returncode
             self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
         self._ended_at = self._clock()
-        capture, self._capture = self._capture, Capture()
+        capture = self._capture
+        self._capture = Capture()
         try:
-            self.stored = put_blob(capture.raw()) if capture.total_bytes else None
+            if capture.total_bytes:
+                self.stored = put_blob(capture.raw())
+            else:
+                self.stored = None
         finally:
             self.ended.set()
 
@@ -173,7 +183,9 @@ class Job:
 class AdoptedJob(Job):
     """Processes left behind by a command. Their output is not read; they end with the program."""
 
-    def __init__(self, number: int, command: str, clock: Callable[[], float], left: Leftovers) -> None:
+    def __init__(
+        self, number: int, command: str, clock: Callable[[], float], left: Leftovers
+    ) -> None:
         super().__init__(number, command, clock, lambda: None)
         self.told = True
         self._left = left
@@ -265,7 +277,9 @@ class Jobs:
 
     async def look(self) -> None:
         """Make the changes of all of them so far visible to others."""
-        looks = await asyncio.gather(*(job.look() for job in self._jobs.values()), return_exceptions=True)
+        looks = await asyncio.gather(
+            *(job.look() for job in self._jobs.values()), return_exceptions=True
+        )
         for error in filter(None, looks):
             log.warning("what a job has made could not be looked at: %s", error)
 
@@ -278,7 +292,11 @@ class Jobs:
 
     def untold(self) -> list[Job]:
         """Return the jobs that ended on their own without the model knowing, oldest first."""
-        return [job for job in self._jobs.values() if job.ended.is_set() and not job.told and not job.state.stopped]
+        return [
+            job
+            for job in self._jobs.values()
+            if job.ended.is_set() and not job.told and not job.state.stopped
+        ]
 
     def _ended(self, task: "asyncio.Task[None]", job: Job) -> None:
         self._tasks.discard(task)

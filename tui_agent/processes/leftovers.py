@@ -42,6 +42,9 @@ _ROUNDS = 5
 _ended: dict[int, float] = {}
 """Children that have ended and nobody has waited for yet, and when that was first seen."""
 
+_claimed: set[int] = set()
+"""Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
+
 
 @lru_cache(maxsize=1)
 def adopt_orphans() -> bool:
@@ -67,7 +70,10 @@ class Leftovers:
         """Each process, and when it was started."""
 
     def names(self, most: int = 5) -> str:
-        shown = [f"{command_line(pid)[:_NAME_CHARS] or 'process'} ({pid})" for pid in islice(self.known, most)]
+        shown = [
+            f"{command_line(pid)[:_NAME_CHARS] or 'process'} ({pid})"
+            for pid in islice(self.known, most)
+        ]
         more = len(self.known) - most
         return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
@@ -75,7 +81,8 @@ class Leftovers:
         loop = asyncio.get_running_loop()
         while living := self._living():
             # Nothing runs meanwhile where the system tells of an end.
-            ended, opened = asyncio.Event(), list[int]()
+            ended = asyncio.Event()
+            opened = list[int]()
             try:
                 for pid in living:
                     opened.append(os.pidfd_open(pid))  # type: ignore[attr-defined, unused-ignore]
@@ -94,14 +101,22 @@ class Leftovers:
         for _ in range(_ROUNDS):
             if not self._living():
                 return
-            await asyncio.to_thread(end, {self._mark: WatchedCommand(self._leader, tuple(self.known.items()))})
+            await asyncio.to_thread(
+                end, {self._mark: WatchedCommand(self._leader, tuple(self.known.items()))}
+            )
 
     def _living(self) -> list[int]:
         if not PROC.is_dir():
-            return [self._leader] if any_left(self._leader, ()) else []
+            if any_left(self._leader, ()):
+                return [self._leader]
+            return []
         for pid in _look(self._leader, self._mark, children_of(os.getpid()))[0]:
             self.known.setdefault(pid, start_of(pid))
-        ended = [pid for pid, start in self.known.items() if start_of(pid) != start or zombies_among([pid])]
+        ended = [
+            pid
+            for pid, start in self.known.items()
+            if start_of(pid) != start or zombies_among([pid])
+        ]
         for pid in ended:
             del self.known[pid]
         reap(ended)
@@ -112,23 +127,26 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     """Return the processes a command left; ``leader`` has ended. Takes a millisecond if there are none."""
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
-    found, strangers, children = list[int](), list[int](), list[int]()
+    found = list[int]()
+    strangers = list[int]()
+    children = list[int]()
     for _ in range(_ROUNDS):
         # One that was listed may have ended meanwhile and left another, which only a newer list has.
-        before, children = children, children_of(os.getpid())
+        before = children
+        children = children_of(os.getpid())
         if children == before:
             break
         found, strangers = _look(leader, mark, children)
     if strangers:
         await asyncio.sleep(_RECHECK_SECONDS)
         found, still = _look(leader, mark, children_of(os.getpid()))
-        found += [pid for pid in still if pid in strangers and pid not in _claimed and mark_of(pid) is None]
+        found += [
+            pid
+            for pid in still
+            if pid in strangers and pid not in _claimed and mark_of(pid) is None
+        ]
     _claimed.update(found)
     return Leftovers(leader, mark, found)
-
-
-_claimed: set[int] = set()
-"""Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
 
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -140,10 +158,13 @@ def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], l
     _ended.update(since)
     reap(pid for pid, seen in since.items() if now - seen > _FORGOTTEN)
     _claimed.intersection_update(children)
-    own, found, strangers = os.getsid(0), list[int](), list[int]()
+    own = os.getsid(0)
+    found = list[int]()
+    strangers = list[int]()
     for pid in children:
         # Each is read once: one that is just starting another program, or ending, shows no mark for a moment.
-        its_mark, session = mark_of(pid), session_of(pid)
+        its_mark = mark_of(pid)
+        session = session_of(pid)
         if pid != leader and (its_mark == mark or session == leader):
             found.append(pid)
         elif not its_mark and session not in {own, 0}:

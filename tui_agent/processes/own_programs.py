@@ -16,14 +16,20 @@ from tui_agent.processes.environment_table import chosen_for
 MEMORY_KILOBYTES = 1024 * 1024
 
 
-def find_program(name: str, outside: Path | None = None, environ: Mapping[str, str] | None = None) -> str | None:
+def find_program(
+    name: str, outside: Path | None = None, environ: Mapping[str, str] | None = None
+) -> str | None:
     """Return the absolute path of an installed program, None when there is none.
 
     Those in ``outside`` are not taken, links to them included. ``environ`` is where ``PATH`` is looked up.
     """
-    apart = Path(os.path.realpath(outside)) if outside is not None else None
+    apart = None
+    if outside is not None:
+        apart = Path(os.path.realpath(outside))
     for place in search_path(environ).split(os.pathsep):
-        found = shutil.which(name, path=place) if place else None
+        found = None
+        if place:
+            found = shutil.which(name, path=place)
         names = (found, os.path.realpath(found)) if found else ()
         if found and not (apart and any(Path(name).is_relative_to(apart) for name in names)):
             return found
@@ -39,10 +45,14 @@ def find_shell(outside: Path | None = None) -> str:
 def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
     """Return ``PATH`` without the places that depend on the working directory or lie in the directory ``outside``."""
     path = (os.environ if environ is None else environ).get("PATH", os.defpath)
-    apart = Path(os.path.realpath(outside)) if outside is not None else None
+    apart = None
+    if outside is not None:
+        apart = Path(os.path.realpath(outside))
     places = (place for place in path.split(os.pathsep) if os.path.isabs(place))  # noqa: PTH117 - a text
     return os.pathsep.join(
-        place for place in places if not (apart and Path(os.path.realpath(place)).is_relative_to(apart))
+        place
+        for place in places
+        if not (apart and Path(os.path.realpath(place)).is_relative_to(apart))
     )
 
 

@@ -20,14 +20,6 @@ from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
 from tui_agent.processes.table import reap
 from tui_agent.processes.watcher import WatchedCommand, end
 
-
-async def end_tree(leader: int, mark: str) -> None:
-    """End a session of processes and those that left it, by its first process and its ``MARK``: see ``watcher.end``."""
-    seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
-    # Orphans among them are this program's to wait for, the leader is who started it.
-    reap(seen - {leader})
-
-
 log = logging.getLogger(__name__)
 
 MAX_NAMED_PROCESSES = 100
@@ -35,6 +27,30 @@ MAX_NAMED_PROCESSES = 100
 
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from tui_agent.processes.watcher import main; main()"
+
+REPORT_INTERVAL = 0.05
+"""Seconds between two pieces of live output."""
+
+REPORT_BYTES = 16 * 1024
+"""Most bytes of one piece; of a flood only the newest are shown."""
+
+EXIT_GRACE_SECONDS = 0.1
+"""Seconds to wait for the rest of the output after the command's own process ended."""
+
+_CHUNK = 64 * 1024
+_BURST = 1024 * 1024
+
+_FLOOD_PAUSE_SECONDS = 0.015
+"""After a burst the reader rests, so that a flood costs a tenth of a core and its writer waits."""
+
+_TRICKLE = 0.05
+
+
+async def end_tree(leader: int, mark: str) -> None:
+    """End a session of processes and those that left it, by its first process and its ``MARK``: see ``watcher.end``."""
+    seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
+    # Orphans among them are this program's to wait for, the leader is who started it.
+    reap(seen - {leader})
 
 
 class Watch:
@@ -53,7 +69,9 @@ class Watch:
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
-            named = islice((f"{other}:{start}" for other, start in left.items()), MAX_NAMED_PROCESSES)
+            named = islice(
+                (f"{other}:{start}" for other, start in left.items()), MAX_NAMED_PROCESSES
+            )
             text = f"& {mark} {pid} {' '.join(named)}\n"
         self._told[mark] = text
         if self._broken or (self._line is not None and self._write(text)):
@@ -108,23 +126,6 @@ def _start() -> int:
 
 watch = Watch()
 """The one of this program."""
-
-
-REPORT_INTERVAL = 0.05
-"""Seconds between two pieces of live output."""
-
-REPORT_BYTES = 16 * 1024
-"""Most bytes of one piece; of a flood only the newest are shown."""
-
-EXIT_GRACE_SECONDS = 0.1
-"""Seconds to wait for the rest of the output after the command's own process ended."""
-
-_CHUNK = 64 * 1024
-_BURST = 1024 * 1024
-_FLOOD_PAUSE_SECONDS = 0.015
-"""After a burst the reader rests, so that a flood costs a tenth of a core and its writer waits."""
-
-_TRICKLE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,8 @@ class _Pipe:
             self._burst += len(chunk)
             if self._burst < _BURST:
                 return
-            self._burst, seconds = 0, self._pause
+            self._burst = 0
+            seconds = self._pause
         self._loop.remove_reader(self._descriptor)
         self._loop.call_later(seconds, self._resume)
 
@@ -287,11 +289,16 @@ async def start(
     watch.runs(mark)
     creating = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
-            stdin=given, stdout=ends[0][1], stderr=ends[-1][1], start_new_session=True,
+            *command.arguments,
+            cwd=command.cwd,
+            env={**command.environment, MARK: mark},
+            stdin=given,
+            stdout=ends[0][1],
+            stderr=ends[-1][1],
+            start_new_session=True,
             pass_fds=command.descriptors,
         )
-    )  # fmt: skip
+    )
     try:
         process = await asyncio.shield(creating)
     except BaseException as error:
@@ -306,7 +313,9 @@ async def start(
             os.close(writer)
     watch.runs(mark, process.pid)
     rests = _FLOOD_PAUSE_SECONDS if pause is None else pause
-    pipes = tuple(_Pipe(reader, sink, rests) for (reader, _writer), sink in zip(ends, sinks, strict=True))
+    pipes = tuple(
+        _Pipe(reader, sink, rests) for (reader, _writer), sink in zip(ends, sinks, strict=True)
+    )
     return StartedCommand(process, pipes, mark)
 
 
@@ -318,7 +327,9 @@ async def _end_created(creating: "asyncio.Future[asyncio.subprocess.Process]", m
         await process.wait()
 
 
-async def run_command(command: Command, report: Callable[[str], None], run: FinishedCommand) -> None:
+async def run_command(
+    command: Command, report: Callable[[str], None], run: FinishedCommand
+) -> None:
     """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves its output.
 
     Raises:
@@ -338,8 +349,11 @@ async def run_command(command: Command, report: Callable[[str], None], run: Fini
             if command.gone is not None:
                 await command.gone()
         await started.heard()
-        pid, mark = started.process.pid, started.mark
-        left = await left_behind(pid, mark) if command.gone is None else None
+        pid = started.process.pid
+        mark = started.mark
+        left = None
+        if command.gone is None:
+            left = await left_behind(pid, mark)
         if left is not None and left.known:
             run.left = left
             watch.runs(mark, pid, left.known)

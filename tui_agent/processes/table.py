@@ -37,7 +37,9 @@ def children_of(pid: int) -> list[int]:
         return [int(child) for listed in lists for child in listed.split()]
     except OSError:
         # Not every kernel has these lists, and a thread may end meanwhile.
-        return [other for other in _processes() if (fields := _fields(other)) and int(fields[1]) == pid]
+        return [
+            other for other in _processes() if (fields := _fields(other)) and int(fields[1]) == pid
+        ]
 
 
 def descendants(pids: Iterable[int]) -> list[int]:
@@ -54,13 +56,17 @@ def descendants(pids: Iterable[int]) -> list[int]:
 def start_of(pid: int) -> int:
     """Return when a process was started, in ticks of the system's clock; 0 when it is gone."""
     fields = _fields(pid)
-    return int(fields[19]) if len(fields) > 19 else 0
+    if len(fields) > 19:
+        return int(fields[19])
+    return 0
 
 
 def session_of(pid: int) -> int:
     """Return the session of a living process, 0 when it is gone."""
     status = _status(pid)
-    return int(status[3]) if status else 0
+    if status:
+        return int(status[3])
+    return 0
 
 
 def mark_of(pid: int) -> str | None:
@@ -71,7 +77,12 @@ def mark_of(pid: int) -> str | None:
         return ""
     prefix = f"{MARK}=".encode()
     return next(
-        (row.removeprefix(prefix).decode("ascii", "replace") for row in variables if row.startswith(prefix)), None
+        (
+            row.removeprefix(prefix).decode("ascii", "replace")
+            for row in variables
+            if row.startswith(prefix)
+        ),
+        None,
     )
 
 
@@ -82,7 +93,9 @@ def command_line(pid: int) -> str:
 def state_of(pid: int) -> str:
     """Return what a process does, by the letter of proc(5): R, S, D, T, t, Z, …; "" for one that is gone."""
     fields = _fields(pid)
-    return fields[0].decode("ascii", "replace") if fields else ""
+    if fields:
+        return fields[0].decode("ascii", "replace")
+    return ""
 
 
 def zombies_among(pids: Iterable[int]) -> list[int]:
@@ -140,4 +153,6 @@ def _fields(pid: int) -> list[bytes]:
 def _status(pid: int) -> list[bytes]:
     """Return state, parent, group and session of a process; nothing for one that is gone or a zombie."""
     fields = _fields(pid)[:4]
-    return fields if len(fields) == 4 and fields[0] not in {b"Z", b"X"} else []
+    if len(fields) == 4 and fields[0] not in {b"Z", b"X"}:
+        return fields
+    return []

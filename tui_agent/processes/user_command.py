@@ -18,7 +18,9 @@ class CommandFailedError(Exception):
     """A command could not be started, took too long or wrote too much; the message goes on after its name."""
 
 
-def shell_command(text: str, cwd: Path, environment: Mapping[str, str], timeout: float, project: Path) -> Command:
+def shell_command(
+    text: str, cwd: Path, environment: Mapping[str, str], timeout: float, project: Path
+) -> Command:
     """Return a line of the settings as a command that finds no programs of ``project`` on its ``PATH``."""
     given = {**command_environment(environment), "PATH": search_path(environment, project)}
     return Command(("/bin/sh", "-c", text), cwd, given, timeout)
@@ -32,7 +34,9 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
     Raises:
         CommandFailedError: it could not be started, took too long or wrote too much.
     """
-    out, errors, flooded = bytearray(), bytearray(), asyncio.Event()
+    out = bytearray()
+    errors = bytearray()
+    flooded = asyncio.Event()
 
     def sink(data: bytearray, chunk: bytes) -> None:
         data.extend(chunk)
@@ -46,7 +50,9 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
         try:
             started = await start(command, partial(sink, out), partial(sink, errors), given=stdin)
         except OSError as error:
-            raise CommandFailedError(f"it could not be started: {error.strerror or error}") from None
+            raise CommandFailedError(
+                f"it could not be started: {error.strerror or error}"
+            ) from None
     waiting = [asyncio.ensure_future(started.process.wait()), asyncio.ensure_future(flooded.wait())]
     try:
         async with asyncio.timeout(command.timeout):
@@ -56,7 +62,9 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
     except BaseException as error:
         await asyncio.shield(started.stop())
         if isinstance(error, TimeoutError):
-            raise CommandFailedError(f"it took longer than {command.timeout:g} s and was ended") from None
+            raise CommandFailedError(
+                f"it took longer than {command.timeout:g} s and was ended"
+            ) from None
         raise
     finally:
         for one in waiting:

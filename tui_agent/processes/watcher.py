@@ -55,7 +55,9 @@ def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
             watched[mark] = WatchedCommand(int(pid))
         case ["&", mark, pid, *left]:
             pairs = (item.partition(":") for item in left)
-            watched[mark] = WatchedCommand(int(pid), tuple((int(number), int(start)) for number, _, start in pairs))
+            watched[mark] = WatchedCommand(
+                int(pid), tuple((int(number), int(start)) for number, _, start in pairs)
+            )
         case ["-", mark]:
             watched.pop(mark, None)
         case _:
@@ -94,7 +96,9 @@ def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]
             yield 0 if PROC.is_dir() else command.leader, left_over(mark, command.left)
 
 
-def _signalled(watched: dict[str, WatchedCommand], number: signal.Signals) -> list[tuple[int, list[int]]]:
+def _signalled(
+    watched: dict[str, WatchedCommand], number: signal.Signals
+) -> list[tuple[int, list[int]]]:
     found = list(_found(watched))
     for leader, pids in found:
         signal_each(number, pids, leader or None)

@@ -38,6 +38,11 @@ from tui_agent.sandbox.project_scan import (
 )
 from tui_agent.sandbox.view import Grants, View
 
+ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
+_DROPPED: ChangeVerdict = (None, Grants())
+_OUTPUT: ChangeVerdict = ("outputs", Grants())
+_SOURCE: ChangeVerdict = ("sources", Grants())
+
 
 @dataclass(frozen=True, slots=True)
 class KnownPaths:
@@ -70,7 +75,8 @@ class ProjectFacts:
         return self._programs[target]
 
     def ignored(self, path: str, *, directory: bool = False) -> bool:
-        rules, prefix = self._rules[""], ""
+        rules = self._rules[""]
+        prefix = ""
         *parents, name = path.split("/")
         for part in parents:
             below = f"{prefix}{part}"
@@ -78,7 +84,8 @@ class ProjectFacts:
                 return True
             if below not in self._rules:
                 self._rules[below] = rules.entering(self.root / below)
-            rules, prefix = self._rules[below], f"{below}/"
+            rules = self._rules[below]
+            prefix = f"{below}/"
         return rules.ignored(str(self.root / f"{prefix}{name}"), directory=directory)
 
 
@@ -94,30 +101,33 @@ class JudgedChanges:
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
     """Decide about every change in a layer; ``view`` is the command's."""
-    judged, stays = JudgedChanges(), set[str]()
+    judged = JudgedChanges()
+    stays = set[str]()
     for change in changes:
         path = PurePosixPath(change.path)
-        if change.kind is not ChangeKind.DELETED and not stays.isdisjoint(map(str, (path, *path.parents))):
+        if change.kind is not ChangeKind.DELETED and not stays.isdisjoint(
+            map(str, (path, *path.parents))
+        ):
             continue  # what it would replace stays, and is named
         if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
             into, wanted = _judge(change, path, view, known)
-            if into in {"outputs", "sources"} and (change.special or not _stays_inside(change, path, known)):
+            if into in {"outputs", "sources"} and (
+                change.special or not _stays_inside(change, path, known)
+            ):
                 into = "lost"
             judged.wanted |= wanted
             if change.kind is ChangeKind.DELETED and into not in {"outputs", "sources"}:
                 stays.add(change.path)
             if into is not None and (into == "lost" or not change.inside):
-                {"outputs": judged.outputs, "sources": judged.sources, "lost": judged.lost}[into].append(change)
+                {"outputs": judged.outputs, "sources": judged.sources, "lost": judged.lost}[
+                    into
+                ].append(change)
     return judged
 
 
-ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
-_DROPPED: ChangeVerdict = (None, Grants())
-_OUTPUT: ChangeVerdict = ("outputs", Grants())
-_SOURCE: ChangeVerdict = ("sources", Grants())
-
-
-def _judge(change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts) -> ChangeVerdict:
+def _judge(
+    change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts
+) -> ChangeVerdict:
     """Return the verdict on a change, with the grants it would need."""
     root, made_again = known.root, _OUTPUT if view.writes_outputs else _DROPPED
     if steering := _steering(path, change, root):
@@ -129,12 +139,16 @@ def _judge(change: LayerChange, path: PurePosixPath, view: View, known: ProjectF
         return _DROPPED if change.output and made_again is _DROPPED else ("lost", asked)
     if change.output or _is_output(change, path, known):
         return made_again
-    restorable = change.regular and change.size <= MAX_FILE_BYTES and change.path in known.paths.shared
+    restorable = (
+        change.regular and change.size <= MAX_FILE_BYTES and change.path in known.paths.shared
+    )
     if view.changes_sources and (change.directory or change.kind is ChangeKind.NEW or restorable):
         return _SOURCE
     if change.directory or (change.kind is ChangeKind.NEW and known.ignored(change.path)):
         return _DROPPED if change.directory else made_again
-    if change.kind is ChangeKind.NEW or (change.path in known.paths.shared and not view.changes_sources):
+    if change.kind is ChangeKind.NEW or (
+        change.path in known.paths.shared and not view.changes_sources
+    ):
         asked = Grants(sources=True)
     else:
         # The outermost directory around it in which nothing is shared is opened as one.
@@ -150,13 +164,21 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
         return Grants(repository=True)
     for depth, part in enumerate(path.parts):
         if steers_programs(part):
-            first = path.parts[: depth + 1] if change.directory or depth + 1 == len(path.parts) else path.parts
+            if change.directory or depth + 1 == len(path.parts):
+                first = path.parts[: depth + 1]
+            else:
+                first = path.parts
             return Grants(protected=frozenset({root.joinpath(*first)}))
     if not change.directory and not change.output and is_sensitive(path.name):
         return Grants(secrets=frozenset({root / path}))
     made_again = change.output or is_output_name(path.name, directory=False)
-    acting = None if made_again or change.kind is not ChangeKind.NEW else _acting(path, root)
-    return Grants() if acting is None else Grants(protected=frozenset({acting}))
+    if made_again or change.kind is not ChangeKind.NEW:
+        acting = None
+    else:
+        acting = _acting(path, root)
+    if acting is None:
+        return Grants()
+    return Grants(protected=frozenset({acting}))
 
 
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
@@ -168,7 +190,9 @@ def _acting(path: PurePosixPath, root: Path) -> Path | None:
         place = root.joinpath(*path.parts[:depth])
         if part.startswith(".") and part not in INERT_NAMES and not os.path.lexists(place):
             return place
-    return root / path if len(path.parts) == 1 and may_be_settings(path.name) else None
+    if len(path.parts) == 1 and may_be_settings(path.name):
+        return root / path
+    return None
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
@@ -225,7 +249,9 @@ class WorkedOnItself:
             found.planted |= whole.planted
             found.parts |= whole.parts
         if self.grants.repository:
-            found.planted |= {path for repository in self.repositories for path in steering_in(repository)}
+            found.planted |= {
+                path for repository in self.repositories for path in steering_in(repository)
+            }
         return found
 
     def tidied(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -233,17 +259,34 @@ class WorkedOnItself:
 
         Where it may write to repositories, files that git checked out stay, and so do repositories that it made.
         """
-        root, opened = self.root, self.grants.protected | self.grants.write
-        new = {path for path in self.look().planted - self.before if not any(map(path.is_relative_to, opened))}
-        new = {path for path in new if not _is_its_owners_no_more(path) or steers_programs(path.name)}
+        root = self.root
+        opened = self.grants.protected | self.grants.write
+        new = {
+            path
+            for path in self.look().planted - self.before
+            if not any(map(path.is_relative_to, opened))
+        }
+        new = {
+            path for path in new if not _is_its_owners_no_more(path) or steers_programs(path.name)
+        }
         kept = set[Path]()
         if new and self.grants.repository:
             known = {path.parent for path in self.before} | {*self.repositories}
             known |= {place / inner for place in known for inner in ("info", "objects/info")}
             new -= {path for path in new if path.name in STEERING and path.parent not in known}
-            kept = {path for path in new if any(Path(name).is_relative_to(path) for name in tracked)}
-            bare = {path for path in new if is_bare_repository(row.name for row in path.parent.iterdir())}
-            kept |= {path for path in new if path.name not in STEERING and (path in bare or is_repository(path.name))}
+            kept = {
+                path for path in new if any(Path(name).is_relative_to(path) for name in tracked)
+            }
+            bare = {
+                path
+                for path in new
+                if is_bare_repository(row.name for row in path.parent.iterdir())
+            }
+            kept |= {
+                path
+                for path in new
+                if path.name not in STEERING and (path in bare or is_repository(path.name))
+            }
         aside = {path for path in new - kept if _set_aside(path)}
         return _names(aside, root), _names(kept, root)
 
@@ -256,7 +299,11 @@ def _is_its_owners_no_more(path: Path) -> bool:
     """Take from a file that it runs as its owner or group; returns whether it did."""
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)
-        if state is not None and stat.S_ISREG(state.st_mode) and state.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        if (
+            state is not None
+            and stat.S_ISREG(state.st_mode)
+            and state.st_mode & (stat.S_ISUID | stat.S_ISGID)
+        ):
             set_mode(parent, path.name, state.st_mode & PERMISSIONS)
             return True
     return False

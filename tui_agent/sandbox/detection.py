@@ -37,6 +37,11 @@ SandboxKind = Literal["bubblewrap", "landlock", "sandbox-exec"]
 
 UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
 
+_UNLAYERED = (
+    "In plan mode they can change nothing in the project, in build mode only output "
+    "directories that are there."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SandboxState:
@@ -63,11 +68,6 @@ class SandboxState:
                 return f"Commands run in a sandbox without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
             case _:
                 return ""
-
-
-_UNLAYERED = (
-    "In plan mode they can change nothing in the project, in build mode only output directories that are there."
-)
 
 
 @lru_cache(maxsize=8)
@@ -144,17 +144,22 @@ def _trial(*more: Mount) -> Layout:
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     """Return how a bubblewrap works here, with a layer if it can, and why it can't."""
     layer = Mount(Path("/etc"), MountKind.LAYER)
-    said, found, why_unlayered = "", None, ""
+    said = ""
+    found = None
+    why_unlayered = ""
     for users in (True, False):
         for proc in Proc:
             form = BubblewrapForm(program, users, proc, root=os.geteuid() == 0)
             # Outside of a user namespace only the whole machine's root can tell what was made anew on a layer.
-            unlayered = _held(form, layer) if users else "it needs user namespaces"
+            unlayered = "it needs user namespaces"
+            if users:
+                unlayered = _held(form, layer)
             if not unlayered:
                 return form, ""
             failed = _held(form)
             if not failed:
-                found, why_unlayered = found or form, why_unlayered or unlayered
+                found = found or form
+                why_unlayered = why_unlayered or unlayered
                 break
             said = said or failed
     if found is None:
@@ -176,14 +181,21 @@ def why_not(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:
     """Run a command; returns why it failed, "" when it did not."""
     try:
         done = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=TRIAL_SECONDS, check=False,
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TRIAL_SECONDS,
+            check=False,
             pass_fds=descriptors,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     if done.returncode == 0:
         return ""
-    return done.stderr.decode("utf-8", "replace").strip().split("\n")[0] or f"exit code {done.returncode}"
+    return (
+        done.stderr.decode("utf-8", "replace").strip().split("\n")[0]
+        or f"exit code {done.returncode}"
+    )
 
 
 def _advice(program: str | None, unlayered: BubblewrapForm | None) -> str:

@@ -38,12 +38,16 @@ def _permissions_of(path: str) -> int | None:
         status = os.lstat(path)
     except OSError:
         return None
-    return stat.S_IMODE(status.st_mode) if stat.S_ISCHR(status.st_mode) else None
+    if stat.S_ISCHR(status.st_mode):
+        return stat.S_IMODE(status.st_mode)
+    return None
 
 
 def _give(path: str, permissions: int) -> None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        descriptor = os.open(
+            path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        )
     except OSError:
         return  # no terminal of its own: /dev/tty can't be opened, and nobody could use it either
     try:

@@ -11,10 +11,23 @@ from pathlib import Path
 
 from tui_agent.web.addresses import is_allowed, is_named
 
-_LOCAL_ENDS = frozenset({
-    "corp", "home", "internal", "intranet", "invalid", "lan", "local", "localdomain", "localhost", "mail", "private",
-    "test", "example",
-})  # fmt: skip
+_LOCAL_ENDS = frozenset(
+    {
+        "corp",
+        "home",
+        "internal",
+        "intranet",
+        "invalid",
+        "lan",
+        "local",
+        "localdomain",
+        "localhost",
+        "mail",
+        "private",
+        "test",
+        "example",
+    }
+)
 """Top-level domains that are not on the internet (RFC 2606, 6762, and those that ICANN does not give away)."""
 _LOCAL_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
 _HOSTS = Path("/etc/hosts")

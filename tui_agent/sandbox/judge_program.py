@@ -14,7 +14,13 @@ from typing import Any
 
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.change_policy import JudgedChanges, KnownPaths, ProjectFacts, WorkedOnItself, judge
+from tui_agent.sandbox.change_policy import (
+    JudgedChanges,
+    KnownPaths,
+    ProjectFacts,
+    WorkedOnItself,
+    judge,
+)
 from tui_agent.sandbox.layer import (
     MAX_CHANGES,
     ChangeKind,
@@ -48,7 +54,10 @@ def grants_from(row: Mapping[str, Any]) -> Grants:
 def grants_row(grants: Grants) -> dict[str, Any]:
     """Return grants in the form of a request or an answer."""
     values = ((one.name, getattr(grants, one.name)) for one in fields(grants))
-    return {name: value if isinstance(value, bool) else sorted(map(str, value)) for name, value in values}
+    return {
+        name: value if isinstance(value, bool) else sorted(map(str, value))
+        for name, value in values
+    }
 
 
 @dataclass(slots=True)
@@ -78,16 +87,26 @@ class Judge:
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)
-        known = KnownPaths(**{name: frozenset(paths) for name, paths in (asked["known"] or {}).items()})
-        facts = ProjectFacts(self._project, rules, Layout(self._project, self._project, mounts), known)
+        known = KnownPaths(
+            **{name: frozenset(paths) for name, paths in (asked["known"] or {}).items()}
+        )
+        facts = ProjectFacts(
+            self._project, rules, Layout(self._project, self._project, mounts), known
+        )
         case = self._cases.pop(asked["place"], None)
         if case is None or asked["known"] is None:
             try:
                 case = self._looked_at(asked, facts)
             except RecursionError:
-                return _answer(JudgedChanges(lost=[LayerChange("directories nested too deeply", ChangeKind.NEW)]))
+                return _answer(
+                    JudgedChanges(
+                        lost=[LayerChange("directories nested too deeply", ChangeKind.NEW)]
+                    )
+                )
         if len(case.changes) > MAX_CHANGES:
-            return _answer(JudgedChanges(lost=case.changes[:MAX_CHANGES], wanted=Grants(sources=True)))
+            return _answer(
+                JudgedChanges(lost=case.changes[:MAX_CHANGES], wanted=Grants(sources=True))
+            )
         if asked["known"] is None and (needs := _unknown(case.changes)):
             self._cases[asked["place"]] = case
             return {"needs": needs}
@@ -134,18 +153,25 @@ class Judge:
 
     def tidy(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Set aside what such a command left for other programs to obey."""
-        watched = self._watched.pop(asked["name"]) if asked["ended"] else self._watched[asked["name"]]
+        if asked["ended"]:
+            watched = self._watched.pop(asked["name"])
+        else:
+            watched = self._watched[asked["name"]]
         aside, kept = watched.tidied(asked["tracked"])
         return {"aside": _named(aside), "kept": _named(kept)}
 
 
 def _unknown(changes: list[LayerChange]) -> list[str]:
     """Return the paths that were there before, outputs aside: it matters what they were."""
-    return [change.path for change in changes if change.kind is not ChangeKind.NEW and not change.output]
+    return [
+        change.path for change in changes if change.kind is not ChangeKind.NEW and not change.output
+    ]
 
 
 def _answer(judged: JudgedChanges) -> dict[str, Any]:
-    lost = [change.path for change in judged.lost if not change.directory] or [change.path for change in judged.lost]
+    lost = [change.path for change in judged.lost if not change.directory] or [
+        change.path for change in judged.lost
+    ]
     sources = [change.path for change in judged.sources if not change.directory]
     row = {"sources": sources, "lost": _named(lost), "wanted": grants_row(judged.wanted)}
     return row | {"keeps": bool(judged.sources)}
@@ -158,9 +184,12 @@ def _named(names: list[str]) -> dict[str, Any]:
 def main() -> None:
     judge_of = Judge(Path(sys.argv[1]))
     methods: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-        "ready": judge_of.ready, "judge": judge_of.judge, "keep": judge_of.keep, "watch": judge_of.watch,
+        "ready": judge_of.ready,
+        "judge": judge_of.judge,
+        "keep": judge_of.keep,
+        "watch": judge_of.watch,
         "tidy": judge_of.tidy,
-    }  # fmt: skip
+    }
     for line in sys.stdin.buffer:
         asked = json.loads(line)
         try:

@@ -60,7 +60,9 @@ class Names:
     count: int = 0
 
     def listed(self) -> str:
-        more = f" and {self.count - _SHOWN} more" if self.count > _SHOWN else ""
+        more = ""
+        if self.count > _SHOWN:
+            more = f" and {self.count - _SHOWN} more"
         # A name is whatever a command called it: it may not go on as a line of ours.
         return ", ".join(map(one_line, self.names[:_SHOWN])) + more
 
@@ -77,8 +79,12 @@ class Verdict:
 
     def notes(self, view: View) -> list[str]:
         """Return the notes for the model on changes that are not kept."""
-        done = "Thrown away" if view.writes is Writes.NOTHING else "Not kept"
-        return [f"[{done}, the files are as they were: {self.lost.listed()}.]"] if self.lost.names else []
+        done = "Not kept"
+        if view.writes is Writes.NOTHING:
+            done = "Thrown away"
+        if self.lost.names:
+            return [f"[{done}, the files are as they were: {self.lost.listed()}.]"]
+        return []
 
 
 class JudgeProcess:
@@ -127,7 +133,8 @@ class JudgeProcess:
             self._end()
             self._process = self._started()
             self._end = weakref.finalize(self, _ended, self._process, self._owned)
-        reads, writes = self._process.stdin, self._process.stdout
+        reads = self._process.stdin
+        writes = self._process.stdout
         if reads is None or writes is None:
             raise JudgeError("it has no pipes")
         return reads, writes
@@ -136,9 +143,14 @@ class JudgeProcess:
         try:
             command, self._owned = self._start()
             return subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={},
-                start_new_session=True, bufsize=0,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={},
+                start_new_session=True,
+                bufsize=0,
+            )
         except OSError as error:
             raise JudgeError(f"it could not be started ({error.strerror})") from None
 
@@ -176,7 +188,8 @@ def _ended(process: "subprocess.Popen[bytes]", owned: Sequence[int]) -> None:
 
 
 def _answered(reads: IO[bytes], writes: IO[bytes], request: bytes, until: float) -> dict[str, Any]:
-    writing, reading = reads.fileno(), writes.fileno()
+    writing = reads.fileno()
+    reading = writes.fileno()
     os.set_blocking(writing, False)
     try:
         while request:
@@ -234,8 +247,11 @@ def verdict_from(row: Mapping[str, Any], project: Path) -> Verdict:
 
 def names_from(row: Mapping[str, Any]) -> Names:
     """Return names for a note; raises ValueError, TypeError or KeyError for anything else."""
-    names, count = row["names"], row["count"]
-    if len(names) > MAX_NAMES or not all(isinstance(name, str) and len(name) <= _MAX_PATH for name in names):
+    names = row["names"]
+    count = row["count"]
+    if len(names) > MAX_NAMES or not all(
+        isinstance(name, str) and len(name) <= _MAX_PATH for name in names
+    ):
         raise ValueError(names)
     if not isinstance(count, int) or count < len(names):
         raise ValueError(count)
@@ -251,6 +267,12 @@ def paths_from(names: Any) -> tuple[str, ...]:
 
 def _inside(name: str) -> str:
     path = PurePosixPath(name)
-    if len(name) > _MAX_PATH or path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+    if (
+        len(name) > _MAX_PATH
+        or path.is_absolute()
+        or ".." in path.parts
+        or not path.parts
+        or "\0" in name
+    ):
         raise ValueError(name)
     return name

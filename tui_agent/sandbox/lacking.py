@@ -17,8 +17,14 @@ _LINES = 200
 """Lines at the end of an output that are looked at."""
 
 _WORDS = {
-    **{os.strerror(number): number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT, errno.EPERM)},
-    **{errno.errorcode[number]: number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)},
+    **{
+        os.strerror(number): number
+        for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT, errno.EPERM)
+    },
+    **{
+        errno.errorcode[number]: number
+        for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)
+    },
 }
 """How the system says no, in its words and by name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
@@ -28,14 +34,18 @@ _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
 
-def lacking(output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]) -> Grants:
+def lacking(
+    output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]
+) -> Grants:
     """Return the grants a command lacked, from paths in its output beside the system's refusal.
 
     ``shows`` tells whether commands see a path outside of the project.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
-        if path.is_relative_to(seen.root) or any(path.is_relative_to(place) for place in seen.elsewhere):
+        if path.is_relative_to(seen.root) or any(
+            path.is_relative_to(place) for place in seen.elsewhere
+        ):
             wanted |= _inside(path, refusal, view, seen)
         elif any(path.is_relative_to(place) for place in OWN_PLACES):
             continue
@@ -85,4 +95,6 @@ def _could_write(path: Path) -> bool:
 
 def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:
     names = {path: re.escape(path.relative_to(root).as_posix()) for path in files}
-    return frozenset(path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output))
+    return frozenset(
+        path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output)
+    )

@@ -21,49 +21,133 @@ import time
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
 _NOTIFY = 0x7FC00000
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_EPERM, _EACCES, _EOPNOTSUPP = 1, 13, 95
-_MASK, _X32 = 0x54, 0x40000000
+_LOAD = 0x20
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_RETURN = 0x06
+_EPERM = 1
+_EACCES = 13
+_EOPNOTSUPP = 95
+_MASK = 0x54
+_X32 = 0x40000000
 
 _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
-    "x86_64": (0xC000003E, {
-        "seccomp": 317, "socket": 41, "io_uring_setup": 425, "ptrace": 101, "chmod": 90, "fchmod": 91,
-        "fchmodat": 268, "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94, "fchownat": 260, "setxattr": 188,
-        "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199,
-        "utime": 132, "utimes": 235, "futimesat": 261, "utimensat": 280,
-        "add_key": 248, "request_key": 249, "keyctl": 250, "shmget": 29, "shmat": 30, "shmctl": 31, "semget": 64,
-        "semop": 65, "semctl": 66, "msgget": 68, "msgsnd": 69, "msgrcv": 70, "msgctl": 71, "semtimedop": 220,
-        "mq_open": 240, "mq_unlink": 241,
-    }),
-    "aarch64": (0xC00000B7, {
-        "seccomp": 277, "socket": 198, "io_uring_setup": 425, "ptrace": 117, "fchmod": 52, "fchmodat": 53,
-        "fchmodat2": 452, "fchown": 55, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
-        "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "utimensat": 88,
-        "add_key": 217, "request_key": 218, "keyctl": 219, "mq_open": 180, "mq_unlink": 181, "msgget": 186,
-        "msgctl": 187, "msgrcv": 188, "msgsnd": 189, "semget": 190, "semctl": 191, "semtimedop": 192, "semop": 193,
-        "shmget": 194, "shmctl": 195, "shmat": 196,
-    }),
-}  # fmt: skip
+    "x86_64": (
+        0xC000003E,
+        {
+            "seccomp": 317,
+            "socket": 41,
+            "io_uring_setup": 425,
+            "ptrace": 101,
+            "chmod": 90,
+            "fchmod": 91,
+            "fchmodat": 268,
+            "fchmodat2": 452,
+            "chown": 92,
+            "fchown": 93,
+            "lchown": 94,
+            "fchownat": 260,
+            "setxattr": 188,
+            "lsetxattr": 189,
+            "fsetxattr": 190,
+            "removexattr": 197,
+            "lremovexattr": 198,
+            "fremovexattr": 199,
+            "utime": 132,
+            "utimes": 235,
+            "futimesat": 261,
+            "utimensat": 280,
+            "add_key": 248,
+            "request_key": 249,
+            "keyctl": 250,
+            "shmget": 29,
+            "shmat": 30,
+            "shmctl": 31,
+            "semget": 64,
+            "semop": 65,
+            "semctl": 66,
+            "msgget": 68,
+            "msgsnd": 69,
+            "msgrcv": 70,
+            "msgctl": 71,
+            "semtimedop": 220,
+            "mq_open": 240,
+            "mq_unlink": 241,
+        },
+    ),
+    "aarch64": (
+        0xC00000B7,
+        {
+            "seccomp": 277,
+            "socket": 198,
+            "io_uring_setup": 425,
+            "ptrace": 117,
+            "fchmod": 52,
+            "fchmodat": 53,
+            "fchmodat2": 452,
+            "fchown": 55,
+            "fchownat": 54,
+            "setxattr": 5,
+            "lsetxattr": 6,
+            "fsetxattr": 7,
+            "removexattr": 14,
+            "lremovexattr": 15,
+            "fremovexattr": 16,
+            "utimensat": 88,
+            "add_key": 217,
+            "request_key": 218,
+            "keyctl": 219,
+            "mq_open": 180,
+            "mq_unlink": 181,
+            "msgget": 186,
+            "msgctl": 187,
+            "msgrcv": 188,
+            "msgsnd": 189,
+            "semget": 190,
+            "semctl": 191,
+            "semtimedop": 192,
+            "semop": 193,
+            "shmget": 194,
+            "shmctl": 195,
+            "shmat": 196,
+        },
+    ),
+}
 """Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the machine by."""
 
-_KEYRINGS_OF_32_BITS = {"x86_64": (0x40000003, (286, 287, 288)), "aarch64": (0x40000028, (309, 310, 311))}
+_KEYRINGS_OF_32_BITS = {
+    "x86_64": (0x40000003, (286, 287, 288)),
+    "aarch64": (0x40000028, (309, 310, 311)),
+}
 """The same for programs of 32 bits that a machine runs as well: the calls of keyrings."""
 
 _ASKED = {
-    "chmod": (-1, 0, 1), "fchmod": (0, -1, 1), "fchmodat": (0, 1, 2), "fchmodat2": (0, 1, 2), "utimensat": (0, 1, 2),
-}  # fmt: skip
+    "chmod": (-1, 0, 1),
+    "fchmod": (0, -1, 1),
+    "fchmodat": (0, 1, 2),
+    "fchmodat2": (0, 1, 2),
+    "utimensat": (0, 1, 2),
+}
 """System calls that are done for a command: which arguments are a descriptor, a path below it, and the new value.
 
 ``utimensat`` and ``fchmodat2`` have flags after these. Older calls that set times are refused: no library uses them.
 """
 _FLAGGED = ("utimensat", "fchmodat2")
-_NOFOLLOW, _EMPTY_PATH, _TIMES_BYTES = 0x100, 0x1000, 32
-_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 38, 24, 36
-_SET_FILTER, _NEW_LISTENER = 1, 8
-_RECEIVE, _SEND = 0xC0502100, 0xC0182101
-_NOTIFICATION, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
+_NOFOLLOW = 0x100
+_EMPTY_PATH = 0x1000
+_TIMES_BYTES = 32
+_PR_SET_NO_NEW_PRIVS = 38
+_PR_CAPBSET_DROP = 24
+_PR_SET_CHILD_SUBREAPER = 36
+_SET_FILTER = 1
+_NEW_LISTENER = 8
+_RECEIVE = 0xC0502100
+_SEND = 0xC0182101
+_NOTIFICATION = struct.Struct("=QIIiIQ6Q")
+_ANSWER = struct.Struct("=QqiI")
 """``struct seccomp_notif`` and ``struct seccomp_notif_resp`` of seccomp_unotify(2)."""
-_SOL_SOCKET, _SCM_RIGHTS = 1, 1
+_SOL_SOCKET = 1
+_SCM_RIGHTS = 1
 _PAGE = 4_096
 
 
@@ -71,14 +155,26 @@ def filter_of(machine: str) -> bytes:
     """Return the filter: owners stay, and no sockets, keyrings, memory or messages shared with processes outside."""
     architecture, numbers = _MACHINES[machine]
     rows = [
-        (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ERRNO | _EPERM),
-        (_LOAD, 0, 0, 0), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | _EPERM),
-    ]  # fmt: skip
+        (_LOAD, 0, 0, 4),
+        (_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, _ERRNO | _EPERM),
+        (_LOAD, 0, 0, 0),
+        (_AT_LEAST, 0, 1, _X32),
+        (_RETURN, 0, 0, _ERRNO | _EPERM),
+    ]
     for name, number in numbers.items():
         if name != "seccomp":
             # Programs that unpack or copy files go on where there are no attributes; owners stay as they are.
-            error = _EOPNOTSUPP if "xattr" in name else 0 if "chown" in name else _EACCES
-            rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in _ASKED else _ERRNO | error)]
+            if "xattr" in name:
+                error = _EOPNOTSUPP
+            elif "chown" in name:
+                error = 0
+            else:
+                error = _EACCES
+            rows += [
+                (_EQUAL, 0, 1, number),
+                (_RETURN, 0, 0, _NOTIFY if name in _ASKED else _ERRNO | error),
+            ]
     rows.append((_RETURN, 0, 0, _ALLOW))
     return _packed(rows)
 
@@ -90,9 +186,17 @@ def keyring_filter_of(machine: str) -> bytes:
     blocks = []
     for calls in (own, others):
         # The call's number without the mark of the x32 form.
-        refused = (row for call in calls for row in ((_EQUAL, 0, 1, call), (_RETURN, 0, 0, _ERRNO | _EPERM)))
-        blocks.append([(_LOAD, 0, 0, 0), (_MASK, 0, 0, ~_X32 & 0xFFFFFFFF), *refused, (_RETURN, 0, 0, _ALLOW)])
-    return _packed([(_LOAD, 0, 0, 4), (_EQUAL, len(blocks[0]), 0, architecture), *blocks[0], *blocks[1]])
+        refused = (
+            row
+            for call in calls
+            for row in ((_EQUAL, 0, 1, call), (_RETURN, 0, 0, _ERRNO | _EPERM))
+        )
+        blocks.append(
+            [(_LOAD, 0, 0, 0), (_MASK, 0, 0, ~_X32 & 0xFFFFFFFF), *refused, (_RETURN, 0, 0, _ALLOW)]
+        )
+    return _packed(
+        [(_LOAD, 0, 0, 4), (_EQUAL, len(blocks[0]), 0, architecture), *blocks[0], *blocks[1]]
+    )
 
 
 def _packed(rows: list[tuple[int, int, int, int]]) -> bytes:
@@ -107,8 +211,21 @@ def restrict(grants: list[tuple[str, str]]) -> int:
     from landlockpy import AccessFS, Ruleset, Scope
 
     read = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.READ_DIR
-    of_file = AccessFS.EXECUTE | AccessFS.READ_FILE | AccessFS.WRITE_FILE | AccessFS.TRUNCATE | AccessFS.IOCTL_DEV
-    write = of_file | read | AccessFS.REMOVE_DIR | AccessFS.REMOVE_FILE | AccessFS.MAKE_DIR | AccessFS.MAKE_REG
+    of_file = (
+        AccessFS.EXECUTE
+        | AccessFS.READ_FILE
+        | AccessFS.WRITE_FILE
+        | AccessFS.TRUNCATE
+        | AccessFS.IOCTL_DEV
+    )
+    write = (
+        of_file
+        | read
+        | AccessFS.REMOVE_DIR
+        | AccessFS.REMOVE_FILE
+        | AccessFS.MAKE_DIR
+        | AccessFS.MAKE_REG
+    )
     write |= AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO | AccessFS.MAKE_SYM | AccessFS.REFER
     rights = {"list": AccessFS.READ_DIR, "read": read, "write": write}
     with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
@@ -145,7 +262,9 @@ def _filter(rows: bytes) -> int:
 
 def serve(listener: int, child: int, writable: tuple[str, ...]) -> None:
     """Change permissions and times for a command below its writable paths, until it has ended."""
-    names = {number: name for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED}
+    names = {
+        number: name for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED
+    }
     poll = select.poll()
     for descriptor in (listener, os.pidfd_open(child)):
         poll.register(descriptor, select.POLLIN)
@@ -234,7 +353,9 @@ def main() -> None:
             listener = restrict(grants)
             theirs.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)  # Python ignores them, and the command would, too
+                signal.signal(
+                    number, signal.SIG_DFL
+                )  # Python ignores them, and the command would, too
             os.execvp(command[0], command)  # noqa: S606 - a command line of words
         except (OSError, KeyError) as error:
             os.write(2, f"The sandbox could not be started: {error}\n".encode())
@@ -245,7 +366,9 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     _data, found, _flags, _address = ours.recvmsg(1, 64)
     for _level, _kind, data in found:
-        writable = tuple(f"{path}/" for path, right in grants if right == "write" and not path.startswith("/dev"))
+        writable = tuple(
+            f"{path}/" for path, right in grants if right == "write" and not path.startswith("/dev")
+        )
         serve(int.from_bytes(data[:4], sys.byteorder), child, writable)
     _pid, status = os.waitpid(child, 0)
     _end_others()

@@ -38,7 +38,13 @@ from tui_agent.files.descriptors import (
 )
 from tui_agent.files.sensitive import is_bare_repository, is_of_repository, steers_programs
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.project_scan import CACHE_DIRECTORIES, MAX_DEPTH, NEVER_KEPT, is_output_name, is_special
+from tui_agent.sandbox.project_scan import (
+    CACHE_DIRECTORIES,
+    MAX_DEPTH,
+    NEVER_KEPT,
+    is_output_name,
+    is_special,
+)
 
 _HEAD_BYTES = 16
 _PIECE = 1 << 18
@@ -102,7 +108,8 @@ class Layer:
 
     def part(self, name: Path) -> tuple[Path, Path]:
         """Make and return directories of both kinds for a directory of the project that is on the layer alone."""
-        upper, work = self.upper / name, self.work / hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+        upper = self.upper / name
+        work = self.work / hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
         for place in (upper, work):
             place.mkdir(parents=True, exist_ok=True)
         upper.chmod(stat.S_IMODE((self.project / name).stat().st_mode))
@@ -119,7 +126,9 @@ def make_own_directory(owner: object, parent: Path) -> Path:
         raise OSError(errno.EPERM, "it is not a directory of this user alone", str(ours))
     for other in ours.glob("[!.]*"):
         with contextlib.suppress(OSError):
-            lock = os.open(other / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            lock = os.open(
+                other / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            )
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 remove_tree(other)
@@ -145,7 +154,9 @@ def make_layer(project: Path, parent: Path) -> Layer:
     return layer
 
 
-def changes_in(layer: Layer, outputs: frozenset[str], is_ignored: IsIgnored = lambda _path: False) -> list[LayerChange]:
+def changes_in(
+    layer: Layer, outputs: frozenset[str], is_ignored: IsIgnored = lambda _path: False
+) -> list[LayerChange]:
     """Return the differences from the project; files only touched or copied don't count, except in outputs.
 
     A directory that is new in an output directory, or gone from it, is one change, so that the list stays short.
@@ -196,13 +207,17 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
 def _marked(change: LayerChange, prefix: str) -> LayerChange:
     """Mark what makes a directory a repository; the rest of it may be the user's own work."""
     name = change.path.removeprefix(prefix).partition("/")[0]
-    return replace(change, repository=True) if is_of_repository(name) else change
+    if is_of_repository(name):
+        return replace(change, repository=True)
+    return change
 
 
 def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
     """Yield the changes to one directory entry and everything below it."""
     path = place.prefix + row.name
-    was = state_at(place.lower, row.name) if place.lower >= 0 else None
+    was = None
+    if place.lower >= 0:
+        was = state_at(place.lower, row.name)
     now = state_at(place.upper, row.name)
     if now is None:  # a job goes on
         return
@@ -223,7 +238,14 @@ def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator
         upper = open_directory(place.upper, name)
     except OSError:
         # What can't be looked into can't be judged.
-        yield LayerChange(path, ChangeKind.NEW, directory=True, output=place.output, special=True, inside=place.output)
+        yield LayerChange(
+            path,
+            ChangeKind.NEW,
+            directory=True,
+            output=place.output,
+            special=True,
+            inside=place.output,
+        )
         return
     lower = -1
     try:
@@ -292,7 +314,12 @@ def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
         repository = is_bare and is_of_repository(row.name)
         if repository or steers_programs(row.name):
             yield LayerChange(
-                name, ChangeKind.NEW, directory=is_directory, output=True, inside=True, repository=repository
+                name,
+                ChangeKind.NEW,
+                directory=is_directory,
+                output=True,
+                inside=True,
+                repository=repository,
             )
         elif is_directory:
             wanted = now.st_mode & PERMISSIONS | stat.S_IRWXU
@@ -303,9 +330,14 @@ def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
             yield LayerChange(name, ChangeKind.NEW, directory=True)
         elif is_special(now) or stat.S_ISLNK(now.st_mode):
             yield LayerChange(
-                name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(directory, row.name, now),
+                name,
+                ChangeKind.NEW,
+                regular=False,
+                output=True,
+                inside=True,
+                link=_target(directory, row.name, now),
                 special=is_special(now),
-            )  # fmt: skip
+            )
 
 
 def _target(parent: int, name: str, now: os.stat_result) -> str | None:
@@ -317,13 +349,22 @@ def _target(parent: int, name: str, now: os.stat_result) -> str | None:
         return "/"
 
 
-def _file(name: str, now: os.stat_result, was: os.stat_result | None, place: _Place) -> Iterator[LayerChange]:
+def _file(
+    name: str, now: os.stat_result, was: os.stat_result | None, place: _Place
+) -> Iterator[LayerChange]:
     """Yield the change to a file. In outputs the time counts too: build tools compare times."""
-    path, output, regular = place.prefix + name, place.output, stat.S_ISREG(now.st_mode)
+    path = place.prefix + name
+    output = place.output
+    regular = stat.S_ISREG(now.st_mode)
     new = LayerChange(
-        path, ChangeKind.NEW, regular=regular, head=_head(place.upper, name) if regular else b"", output=output,
-        link=_target(place.upper, name, now), special=is_special(now),
-    )  # fmt: skip
+        path,
+        ChangeKind.NEW,
+        regular=regular,
+        head=_head(place.upper, name) if regular else b"",
+        output=output,
+        link=_target(place.upper, name, now),
+        special=is_special(now),
+    )
     if was is None:
         yield new
     elif stat.S_ISDIR(was.st_mode):
@@ -331,11 +372,15 @@ def _file(name: str, now: os.stat_result, was: os.stat_result | None, place: _Pl
         yield new
     elif (output and was.st_mtime_ns != now.st_mtime_ns) or not _same(place, name, was, now):
         both = regular and stat.S_ISREG(was.st_mode)
-        head = _head(place.lower, name) if both else b""
+        head = b""
+        if both:
+            head = _head(place.lower, name)
         yield replace(new, kind=ChangeKind.CHANGED, size=was.st_size, regular=both, head=head)
 
 
-def _gone(parent: int, name: str, was: os.stat_result, path: str, *, output: bool = False) -> Iterator[LayerChange]:
+def _gone(
+    parent: int, name: str, was: os.stat_result, path: str, *, output: bool = False
+) -> Iterator[LayerChange]:
     """Yield the deletion of an entry of a project's directory; an output directory is one change."""
     directory = stat.S_ISDIR(was.st_mode)
     if directory and not output:
@@ -345,12 +390,17 @@ def _gone(parent: int, name: str, was: os.stat_result, path: str, *, output: boo
                 yield from _deleted_beside(inner, set(), f"{path}/")
             finally:
                 os.close(inner)
-    regular, whole = directory or stat.S_ISREG(was.st_mode), directory and output
-    yield LayerChange(path, ChangeKind.DELETED, directory, was.st_size, regular, whole=whole, output=output)
+    regular = directory or stat.S_ISREG(was.st_mode)
+    whole = directory and output
+    yield LayerChange(
+        path, ChangeKind.DELETED, directory, was.st_size, regular, whole=whole, output=output
+    )
 
 
 def _deleted_beside(lower: int, kept: set[str], prefix: str) -> Iterator[LayerChange]:
-    for row in sorted((row for row in entries(lower) if row.name not in kept), key=lambda row: row.name):
+    for row in sorted(
+        (row for row in entries(lower) if row.name not in kept), key=lambda row: row.name
+    ):
         was = state_at(lower, row.name)
         if was is not None:
             yield from _gone(lower, row.name, was, prefix + row.name)
@@ -369,7 +419,9 @@ def _same(place: _Place, name: str, was: os.stat_result, now: os.stat_result) ->
         return False
     if stat.S_ISLNK(was.st_mode):
         return _target(place.lower, name, was) == _target(place.upper, name, now)
-    return stat.S_ISREG(was.st_mode) and (was.st_mtime_ns == now.st_mtime_ns or _same_content(place, name))
+    return stat.S_ISREG(was.st_mode) and (
+        was.st_mtime_ns == now.st_mtime_ns or _same_content(place, name)
+    )
 
 
 def _same_content(place: _Place, name: str) -> bool:
@@ -431,7 +483,8 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 @contextlib.contextmanager
 def _opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    root, upper = os.open(layer.project, DIRECTORY), os.open(layer.upper, DIRECTORY)
+    root = os.open(layer.project, DIRECTORY)
+    upper = os.open(layer.upper, DIRECTORY)
     try:
         yield root, upper
     finally:
@@ -539,7 +592,10 @@ def _copy_file(there: int, here: int, name: str, beside: str) -> None:
         if is_special(state):
             raise OSError(errno.EINVAL, "neither a plain file, a link nor a directory", name)
         target = os.open(
-            beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=here
+            beside,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
+            dir_fd=here,
         )
         with os.fdopen(target, "wb") as writing:
             _copy_data(reading.fileno(), writing.fileno(), state.st_size)
@@ -553,7 +609,11 @@ def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
         there = os.stat(name, dir_fd=here, follow_symlinks=False)
     except OSError:
         return False
-    same = (there.st_mode, there.st_size, there.st_mtime_ns) == (state.st_mode, state.st_size, state.st_mtime_ns)
+    same = (there.st_mode, there.st_size, there.st_mtime_ns) == (
+        state.st_mode,
+        state.st_size,
+        state.st_mtime_ns,
+    )
     return same and stat.S_ISREG(state.st_mode)
 
 

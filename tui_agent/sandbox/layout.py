@@ -16,6 +16,35 @@ from tui_agent.sandbox.devices import DEVICES
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""
 
+# Landlock allows a process the named paths, directories with all their contents, and nothing else. It can't show a
+# path elsewhere nor exclude one from an allowed directory: then its siblings are named one by one, and nothing new can
+# be made there. A filter of system calls blocks the whole network.
+MIN_LANDLOCK = 3
+"""Before this version files could be emptied that may not be written to."""
+
+_OF_KERNEL = (
+    "cpuinfo",
+    "meminfo",
+    "stat",
+    "loadavg",
+    "uptime",
+    "version",
+    "filesystems",
+    "cmdline",
+    "diskstats",
+    "vmstat",
+    "swaps",
+    "devices",
+    "partitions",
+    "interrupts",
+    "crypto",
+    "sys",
+    "self",
+)
+"""What commands see of ``/proc``: the kernel and their first process. Others' command lines may hold passwords."""
+
+_STARTER = Path(__file__).with_name("landlock_start.py")
+
 
 class MountKind(Enum):
     """How a path appears to a command."""
@@ -68,7 +97,9 @@ class Layout:
     empty: Path
     mounts: tuple[Mount, ...]
 
-    def showing(self, copy: "CopyOf", root: Path, secrets: Iterable[Mount], *, at_its_place: bool) -> "Layout":
+    def showing(
+        self, copy: "CopyOf", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
+    ) -> "Layout":
         """Return the layout for a copy of a project: with the project's paths that it reads, ``secrets`` hidden.
 
         With ``at_its_place`` the copy is found where the project is, so that paths mean the same in both; nothing of
@@ -88,9 +119,14 @@ class Layout:
         if not at_its_place:
             return replace(self, mounts=(*self.mounts, *shared))
         changing = {MountKind.WRITE, MountKind.LAYER, MountKind.PRIVATE}
-        kept = (m for m in self.mounts if not (m.put in changing and m.place.is_relative_to(copy.of)))
+        kept = (
+            m for m in self.mounts if not (m.put in changing and m.place.is_relative_to(copy.of))
+        )
         moved = {mount.place: mount for mount in (mount.moved(root, copy.of) for mount in kept)}
-        cwd = copy.of / self.cwd.relative_to(root) if self.cwd.is_relative_to(root) else self.cwd
+        if self.cwd.is_relative_to(root):
+            cwd = copy.of / self.cwd.relative_to(root)
+        else:
+            cwd = self.cwd
         return replace(self, cwd=cwd, mounts=(*moved.values(), *shared))
 
     def ordered(self) -> list[Mount]:
@@ -99,7 +135,10 @@ class Layout:
 
     def put_at(self, path: Path) -> MountKind | None:
         """Return how a path appears to a command; None where nothing is mounted."""
-        return next((mount.put for mount in reversed(self.ordered()) if path.is_relative_to(mount.place)), None)
+        return next(
+            (mount.put for mount in reversed(self.ordered()) if path.is_relative_to(mount.place)),
+            None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +183,14 @@ def keyring_filter() -> int:
 
 
 def bubblewrap_command(
-    form: BubblewrapForm, layout: Layout, command: Sequence[str], *, own_network: bool = True, info: int = -1,
+    form: BubblewrapForm,
+    layout: Layout,
+    command: Sequence[str],
+    *,
+    own_network: bool = True,
+    info: int = -1,
     calls: int = -1,
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     """Return the command line that runs a command in bubblewrap.
 
     Its ``own_network`` has nothing in it; without, it has that of whoever starts it. ``info`` is the descriptor to
@@ -160,15 +204,26 @@ def bubblewrap_command(
         form.program,
         *(("--unshare-user",) if form.users else ()),
         # Processes of its own only: others' environments hold keys.
-        "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
         *(("--unshare-net",) if own_network else ()),
         *(("--info-fd", str(info)) if info >= 0 else ()),
         *(("--seccomp", str(calls)) if calls >= 0 else ()),
-        "--die-with-parent", "--cap-drop", "ALL",
+        "--die-with-parent",
+        "--cap-drop",
+        "ALL",
         *(word for name in form.capabilities for word in ("--cap-add", name)),
-        "--dev", "/dev", *proc, *mounts,
-        "--chdir", str(layout.cwd), "--", *command,
-    )  # fmt: skip
+        "--dev",
+        "/dev",
+        *proc,
+        *mounts,
+        "--chdir",
+        str(layout.cwd),
+        "--",
+        *command,
+    )
 
 
 def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
@@ -201,13 +256,19 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
         '(allow file-write* (subpath "/dev"))',
     ]
     for mount in layout.ordered():
-        place = mount.source if mount.put is MountKind.PRIVATE and mount.source is not None else mount.place
+        if mount.put is MountKind.PRIVATE and mount.source is not None:
+            place = mount.source
+        else:
+            place = mount.place
         quoted = str(place).replace("\\", "\\\\").replace('"', '\\"')
         match mount.put:
             case MountKind.WRITE | MountKind.PRIVATE | MountKind.LAYER:
                 lines.append(f'(allow file-read* file-write* (subpath "{quoted}"))')
             case MountKind.READ:
-                lines += [f'(allow file-read* (subpath "{quoted}"))', f'(deny file-write* (subpath "{quoted}"))']
+                lines += [
+                    f'(allow file-read* (subpath "{quoted}"))',
+                    f'(deny file-write* (subpath "{quoted}"))',
+                ]
             case MountKind.HIDDEN_FILE | MountKind.HIDDEN_DIRECTORY | MountKind.EMPTY:
                 lines.append(f'(deny file-read* file-write* (subpath "{quoted}"))')
             case MountKind.LINK:
@@ -217,21 +278,6 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
     if port:
         lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
     return "\n".join(lines)
-
-
-# Landlock allows a process the named paths, directories with all their contents, and nothing else. It can't show a
-# path elsewhere nor exclude one from an allowed directory: then its siblings are named one by one, and nothing new can
-# be made there. A filter of system calls blocks the whole network.
-
-MIN_LANDLOCK = 3
-"""Before this version files could be emptied that may not be written to."""
-
-_OF_KERNEL = (
-    "cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems", "cmdline", "diskstats", "vmstat",
-    "swaps", "devices", "partitions", "interrupts", "crypto", "sys", "self",
-)  # fmt: skip
-"""What commands see of ``/proc``: the kernel and their first process. Others' command lines may hold passwords."""
-_STARTER = Path(__file__).with_name("landlock_start.py")
 
 
 @lru_cache(maxsize=1)
@@ -259,14 +305,18 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
         elif mount.put in {MountKind.READ, MountKind.WRITE}:
             less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
             less |= {MountKind.READ} if mount.put is MountKind.WRITE else set()
-            others = (other.place for other in mounts if other.put in less and other.place != mount.place)
+            others = (
+                other.place for other in mounts if other.put in less and other.place != mount.place
+            )
             apart = {str(place) for place in others if place.is_relative_to(mount.place)}
             on_the_way = {str(parent) for place in apart for parent in Path(place).parents}
             found += _beside(str(mount.place), apart, on_the_way, mount.put.value)
     return list(dict.fromkeys(found))
 
 
-def _beside(path: str, apart: set[str], on_the_way: set[str], right: str) -> Iterator[tuple[str, str]]:
+def _beside(
+    path: str, apart: set[str], on_the_way: set[str], right: str
+) -> Iterator[tuple[str, str]]:
     """Yield a directory as a whole, or its parts beside those that are ``apart``, which have fewer rights."""
     if path in apart:
         return
@@ -290,7 +340,15 @@ def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, .
     import landlockpy
 
     packages = str(Path(landlockpy.__file__).parent.parent)
-    return (sys.executable, "-I", "-S", str(_STARTER), packages, f"/proc/{os.getpid()}/fd/{specification}", *command)
+    return (
+        sys.executable,
+        "-I",
+        "-S",
+        str(_STARTER),
+        packages,
+        f"/proc/{os.getpid()}/fd/{specification}",
+        *command,
+    )
 
 
 def landlock_specification(layout: Layout) -> int:

@@ -16,37 +16,138 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_directory, is_file
 
 SYSTEM = (
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
-    "/sys/devices/system", "/sys/fs/cgroup",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix",
+    "/sys/devices/system",
+    "/sys/fs/cgroup",
     "/var/lib/ca-certificates",
-    "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/wrappers",
-)  # fmt: skip
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/opengl-driver",
+    "/run/opengl-driver-32",
+    "/run/wrappers",
+)
 """Directories of the system that are shown on Linux; of those below ``/run`` only where NixOS keeps programs."""
 
 MACOS_SYSTEM = (
-    "/usr", "/bin", "/sbin", "/opt", "/nix", "/System", "/Library", "/Applications", "/dev",
-    "/private/etc", "/private/var/db/timezone", "/private/var/db/dyld", "/private/var/select",
-)  # fmt: skip
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/opt",
+    "/nix",
+    "/System",
+    "/Library",
+    "/Applications",
+    "/dev",
+    "/private/etc",
+    "/private/var/db/timezone",
+    "/private/var/db/dyld",
+    "/private/var/select",
+)
 
 ADMINISTERED = ("/etc", "/opt")
 """Where files that not everybody may read are secrets of the system; they are hidden from root's commands too."""
 
-SETTINGS = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes", ".tool-versions")
+SETTINGS = (
+    ".gitconfig",
+    ".config/git/config",
+    ".config/git/ignore",
+    ".config/git/attributes",
+    ".tool-versions",
+)
 """Files of the home directory that tools can't do without; one that holds a secret is not shown."""
 
 _PREFIX = (
-    "bin", "sbin", "lib", "lib32", "lib64", "libexec", "include", "share", "ssl", "etc", "jmods", "conf", "legal",
-    "pyvenv.cfg", "condabin", "conda-meta", "envs", "pkgs", "x86_64-conda-linux-gnu", "aarch64-conda-linux-gnu",
-)  # fmt: skip
+    "bin",
+    "sbin",
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "include",
+    "share",
+    "ssl",
+    "etc",
+    "jmods",
+    "conf",
+    "legal",
+    "pyvenv.cfg",
+    "condabin",
+    "conda-meta",
+    "envs",
+    "pkgs",
+    "x86_64-conda-linux-gnu",
+    "aarch64-conda-linux-gnu",
+)
 """The parts of an installation of programs of which only its ``bin`` is known."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
 _WHOLE = (
-    "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT",
-    "MAVEN_HOME", "M2_HOME", "GRADLE_HOME", "HOMEBREW_PREFIX", "R_LIBS_USER", "PLAYWRIGHT_BROWSERS_PATH",
-)  # fmt: skip
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "JAVA_HOME",
+    "GOROOT",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "MAVEN_HOME",
+    "M2_HOME",
+    "GRADLE_HOME",
+    "HOMEBREW_PREFIX",
+    "R_LIBS_USER",
+    "PLAYWRIGHT_BROWSERS_PATH",
+)
 """Variables that name a directory in which there is nothing but an installation."""
+
+_PROGRAMS = {
+    "bin": "",
+    ".rustup": "RUSTUP_HOME",
+    ".pyenv": "PYENV_ROOT",
+    ".rbenv": "RBENV_ROOT",
+    ".nvm": "NVM_DIR",
+    ".fnm": "FNM_DIR",
+    ".local/share/fnm": "",
+    ".volta": "VOLTA_HOME",
+    ".asdf": "ASDF_DATA_DIR",
+    ".local/share/mise": "MISE_DATA_DIR",
+    ".sdkman": "SDKMAN_DIR",
+    ".rvm": "",
+    ".local/share/pipx": "PIPX_HOME",
+    ".local/share/virtualenvs": "WORKON_HOME",
+    ".jdks": "",
+    ".dotnet": "DOTNET_ROOT",
+    ".ghcup": "",
+    ".opam": "OPAMROOT",
+    ".nix-profile": "",
+    ".cache/ms-playwright": "",
+    ".cache/puppeteer": "",
+    ".cache/Cypress": "",
+}
+"""Directories that are shown whole, with the variable that names another place."""
+
+_CACHES = {
+    ".ccache": "CCACHE_DIR",
+    ".cache/pypoetry": "",
+    ".cache/pre-commit": "PRE_COMMIT_HOME",
+    ".cache/coursier": "",
+    ".cache/deno": "DENO_DIR",
+    ".cache/go-build": "GOCACHE",
+    ".cache/pip": "PIP_CACHE_DIR",
+    ".cache/uv": "UV_CACHE_DIR",
+    ".cache/yarn": "YARN_CACHE_FOLDER",
+    ".cache/composer": "",
+    ".cache/ccache": "",
+    ".cache/sccache": "SCCACHE_DIR",
+}
+"""The same, for directories that are written to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +163,6 @@ class Toolchain:
     variable: str = ""
 
 
-_PROGRAMS = {
-    "bin": "", ".rustup": "RUSTUP_HOME", ".pyenv": "PYENV_ROOT", ".rbenv": "RBENV_ROOT", ".nvm": "NVM_DIR",
-    ".fnm": "FNM_DIR", ".local/share/fnm": "", ".volta": "VOLTA_HOME", ".asdf": "ASDF_DATA_DIR",
-    ".local/share/mise": "MISE_DATA_DIR", ".sdkman": "SDKMAN_DIR", ".rvm": "",
-    ".local/share/pipx": "PIPX_HOME", ".local/share/virtualenvs": "WORKON_HOME", ".jdks": "",
-    ".dotnet": "DOTNET_ROOT", ".ghcup": "", ".opam": "OPAMROOT", ".nix-profile": "",
-    ".cache/ms-playwright": "", ".cache/puppeteer": "", ".cache/Cypress": "",
-}  # fmt: skip
-"""Directories that are shown whole, with the variable that names another place."""
-_CACHES = {
-    ".ccache": "CCACHE_DIR", ".cache/pypoetry": "", ".cache/pre-commit": "PRE_COMMIT_HOME",
-    ".cache/coursier": "", ".cache/deno": "DENO_DIR", ".cache/go-build": "GOCACHE",
-    ".cache/pip": "PIP_CACHE_DIR", ".cache/uv": "UV_CACHE_DIR", ".cache/yarn": "YARN_CACHE_FOLDER",
-    ".cache/composer": "", ".cache/ccache": "", ".cache/sccache": "SCCACHE_DIR",
-}  # fmt: skip
-"""The same, for directories that are written to."""
 TOOLCHAINS = (
     *(Toolchain(home, ("",), (), variable) for home, variable in _PROGRAMS.items()),
     *(Toolchain(home, (), ("",), variable) for home, variable in _CACHES.items()),
@@ -108,10 +193,12 @@ TOOLCHAINS = (
     Toolchain(".config/composer", ("vendor",), (), "COMPOSER_HOME"),
     Toolchain(".julia", ("packages", "artifacts", "registries", "environments"), ("compiled",)),
     Toolchain("perl5", ("bin", "lib")),
-)  # fmt: skip
+)
 """The parts of the toolchains in a home directory."""
 
-TOOLCHAIN_VARIABLES = frozenset({"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)})
+TOOLCHAIN_VARIABLES = frozenset(
+    {"PATH", "XDG_CACHE_HOME", *_WHOLE, *(known.variable for known in TOOLCHAINS)}
+)
 """Environment variables that say where toolchains are."""
 
 
@@ -128,17 +215,30 @@ class Machine:
     """The user's cache directory, in whose place is one of the project's own."""
 
 
-def scan_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
+def scan_machine(
+    environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]
+) -> Machine:
     """Return the parts of this machine that commands with this environment see; takes some milliseconds."""
     system = tuple(path for name in SYSTEM if os.path.lexists(path := Path(name)))
-    shown, written = dict[Path, None](), dict[Path, None]()
+    shown = dict[Path, None]()
+    written = dict[Path, None]()
     for place, toolchain in _toolchains(environ, home):
         for names, kind in ((toolchain.shown, shown), (toolchain.written, written)):
             paths = (place / name if name else place for name in names)
-            kind |= {path: None for path in paths if is_directory(path) or (is_file(path) and not holds_secret(path))}
+            kind |= {
+                path: None
+                for path in paths
+                if is_directory(path) or (is_file(path) and not holds_secret(path))
+            }
     known = [*system, *shown, *written]
-    named = (path for path in _named_by(environ, home) if not any(path.is_relative_to(other) for other in known))
-    settings = (path for name in SETTINGS if is_file(path := home / name) and not holds_secret(path))
+    named = (
+        path
+        for path in _named_by(environ, home)
+        if not any(path.is_relative_to(other) for other in known)
+    )
+    settings = (
+        path for name in SETTINGS if is_file(path := home / name) and not holds_secret(path)
+    )
     shown |= dict.fromkeys((*named, *settings))
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
     hidden = (*_unreadable(), *secrets_among_programs(shown))
@@ -155,7 +255,12 @@ def base_of_environment(folder: Path) -> Iterator[Path]:
         libraries = any(program.parent.parent.glob("lib*/python*/os.py"))
     except (OSError, RuntimeError):
         return
-    if libraries and program.parent.name == "bin" and _PYTHON.fullmatch(program.name) and os.access(program, os.X_OK):
+    if (
+        libraries
+        and program.parent.name == "bin"
+        and _PYTHON.fullmatch(program.name)
+        and os.access(program, os.X_OK)
+    ):
         yield from _parts_of(program.parent)
 
 
@@ -167,8 +272,13 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
         for place in (Path(entry), *Path(entry).parents)
     }
     for toolchain in TOOLCHAINS:
-        named = environ.get(toolchain.variable, "") if toolchain.variable else ""
-        places = {home / toolchain.home, *(Path(part) for part in named.split(os.pathsep) if part.startswith("/"))}
+        named = ""
+        if toolchain.variable:
+            named = environ.get(toolchain.variable, "")
+        places = {
+            home / toolchain.home,
+            *(Path(part) for part in named.split(os.pathsep) if part.startswith("/")),
+        }
         if toolchain.home.startswith("."):
             # Another home's, whose programs are on the PATH: a shim is of no use without its target.
             parts = Path(toolchain.home).parts
@@ -204,7 +314,11 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 def _is_broad(place: Path, home: Path) -> bool:
     """Whether a directory is more than an installation: the home directory, a parent of it, or one that holds such."""
-    return home.is_relative_to(place) or place in {home / ".local", home / ".config", home / ".local/share"}
+    return home.is_relative_to(place) or place in {
+        home / ".local",
+        home / ".config",
+        home / ".local/share",
+    }
 
 
 @lru_cache(maxsize=1)
@@ -217,8 +331,14 @@ def _unreadable() -> tuple[Path, ...]:
             for row in rows:
                 mode = row.stat(follow_symlinks=False).st_mode
                 wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
-                if not stat.S_ISLNK(mode) and mode & wanted != wanted and os.access(row.path, os.R_OK):
+                if (
+                    not stat.S_ISLNK(mode)
+                    and mode & wanted != wanted
+                    and os.access(row.path, os.R_OK)
+                ):
                     found.append(Path(row.path))
-                elif stat.S_ISDIR(mode) and mode & wanted == wanted and row.path.startswith("/etc/"):
+                elif (
+                    stat.S_ISDIR(mode) and mode & wanted == wanted and row.path.startswith("/etc/")
+                ):
                     pending.append(row.path)
     return tuple(found)

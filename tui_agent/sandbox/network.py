@@ -53,6 +53,10 @@ network = open("/proc/self/ns/net")
 socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.fileno()])
 """
 
+_OWN_FIELDS = frozenset({"proxy-authorization", "proxy-connection", "connection", "keep-alive"})
+
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
 
 @dataclass(slots=True)
 class Gateway:
@@ -121,7 +125,9 @@ class Proxy:
 
     def close(self, gateway: Gateway) -> None:
         """Let a command through no more."""
-        self._gateways = {password: known for password, known in self._gateways.items() if known is not gateway}
+        self._gateways = {
+            password: known for password, known in self._gateways.items() if known is not gateway
+        }
 
     async def aclose(self) -> None:
         if self._server is not None:
@@ -150,7 +156,9 @@ class Proxy:
         fields = [row.partition(":") for row in rows if row]
         gateway = self._gateways.get(_password(fields))
         if gateway is None:
-            await _say(writer, "407 Proxy Authentication Required", "Use the proxy that HTTP_PROXY names.")
+            await _say(
+                writer, "407 Proxy Authentication Required", "Use the proxy that HTTP_PROXY names."
+            )
             return
         host, port, path = _target(method, target)
         try:
@@ -170,7 +178,11 @@ class Proxy:
             if method == "CONNECT":
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             else:
-                kept = [f"{name}:{value}" for name, _, value in fields if name.lower() not in _OWN_FIELDS]
+                kept = [
+                    f"{name}:{value}"
+                    for name, _, value in fields
+                    if name.lower() not in _OWN_FIELDS
+                ]
                 lines = [f"{method} {path} HTTP/1.1", *kept, "Connection: close"]
                 far_writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
             await _both_ways((reader, writer), (far_reader, far_writer))
@@ -187,7 +199,8 @@ class Proxy:
             RefusedError: it may not be reached.
             OSError: the host has no address.
         """
-        is_named, found = self._private.name(host), None
+        is_named = self._private.name(host)
+        found = None
         if _is_literal(host):
             found = self._opened([host], host)
         elif not is_named and (host == "localhost" or host.endswith(".localhost")):
@@ -195,17 +208,18 @@ class Proxy:
         elif not is_named and is_own_name(host):
             found = self._opened(await self._look(host, port), host)
         if not is_named and not await gateway.allows(host, port):
-            raise RefusedError(f"The sandbox does not let this command reach {host}. Only the user can allow it.")
+            raise RefusedError(
+                f"The sandbox does not let this command reach {host}. Only the user can allow it."
+            )
         return found or self._opened(await self._look(host, port), host)
 
     def _opened(self, addresses: Sequence[str], host: str) -> str:
         """Return the first address of a host; raises PrivateHostError unless all of them may be connected to."""
-        if not addresses or not all(self._reaches(one) or self._private.reaches(one, host) for one in addresses):
+        if not addresses or not all(
+            self._reaches(one) or self._private.reaches(one, host) for one in addresses
+        ):
             raise PrivateHostError(host)
         return addresses[0]
-
-
-_OWN_FIELDS = frozenset({"proxy-authorization", "proxy-connection", "connection", "keep-alive"})
 
 
 def _password(fields: list[tuple[str, str, str]]) -> str:
@@ -238,13 +252,12 @@ def _is_literal(host: str) -> bool:
 
 async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
     body = f"{text}\n".encode()
-    more = "Proxy-Authenticate: Basic\r\n" if status.startswith("407") else ""
+    more = ""
+    if status.startswith("407"):
+        more = "Proxy-Authenticate: Basic\r\n"
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {len(body)}\r\n{more}Connection: close"
     writer.write(f"{head}\r\n\r\n".encode() + body)
     await writer.drain()
-
-
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def _both_ways(near: Stream, far: Stream) -> None:
@@ -307,7 +320,8 @@ async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) 
     if state.kind == "sandbox-exec":
         await made.proxy.serve(socket.create_server(("127.0.0.1", 0), backlog=256))
         return made
-    form, program = state.form or BubblewrapForm(state.program), find_program("nsenter", outside)
+    form = state.form or BubblewrapForm(state.program)
+    program = find_program("nsenter", outside)
     if program is None:
         return made
     users = ("--unshare-user",) if form.users else ()
@@ -316,13 +330,28 @@ async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) 
     try:
         with here, there:
             process = await asyncio.create_subprocess_exec(
-                form.program, *users, "--unshare-net", "--die-with-parent", "--dev-bind", "/", "/", "--",
-                sys.executable, "-I", "-S", "-c", _HELPER,
-                stdin=there.fileno(), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-            )  # fmt: skip
+                form.program,
+                *users,
+                "--unshare-net",
+                "--die-with-parent",
+                "--dev-bind",
+                "/",
+                "/",
+                "--",
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                _HELPER,
+                stdin=there.fileno(),
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
             there.close()
             try:
-                _data, found, _flags, _address = await asyncio.to_thread(socket.recv_fds, here, 1, 2)
+                _data, found, _flags, _address = await asyncio.to_thread(
+                    socket.recv_fds, here, 1, 2
+                )
             finally:
                 await process.wait()
     except OSError:
@@ -340,4 +369,8 @@ def proxy_environment(address: str) -> Mapping[str, str]:
     """Return the variables by which programs find the proxy; commands in the same network need none."""
     here = "localhost,127.0.0.1,::1"
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
-    return dict.fromkeys(names, address) | {"NO_PROXY": here, "no_proxy": here, "NODE_USE_ENV_PROXY": "1"}
+    return dict.fromkeys(names, address) | {
+        "NO_PROXY": here,
+        "no_proxy": here,
+        "NODE_USE_ENV_PROXY": "1",
+    }

@@ -18,7 +18,13 @@ from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
-from tui_agent.sandbox.project_scan import MAX_FILE_BYTES, NEVER_KEPT, ProjectScan, is_output_name, steering_in
+from tui_agent.sandbox.project_scan import (
+    MAX_FILE_BYTES,
+    NEVER_KEPT,
+    ProjectScan,
+    is_output_name,
+    steering_in,
+)
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import View
 
@@ -87,14 +93,25 @@ class ViewPlan:
     @property
     def changes_project_itself(self) -> bool:
         """Whether files of the project change where they are: git does that, and all do where there is no layer."""
-        return not self.whole and (self.view.grants.repository or (self.layer is None and self.view.changes_sources))
+        return not self.whole and (
+            self.view.grants.repository or (self.layer is None and self.view.changes_sources)
+        )
 
     def layout(self) -> Layout:
         mounts = list(self._of_machine())
-        for texts, kind in ((self.settings.read, MountKind.READ), (self.settings.write, MountKind.WRITE)):
-            mounts += (Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home))
+        for texts, kind in (
+            (self.settings.read, MountKind.READ),
+            (self.settings.write, MountKind.WRITE),
+        ):
+            mounts += (
+                Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home)
+            )
         mounts += (*self._of_project(), *self._of_grants())
-        shown = [mount.place for mount in mounts if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}]
+        shown = [
+            mount.place
+            for mount in mounts
+            if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}
+        ]
         mounts += [
             Mount(private, MountKind.EMPTY)
             for private in self.private
@@ -109,14 +126,17 @@ class ViewPlan:
 
         Secrets committed to git can be read there anyway, and git would commit an emptied file as a change.
         """
-        root, opened = self.root, self.view.grants.secrets | self.view.grants.write
+        root = self.root
+        opened = self.view.grants.secrets | self.view.grants.write
         patterns = [text for text in self.settings.read if not text.startswith(("/", "~", "$"))]
         found: dict[Path, None] = {}
         for path in self.seen.secrets:
             name = path.relative_to(root).as_posix()
             if path in opened or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
                 continue
-            real = real_path(path) if path.is_symlink() else path
+            real = path
+            if path.is_symlink():
+                real = real_path(path)
             if is_file(real) and real.is_relative_to(root) and real not in opened:
                 found[real] = None
         held = held_as_they_are(root, found)
@@ -127,22 +147,32 @@ class ViewPlan:
 
         Many of them are hidden with the directories they are in.
         """
-        stand_in = self.room.place / CLOSED if self.view.grants.repository else None
+        stand_in = None
+        if self.view.grants.repository:
+            stand_in = self.room.place / CLOSED
         closed = {Path(name) for name in self.seen.left_out}
         files = {*self.hidden(), *map(Path, self.seen.unseen)} - closed
         if len(files) > MAX_HIDDEN_FILES:
             closed |= self._directories_of(files)
         yield from (Mount(path, MountKind.HIDDEN_DIRECTORY) for path in closed)
-        yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in files if closed.isdisjoint(path.parents))
+        yield from (
+            Mount(path, MountKind.HIDDEN_FILE, stand_in)
+            for path in files
+            if closed.isdisjoint(path.parents)
+        )
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
         """Return a few directories that hold most of many files, and nothing a command stands in or may see."""
         opened = self.view.grants.secrets | self.view.grants.write
-        open_ones = {parent for path in (self.cwd / "_", self.root / "_", *opened) for parent in path.parents}
+        open_ones = {
+            parent for path in (self.cwd / "_", self.root / "_", *opened) for parent in path.parents
+        }
         found = {path.parent for path in files} - open_ones
         while len(found) > MAX_HIDDEN_DIRECTORIES:
             deepest = max(len(path.parts) for path in found)
-            above = {path.parent if len(path.parts) == deepest else path for path in found} - open_ones
+            above = {
+                path.parent if len(path.parts) == deepest else path for path in found
+            } - open_ones
             if above == found or deepest <= len(self.root.parts) + 1:
                 break
             found = above
@@ -151,11 +181,16 @@ class ViewPlan:
     # -- the machine ----------------------------------------------------------------------------------------------
 
     def _of_machine(self) -> Iterator[Mount]:
-        machine, root = self.machine, self.root
+        machine = self.machine
+        root = self.root
         mac = self.kind == "sandbox-exec"
-        yield from system_mounts(MACOS_SYSTEM) if mac else system_mounts(tuple(map(str, machine.system)))
+        yield from (
+            system_mounts(MACOS_SYSTEM) if mac else system_mounts(tuple(map(str, machine.system)))
+        )
         for path in machine.hidden:
-            yield Mount(path, MountKind.HIDDEN_DIRECTORY if path.is_dir() else MountKind.HIDDEN_FILE)
+            yield Mount(
+                path, MountKind.HIDDEN_DIRECTORY if path.is_dir() else MountKind.HIDDEN_FILE
+            )
         for place in TEMPORARY:
             yield Mount(place, MountKind.PRIVATE, self.room.temporary(place))
         if not mac:
@@ -175,7 +210,8 @@ class ViewPlan:
                 yield Mount(path, MountKind.READ, path.resolve())
                 continue
             place = self.room.caches / hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-            upper, work = place / "upper", place / "work"
+            upper = place / "upper"
+            work = place / "work"
             for directory in (upper, work):
                 directory.mkdir(parents=True, exist_ok=True)
             yield Mount(path, MountKind.LAYER, upper, work)
@@ -183,7 +219,9 @@ class ViewPlan:
     # -- the project ----------------------------------------------------------------------------------------------
 
     def _of_project(self) -> Iterator[Mount]:
-        root, layer, changed_itself = self.root, self.layer, self.changes_project_itself
+        root = self.root
+        layer = self.layer
+        changed_itself = self.changes_project_itself
         if layer is not None and self.whole:
             yield Mount(root, MountKind.LAYER, layer.upper, layer.work)
             yield from (Mount(place, MountKind.READ) for place in _mounted_below(root))
@@ -192,7 +230,9 @@ class ViewPlan:
         kept = self._kept()
         if changed_itself:
             # Renamed with everything in it a directory would take the protection along, and leave its place free.
-            around = {parent for path in kept for parent in path.parents if parent.is_relative_to(root)}
+            around = {
+                parent for path in kept for parent in path.parents if parent.is_relative_to(root)
+            }
             yield from (Mount(parent, MountKind.WRITE) for parent in around)
         if not self.whole and self.view.writes_outputs:
             for path in (path for path in self.seen.outputs if path.name not in NEVER_KEPT):
@@ -226,9 +266,14 @@ class ViewPlan:
         opened = grants.protected | grants.write
         kept = [*self.seen.protected]
         if self.changes_project_itself:
-            kept += (*unrestorable(self.seen), *(() if grants.repository else self.seen.repositories))
+            kept += (
+                *unrestorable(self.seen),
+                *(() if grants.repository else self.seen.repositories),
+            )
         return [
-            path for path in kept if not path.is_symlink() and not any(path.is_relative_to(place) for place in opened)
+            path
+            for path in kept
+            if not path.is_symlink() and not any(path.is_relative_to(place) for place in opened)
         ]
 
     def _repositories(self) -> Iterator[Mount]:
@@ -240,7 +285,12 @@ class ViewPlan:
                 yield Mount(repository, MountKind.READ)
                 continue
             steering = list(steering_in(repository))
-            around = {parent for path in steering for parent in path.parents if parent.is_relative_to(repository)}
+            around = {
+                parent
+                for path in steering
+                for parent in path.parents
+                if parent.is_relative_to(repository)
+            }
             yield from (Mount(parent, MountKind.WRITE) for parent in {repository, *around})
             yield from (Mount(path, MountKind.READ) for path in steering)
         yield from self._without_passwords()
@@ -250,15 +300,26 @@ class ViewPlan:
         from tui_agent.secret_detector import remove_secrets
 
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
-            own = {*repository.glob("config*"), repository / "credentials"} - {repository / "config.lock"}
-            others = (path for name in ("modules", "worktrees") for path in steering_in(repository / name))
+            own = {*repository.glob("config*"), repository / "credentials"} - {
+                repository / "config.lock"
+            }
+            others = (
+                path for name in ("modules", "worktrees") for path in steering_in(repository / name)
+            )
             for path in {*own, *others} - self.view.grants.secrets:
                 if path.is_file() and not path.is_symlink() and file_holds_secret(path):
                     text = (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace")
-                    copy = self.room.place / f"settings-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+                    copy = (
+                        self.room.place
+                        / f"settings-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+                    )
                     copy.write_text(remove_secrets(text))
                     # Only bubblewrap can show the copy; elsewhere git lacks its settings, and asks for them.
-                    yield Mount(path, MountKind.READ if self.kind == "bubblewrap" else MountKind.HIDDEN_FILE, copy)
+                    yield Mount(
+                        path,
+                        MountKind.READ if self.kind == "bubblewrap" else MountKind.HIDDEN_FILE,
+                        copy,
+                    )
 
     def _dots_of_home(self) -> Iterator[Mount]:
         shown = {*self.machine.shown, *self.machine.written}
@@ -266,14 +327,22 @@ class ViewPlan:
             for row in rows:
                 path = Path(row.path)
                 if row.name.startswith(".") and path not in shown and not is_repository(row.name):
-                    yield Mount(path, MountKind.EMPTY if row.is_dir(follow_symlinks=False) else MountKind.HIDDEN_FILE)
+                    yield Mount(
+                        path,
+                        MountKind.EMPTY
+                        if row.is_dir(follow_symlinks=False)
+                        else MountKind.HIDDEN_FILE,
+                    )
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
     """Yield the paths that settings name and that are there; names of files of the project are something else."""
     for text in texts:
         if text.startswith(("/", "~", "$")):
-            path = home / text[2:] if text.startswith("~/") else at_home(os.path.expandvars(text))
+            if text.startswith("~/"):
+                path = home / text[2:]
+            else:
+                path = at_home(os.path.expandvars(text))
             if path.is_absolute() and is_there(path):
                 yield path
 
@@ -281,7 +350,9 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 def unrestorable(seen: ProjectScan) -> list[Path]:
     """Return the project's paths that no checkpoint restores: ignored data, files that are too large."""
     shared = frozenset(asyncio.run(shared_files(seen.root)))
-    directories = {name[:end] for name in shared for end, character in enumerate(name) if character == "/"}
+    directories = {
+        name[:end] for name in shared for end, character in enumerate(name) if character == "/"
+    }
     found: list[Path] = []
     pending = [str(seen.root)]
     while pending:
@@ -290,7 +361,8 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
                 path = Path(row.path)
                 if is_repository(row.name) or path in seen.outputs or row.is_symlink():
                     continue
-                name, is_directory = path.relative_to(seen.root).as_posix(), row.is_dir(follow_symlinks=False)
+                name = path.relative_to(seen.root).as_posix()
+                is_directory = row.is_dir(follow_symlinks=False)
                 if is_directory and name in directories:
                     pending.append(row.path)
                     continue

@@ -44,47 +44,167 @@ MAX_DEPTH = 150
 _MAX_POINTER_BYTES = 64_000
 """Size of the largest file that may say where a repository is."""
 
-OUTPUT_DIRECTORIES = frozenset({
-    "node_modules", ".venv", "venv", "target", "dist", "build", "out", "obj", "_build", "__pycache__",
-    "__pypackages__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".eggs",
-    "htmlcov", "coverage", ".nyc_output", ".next", ".nuxt", ".output", ".svelte-kit", ".angular", ".astro", ".vite",
-    ".parcel-cache", ".turbo", ".gradle", ".dart_tool", ".build", "deriveddata", "zig-out", "zig-cache", ".zig-cache",
-    "cmakefiles", "cmake-build-debug", "cmake-build-release", "builddir", "_deps", ".elixir_ls",
-    "dist-newstyle", ".stack-work", ".sass-cache", "_site", "storybook-static",
-    "test-results", "playwright-report", "bazel-out", ".ipynb_checkpoints", ".import-linter_cache", ".bloop", ".metals",
-})  # fmt: skip
+OUTPUT_DIRECTORIES = frozenset(
+    {
+        "node_modules",
+        ".venv",
+        "venv",
+        "target",
+        "dist",
+        "build",
+        "out",
+        "obj",
+        "_build",
+        "__pycache__",
+        "__pypackages__",
+        ".pytest_cache",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".tox",
+        ".nox",
+        ".eggs",
+        "htmlcov",
+        "coverage",
+        ".nyc_output",
+        ".next",
+        ".nuxt",
+        ".output",
+        ".svelte-kit",
+        ".angular",
+        ".astro",
+        ".vite",
+        ".parcel-cache",
+        ".turbo",
+        ".gradle",
+        ".dart_tool",
+        ".build",
+        "deriveddata",
+        "zig-out",
+        "zig-cache",
+        ".zig-cache",
+        "cmakefiles",
+        "cmake-build-debug",
+        "cmake-build-release",
+        "builddir",
+        "_deps",
+        ".elixir_ls",
+        "dist-newstyle",
+        ".stack-work",
+        ".sass-cache",
+        "_site",
+        "storybook-static",
+        "test-results",
+        "playwright-report",
+        "bazel-out",
+        ".ipynb_checkpoints",
+        ".import-linter_cache",
+        ".bloop",
+        ".metals",
+    }
+)
 """Directories that programs make again, by name in lower case, where they are ignored."""
 
 OUTPUT_SUFFIXES = (
-    ".o", ".obj", ".a", ".so", ".dylib", ".dll", ".lib", ".exe", ".lo", ".la", ".gch", ".pch", ".pdb", ".ilk", ".d",
-    ".dep", ".pyc", ".pyo", ".class", ".rmeta", ".rlib", ".wasm", ".hi", ".dyn_hi", ".dyn_o", ".beam", ".cmi", ".cmo",
-    ".cmx", ".tsbuildinfo", ".gcda", ".gcno", ".gcov", ".profraw", ".profdata", ".whl",
-)  # fmt: skip
-OUTPUT_NAMES = frozenset({
-    ".coverage", "coverage.xml", "coverage.json", "lcov.info", "junit.xml", ".eslintcache", ".stylelintcache",
-    ".testmondata", ".dmypy.json", ".ninja_log", ".ninja_deps", "cmakecache.txt", "compile_commands.json", "a.out",
-    ".install-stamp", "config.status", "config.log",
-})  # fmt: skip
+    ".o",
+    ".obj",
+    ".a",
+    ".so",
+    ".dylib",
+    ".dll",
+    ".lib",
+    ".exe",
+    ".lo",
+    ".la",
+    ".gch",
+    ".pch",
+    ".pdb",
+    ".ilk",
+    ".d",
+    ".dep",
+    ".pyc",
+    ".pyo",
+    ".class",
+    ".rmeta",
+    ".rlib",
+    ".wasm",
+    ".hi",
+    ".dyn_hi",
+    ".dyn_o",
+    ".beam",
+    ".cmi",
+    ".cmo",
+    ".cmx",
+    ".tsbuildinfo",
+    ".gcda",
+    ".gcno",
+    ".gcov",
+    ".profraw",
+    ".profdata",
+    ".whl",
+)
+OUTPUT_NAMES = frozenset(
+    {
+        ".coverage",
+        "coverage.xml",
+        "coverage.json",
+        "lcov.info",
+        "junit.xml",
+        ".eslintcache",
+        ".stylelintcache",
+        ".testmondata",
+        ".dmypy.json",
+        ".ninja_log",
+        ".ninja_deps",
+        "cmakecache.txt",
+        "compile_commands.json",
+        "a.out",
+        ".install-stamp",
+        "config.status",
+        "config.log",
+    }
+)
 """Files that programs make again, by their ends and names in lower case."""
 
 PRODUCT_MAGIC = (
-    b"\x7fELF", b"!<arch>\n", b"!<thin>\n", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe",
-    b"\x00asm", b"BC\xc0\xde", b"MZ\x90\x00", b"\x1bLua",
-)  # fmt: skip
+    b"\x7fELF",
+    b"!<arch>\n",
+    b"!<thin>\n",
+    b"\xcf\xfa\xed\xfe",
+    b"\xce\xfa\xed\xfe",
+    b"\xca\xfe\xba\xbe",
+    b"\x00asm",
+    b"BC\xc0\xde",
+    b"MZ\x90\x00",
+    b"\x1bLua",
+)
 """How the output of compilers and linkers begins."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
 """Directories full of other people's files. What steers programs there is theirs, and made again with it."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
-CACHE_DIRECTORIES = frozenset({
-    ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".nyc_output", ".parcel-cache", ".turbo",
-    ".sass-cache", ".ipynb_checkpoints", ".import-linter_cache", ".eggs",
-})  # fmt: skip
+CACHE_DIRECTORIES = frozenset(
+    {
+        ".pytest_cache",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".hypothesis",
+        ".nyc_output",
+        ".parcel-cache",
+        ".turbo",
+        ".sass-cache",
+        ".ipynb_checkpoints",
+        ".import-linter_cache",
+        ".eggs",
+    }
+)
 """Those of them that are nobody's sources, whether git ignores them or not."""
 NEVER_KEPT = frozenset({"__pycache__"})
 """Directories made again in no time, and run by the next Python without being looked at."""
-STEERING = frozenset({"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"})
+STEERING = frozenset(
+    {"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"}
+)
 """Entries of a repository that say what git runs and where it looks."""
 
 
@@ -93,7 +213,9 @@ def is_output_name(name: str, *, directory: bool) -> bool:
     plain = name.casefold()
     if directory:
         return plain in OUTPUT_DIRECTORIES
-    return plain in OUTPUT_NAMES or plain.startswith(".coverage.") or plain.endswith(OUTPUT_SUFFIXES)
+    return (
+        plain in OUTPUT_NAMES or plain.startswith(".coverage.") or plain.endswith(OUTPUT_SUFFIXES)
+    )
 
 
 @dataclass(slots=True)
@@ -129,9 +251,9 @@ class ProjectScan:
     def holds(self) -> bool:
         """Whether nothing was added, taken away or changed since."""
         try:
-            return all(os.lstat(name).st_ctime_ns == changed for name, changed in self.looked_at) and all(
-                os.lstat(file.path).st_ctime_ns == file.changed for file in self.files
-            )
+            return all(
+                os.lstat(name).st_ctime_ns == changed for name, changed in self.looked_at
+            ) and all(os.lstat(file.path).st_ctime_ns == file.changed for file in self.files)
         except OSError:
             return False
 
@@ -140,7 +262,10 @@ class ProjectScan:
         search.look(self.files, goes_on)
         known = {file: search.known(file) for file in self.files}
         self.secrets = [*self.named, *(Path(file.path) for file, holds in known.items() if holds)]
-        self.unseen = [*self.left_out, *(file.path for file, holds in known.items() if holds is None)]
+        self.unseen = [
+            *self.left_out,
+            *(file.path for file, holds in known.items() if holds is None),
+        ]
 
 
 def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
@@ -150,7 +275,9 @@ def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
     """
     found = ProjectScan(root)
     _Walk(found).go_through(goes_on)
-    found.elsewhere += dict.fromkeys(path for link in found.repositories for path in _linked_repositories(link))
+    found.elsewhere += dict.fromkeys(
+        path for link in found.repositories for path in _linked_repositories(link)
+    )
     return found
 
 
@@ -176,7 +303,8 @@ class OutputState:
 def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> OutputState:
     """Scan directories of a project, except those in ``without``; 100,000 files take half a second."""
     left_out = frozenset(map(str, without))
-    names, seen = Counter[tuple[int, int, int]](), OutputState()
+    names = Counter[tuple[int, int, int]]()
+    seen = OutputState()
     found: dict[Path, set[tuple[int, int, int]]] = {}
     for directory in directories:
         here = found[directory] = set()
@@ -187,7 +315,8 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
                 state = state_at(descriptor, row.name)
                 if state is None:
                     continue
-                path, is_part = place / row.name, is_of_repository(row.name)
+                path = place / row.name
+                is_part = is_of_repository(row.name)
                 if is_part:
                     seen.parts.add(path)
                 if (is_bare and is_part) or _is_planted(path, state, root):
@@ -195,7 +324,9 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
                 elif stat.S_ISREG(state.st_mode) and state.st_nlink > 1:
                     here.add(key := (state.st_dev, state.st_ino, state.st_nlink))
                     names[key] += 1
-    seen.linked = {place for place, keys in found.items() if any(names[key] < key[2] for key in keys)}
+    seen.linked = {
+        place for place, keys in found.items() if any(names[key] < key[2] for key in keys)
+    }
     return seen
 
 
@@ -212,8 +343,14 @@ def _walk(top: Path, left_out: frozenset[str] = frozenset()) -> Iterator[tuple[P
                     continue
                 try:
                     yield top / inner, descriptor
-                    below = (row.name for row in entries(descriptor) if row.is_dir(follow_symlinks=False))
-                    names = (f"{inner}/{name}" if inner else name for name in below if not steers_programs(name))
+                    below = (
+                        row.name for row in entries(descriptor) if row.is_dir(follow_symlinks=False)
+                    )
+                    names = (
+                        f"{inner}/{name}" if inner else name
+                        for name in below
+                        if not steers_programs(name)
+                    )
                     pending += (name for name in names if f"{top}/{name}" not in left_out)
                 finally:
                     os.close(descriptor)
@@ -240,7 +377,9 @@ def steering_in(repository: Path) -> Iterator[Path]:
                 pending += [f"{inner}/info"] if here.name == "objects" else []
                 continue
             for row in rows:
-                if row.name in {*STEERING, "hooks"} or (is_sensitive(row.name) and row.is_file(follow_symlinks=False)):
+                if row.name in {*STEERING, "hooks"} or (
+                    is_sensitive(row.name) and row.is_file(follow_symlinks=False)
+                ):
                     yield here / row.name
                 elif row.is_dir(follow_symlinks=False):
                     pending.append(f"{inner}/{row.name}" if inner else row.name)
@@ -257,7 +396,9 @@ def is_special(state: os.stat_result) -> bool:
 def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
     if steers_programs(path.name) or is_special(state):
         return True
-    real = Path(os.path.realpath(path)) if stat.S_ISLNK(state.st_mode) else root
+    real = root
+    if stat.S_ISLNK(state.st_mode):
+        real = Path(os.path.realpath(path))
     return not real.is_relative_to(root) and not (is_file(real) and os.access(real, os.X_OK))
 
 
@@ -337,7 +478,9 @@ class _Walk:
         output = place.output or (named and place.rules.ignored(row.path, directory=True))
         if output and not place.output:
             self._found.outputs.append(Path(row.path))
-        return _Place(row.path, place.rules, output, place.packages or (output and row.name in _PACKAGES))
+        return _Place(
+            row.path, place.rules, output, place.packages or (output and row.name in _PACKAGES)
+        )
 
     def _file(self, row: "os.DirEntry[str]") -> None:
         if is_sensitive(row.name):
@@ -370,10 +513,14 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
         # only a repository that has written this link down is shown.
         if (directory / "gitdir").is_file():
             repository = directory.parent.parent
-            known = directory.parent.name == "worktrees" and Path(_read(directory / "gitdir").strip())
+            known = directory.parent.name == "worktrees" and Path(
+                _read(directory / "gitdir").strip()
+            )
         else:
             repository = directory
-            named = re.search(r"^\s*worktree\s*=(.*)$", _read(directory / "config"), re.MULTILINE | re.IGNORECASE)
+            named = re.search(
+                r"^\s*worktree\s*=(.*)$", _read(directory / "config"), re.MULTILINE | re.IGNORECASE
+            )
             known = named is not None and directory / named[1].strip() / link.name
         is_repository_directory = is_bare_repository(row.name for row in repository.iterdir())
         if known and known.resolve() == link.resolve() and is_repository_directory:

@@ -64,9 +64,21 @@ from tui_agent.sandbox.layout import (
     seatbelt_profile,
 )
 from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
-from tui_agent.sandbox.network import Gateway, Proxy, SessionNetwork, make_network, proxy_environment
+from tui_agent.sandbox.network import (
+    Gateway,
+    Proxy,
+    SessionNetwork,
+    make_network,
+    proxy_environment,
+)
 from tui_agent.sandbox.plan import CLOSED, EMPTY, HOME, TEMPORARY, SandboxFolders, ViewPlan
-from tui_agent.sandbox.project_scan import MAX_DEPTH, NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, walk_project
+from tui_agent.sandbox.project_scan import (
+    MAX_DEPTH,
+    NEVER_KEPT,
+    OUTPUT_DIRECTORIES,
+    ProjectScan,
+    walk_project,
+)
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
 
@@ -129,7 +141,9 @@ class Launch:
         """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
         with contextlib.suppress(OSError, ValueError, KeyError):
             first = int(json.loads(os.read(self.info, _INFO_BYTES))["child-pid"])
-            process, ended, loop = os.pidfd_open(first), asyncio.Event(), asyncio.get_running_loop()
+            process = os.pidfd_open(first)
+            ended = asyncio.Event()
+            loop = asyncio.get_running_loop()
             loop.add_reader(process, ended.set)
             try:
                 await ended.wait()
@@ -211,10 +225,16 @@ class Sandbox:
         Where the system can do that, commands find the copy, ``root``, in the place of the project. ``shared`` are
         places that the copy reads the project's things at, each with where those are.
         """
-        cache = None if self._cache is None else root.with_name(f"{root.name}.caches")
-        other = Sandbox(self.settings, self._private, cache, home=self._home, project=root, find=self._find)
+        if self._cache is None:
+            cache = None
+        else:
+            cache = root.with_name(f"{root.name}.caches")
+        other = Sandbox(
+            self.settings, self._private, cache, home=self._home, project=root, find=self._find
+        )
         other.__dict__["state"] = self.state
-        other.proxy_reaches, other._told = self.proxy_reaches, self._told
+        other.proxy_reaches = self.proxy_reaches
+        other._told = self._told
         other._copy = CopyOf(of.resolve(), tuple(shared))
         return other
 
@@ -239,7 +259,9 @@ class Sandbox:
 
     def covers(self, command: str) -> bool:
         plain = " ".join(command.split())
-        return self.active and not any(fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude)
+        return self.active and not any(
+            fnmatch.fnmatchcase(plain, pattern) for pattern in self.settings.exclude
+        )
 
     def lacks(self, view: View) -> str:
         """Return why this sandbox can't give a command a view; "" when it can."""
@@ -263,7 +285,9 @@ class Sandbox:
             return ""
         state = self.state
         if state.layered and self._layer_parent(project.resolve()) is None:
-            state = replace(state, layered=False, reason=f"the file system of {project} can't have one")
+            state = replace(
+                state, layered=False, reason=f"the file system of {project} can't have one"
+            )
         return state.shortcoming
 
     def notice(self, project: Path) -> str:
@@ -307,7 +331,9 @@ class Sandbox:
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
         """Look at the machine and the project now, in the background: the first command need not wait for it."""
         if project not in self._ready and self.settings.mode != "off":
-            self._ready[project] = asyncio.create_task(self._look(project.resolve(), dict(environment)))
+            self._ready[project] = asyncio.create_task(
+                self._look(project.resolve(), dict(environment))
+            )
 
     def _search_on(self, project: Path) -> None:
         """Go on with the search for secrets while the command runs."""
@@ -324,7 +350,9 @@ class Sandbox:
                 await asyncio.to_thread(self._plan, project, environment)
                 await asyncio.to_thread(self._judge(project).ask, "ready")
         except (OSError, JudgeError) as error:
-            log.warning("the sandbox could not get ready: %s", error)  # the first command reports the error
+            log.warning(
+                "the sandbox could not get ready: %s", error
+            )  # the first command reports the error
 
     async def launch(  # noqa: PLR0913 - a command and its settings
         self,
@@ -356,11 +384,15 @@ class Sandbox:
             SandboxError: it can't be done here.
         """
         network = await self._own_network()
-        launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
+        launch = await asyncio.to_thread(
+            self._laid_out, cwd, project, view, dict(environment), live=live
+        )
         if len(launch.seen.unseen) > len(launch.seen.left_out) or not launch.seen.is_whole:
             self._search_on(project)
         # A copy's files are seen where those of the project are.
-        seen_at = {p: p if self._copy is None else self._copy.of / p.relative_to(project) for p in replaced}
+        seen_at = {
+            p: p if self._copy is None else self._copy.of / p.relative_to(project) for p in replaced
+        }
         shown = (place for place in replaced if place not in launch.hidden)
         others = (Mount(seen_at[place], MountKind.READ, replaced[place]) for place in shown)
         launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
@@ -389,7 +421,8 @@ class Sandbox:
                 launch.done = True
                 wanted, notes = await self._apply_changes(launch, recorded)
         except JudgeError as error:
-            wanted, notes = Grants(), [_UNJUDGED.format(error)]
+            wanted = Grants()
+            notes = [_UNJUDGED.format(error)]
         finally:
             self._devices.restore()
             await asyncio.to_thread(self._clear_up, launch)
@@ -398,9 +431,9 @@ class Sandbox:
         notes += [f"[{reason}]" for reason in refused.values()]
         if exit_code != 0:
             # A command that did without a host is not run again for it.
-            wanted |= Grants(hosts=frozenset(refused) - launch.gateway.closed) | await asyncio.to_thread(
-                self._lacking, launch, output
-            )
+            wanted |= Grants(
+                hosts=frozenset(refused) - launch.gateway.closed
+            ) | await asyncio.to_thread(self._lacking, launch, output)
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def look(self, launch: Launch, leader: int) -> None:
@@ -429,13 +462,16 @@ class Sandbox:
             await asyncio.to_thread(judge.close)
         self._judges.clear()
         if self._network is not None:
-            network, self._network = self._network, None
+            network = self._network
+            self._network = None
             await network.proxy.aclose()
             network.close()
 
     # -- the layout -----------------------------------------------------------------------------------------------
 
-    def _laid_out(self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool) -> Launch:
+    def _laid_out(
+        self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool
+    ) -> Launch:
         root = project.resolve()
         if lack := self.lacks(view):
             raise SandboxError(f"{lack}.")
@@ -462,23 +498,37 @@ class Sandbox:
         hidden = tuple(place for place in covered if place.is_relative_to(root))
         if self._copy is not None:
             secrets = self._plan(self._copy.of).secret_mounts()
-            layout = layout.showing(self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap")
-        launch = Launch(inside, view, plan.seen, layout, watched, hidden, layer, owned=owned, made=made)
+            layout = layout.showing(
+                self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap"
+            )
+        launch = Launch(
+            inside, view, plan.seen, layout, watched, hidden, layer, owned=owned, made=made
+        )
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
-            raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
+            raise SandboxError(
+                "The project has too many files that need protection for a sandbox to be laid out."
+            )
         return launch
 
     def _plan(self, root: Path, environ: Mapping[str, str] = os.environ) -> ViewPlan:
         """Return the plan for a command that may do nothing beyond build output, on the project itself."""
         return ViewPlan(
-            root, root, self._scan(root, anew=False), self._machine_of(environ), self.settings,
-            SandboxFolders(self._place, self._cache_of(root)), self.state.kind or "bubblewrap", environ,
+            root,
+            root,
+            self._scan(root, anew=False),
+            self._machine_of(environ),
+            self.settings,
+            SandboxFolders(self._place, self._cache_of(root)),
+            self.state.kind or "bubblewrap",
+            environ,
             private=self._private,
             shared=() if self._copy is None else tuple(real for _place, real in self._copy.shared),
-        )  # fmt: skip
+        )
 
-    def _caches(self, root: Path, layer: Layer | None, view: View) -> tuple[tuple[int, ...], Path | None]:
+    def _caches(
+        self, root: Path, layer: Layer | None, view: View
+    ) -> tuple[tuple[int, ...], Path | None]:
         """Return where layers over the user's caches are, and a lock on it: no two commands may share a layer.
 
         The first has those that stay, others beside it get new ones that go with their own. Of a command that may
@@ -486,7 +536,9 @@ class Sandbox:
         """
         if layer is None:
             return (), None
-        kept = (self._memory or self._cache_of(root)) if view.writes_outputs else None
+        kept = None
+        if view.writes_outputs:
+            kept = self._memory or self._cache_of(root)
         if kept is not None:
             name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
             lock = os.open(kept / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -499,27 +551,47 @@ class Sandbox:
         return (), layer.place / "caches"
 
     def _assemble(
-        self, launch: Launch, command: Sequence[str], network: SessionNetwork | None, *, inherits: bool
+        self,
+        launch: Launch,
+        command: Sequence[str],
+        network: SessionNetwork | None,
+        *,
+        inherits: bool,
     ) -> None:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
-                report, calls = -1, keyring_filter()
+                report = -1
+                calls = keyring_filter()
                 launch.owned += (calls,)
                 if inherits:
                     launch.info, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                     launch.owned += (launch.info, report)
                     launch.descriptors = (report, calls)
                 words = bubblewrap_command(
-                    self._form, layout, command, own_network=network is None, info=report,
+                    self._form,
+                    layout,
+                    command,
+                    own_network=network is None,
+                    info=report,
                     calls=calls if inherits else _INHERITED,
-                )  # fmt: skip
-                opener = ("/bin/sh", "-c", f'exec "$@" {_INHERITED}<"$0"', f"/proc/{os.getpid()}/fd/{calls}")
+                )
+                opener = (
+                    "/bin/sh",
+                    "-c",
+                    f'exec "$@" {_INHERITED}<"$0"',
+                    f"/proc/{os.getpid()}/fd/{calls}",
+                )
                 joining = () if network is None else network.joining()
                 launch.arguments = (*(() if inherits else opener), *joining, *words)
             case "sandbox-exec":
                 port = network.proxy.port if network is not None else 0
-                launch.arguments = (self.state.program, "-p", seatbelt_profile(layout, port), *command)
+                launch.arguments = (
+                    self.state.program,
+                    "-p",
+                    seatbelt_profile(layout, port),
+                    *command,
+                )
             case "landlock":
                 descriptor = landlock_specification(layout)
                 launch.owned += (descriptor,)
@@ -530,7 +602,11 @@ class Sandbox:
     def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
         """Make and yield paths that must exist to be opened: files outside, output directories of a live project."""
         for path in view.grants.write:
-            if not os.path.lexists(path) and is_directory(path.parent) and not path.is_relative_to(root):
+            if (
+                not os.path.lexists(path)
+                and is_directory(path.parent)
+                and not path.is_relative_to(root)
+            ):
                 with contextlib.suppress(OSError):
                     path.touch(exist_ok=False)
                     yield path
@@ -559,20 +635,35 @@ class Sandbox:
         """Return the command line of a judge: it may change its project and layers over it, and sees programs."""
         plan = self._plan(root)
         opened = [root, *plan.seen.elsewhere, *filter(None, [self._layer_parent(root)])]
-        seen = {MountKind.READ, MountKind.LINK, MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
-        shown = [mount for mount in plan.layout().mounts if mount.put in seen and not mount.place.is_relative_to(root)]
+        seen = {
+            MountKind.READ,
+            MountKind.LINK,
+            MountKind.HIDDEN_FILE,
+            MountKind.HIDDEN_DIRECTORY,
+            MountKind.EMPTY,
+        }
+        shown = [
+            mount
+            for mount in plan.layout().mounts
+            if mount.put in seen and not mount.place.is_relative_to(root)
+        ]
         places = [place for place in judge_places() if not place.is_relative_to(root)]
         mounts = (
-            *shown, *(Mount(place, MountKind.READ) for place in places),
+            *shown,
+            *(Mount(place, MountKind.READ) for place in places),
             *(Mount(place, MountKind.WRITE) for place in opened),
-        )  # fmt: skip
-        layout = Layout(root, plan.room.place / EMPTY, tuple({mount.place: mount for mount in mounts}.values()))
+        )
+        layout = Layout(
+            root, plan.room.place / EMPTY, tuple({mount.place: mount for mount in mounts}.values())
+        )
         words = judge_words(root)
         match self.state.kind:
             case "bubblewrap":
                 # Of what root's project holds, some belongs to other users: only root itself may change that.
                 roots = replace(self._form, users=False, capabilities=_OF_ROOT)
-                is_root = self._form.root and not why_not(bubblewrap_command(roots, layout, ["true"]))
+                is_root = self._form.root and not why_not(
+                    bubblewrap_command(roots, layout, ["true"])
+                )
                 return bubblewrap_command(roots if is_root else self._form, layout, words), ()
             case "sandbox-exec":
                 return (self.state.program, "-p", seatbelt_profile(layout), *words), ()
@@ -602,7 +693,9 @@ class Sandbox:
             verdict = verdict_from(await asyncio.to_thread(ask, known), root)
         return verdict
 
-    async def _apply_changes(self, launch: Launch, recorded: Recorded | None) -> tuple[Grants, list[str]]:
+    async def _apply_changes(
+        self, launch: Launch, recorded: Recorded | None
+    ) -> tuple[Grants, list[str]]:
         """Have a command's changes judged, and keep what may be kept; returns what it lacked, and notes."""
         if (layer := launch.layer) is None:
             return Grants(), await self._tidied(launch, ended=True)
@@ -620,17 +713,25 @@ class Sandbox:
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
         """Have the judge watch what a command works on itself; returns the name of that, and what is ``linked``."""
-        seen, root = plan.seen, plan.root
-        outputs = seen.outputs if plan.layer is None and plan.view.writes_outputs else []
+        seen = plan.seen
+        root = plan.root
+        if plan.layer is None and plan.view.writes_outputs:
+            outputs = seen.outputs
+        else:
+            outputs = []
         if not outputs and not plan.changes_project_itself:
             return "", frozenset()
         name = secrets.token_hex(8)
         try:
             row = self._judge(root).ask(
-                "watch", name=name, in_place=plan.changes_project_itself, grants=grants_row(plan.view.grants),
+                "watch",
+                name=name,
+                in_place=plan.changes_project_itself,
+                grants=grants_row(plan.view.grants),
                 repositories=[str(path) for path in (*seen.repositories, *seen.elsewhere)],
-                outputs=[str(path) for path in outputs], besides=[str(path) for path in seen.outputs],
-            )  # fmt: skip
+                outputs=[str(path) for path in outputs],
+                besides=[str(path) for path in seen.outputs],
+            )
             with believed():
                 linked = set(map(str, row["linked"]))
         except JudgeError as error:
@@ -642,8 +743,13 @@ class Sandbox:
         if not launch.watched:
             return []
         root = launch.seen.root
-        tracked = await asyncio.to_thread(tracked_files, root) if launch.view.grants.repository else frozenset[str]()
-        ask = partial(self._judge(root).ask, "tidy", name=launch.watched, tracked=sorted(tracked), ended=ended)
+        if launch.view.grants.repository:
+            tracked = await asyncio.to_thread(tracked_files, root)
+        else:
+            tracked = frozenset[str]()
+        ask = partial(
+            self._judge(root).ask, "tidy", name=launch.watched, tracked=sorted(tracked), ended=ended
+        )
         row = await asyncio.to_thread(ask)
         texts = {
             "aside": "[Not kept as it is, as other programs obey it or it leads outside: {}.]",
@@ -651,10 +757,13 @@ class Sandbox:
         }
         with believed():
             found = {kind: names_from(row[kind]) for kind in texts}
-        return [text.format(found[kind].listed()) for kind, text in texts.items() if found[kind].names]
+        return [
+            text.format(found[kind].listed()) for kind, text in texts.items() if found[kind].names
+        ]
 
     def _lacking(self, launch: Launch, output: str) -> Grants:
-        cwd, root = launch.layout.cwd, launch.seen.root
+        cwd = launch.layout.cwd
+        root = launch.seen.root
         if self._copy is not None:
             # The project, as it names it, is the copy.
             output = output.replace(str(self._copy.of), str(root))
@@ -690,7 +799,11 @@ class Sandbox:
     def _scan_to_the_end(self, project: Path) -> None:
         """Look at all of a project, until the session ends; commands see of it what was looked at by then."""
         until = time.monotonic() + WHOLE_SCAN_SECONDS
-        self._scanned(project.resolve(), lambda: time.monotonic() < until and not self._ended.is_set(), anew=False)
+        self._scanned(
+            project.resolve(),
+            lambda: time.monotonic() < until and not self._ended.is_set(),
+            anew=False,
+        )
 
     def _scanned(self, root: Path, goes_on: GoesOn, *, anew: bool) -> ProjectScan:
         # Who waits for another's walk for too long begins one of his own.
@@ -712,7 +825,10 @@ class Sandbox:
     def _machine_of(self, environ: Mapping[str, str]) -> Machine:
         telling = {name: environ[name] for name in TOOLCHAIN_VARIABLES if name in environ}
         if self._machine is None or self._machine[0] != telling:
-            self._machine = (telling, scan_machine(telling, self._home.resolve(), file_holds_secret))
+            self._machine = (
+                telling,
+                scan_machine(telling, self._home.resolve(), file_holds_secret),
+            )
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
@@ -741,10 +857,15 @@ class Sandbox:
         with self._lock:
             if root not in self._layer_parents:
                 # In memory first: when a layer ends the kernel writes out everything that waits for the disk it is on.
-                candidates = [] if self._memory is None else [self._memory]
+                if self._memory is None:
+                    candidates = []
+                else:
+                    candidates = [self._memory]
                 candidates += [(self._cache or self._place) / "layers"]
                 usable = (place for place in candidates if not place.resolve().is_relative_to(root))
-                self._layer_parents[root] = next((place for place in usable if self._layers_work(root, place)), None)
+                self._layer_parents[root] = next(
+                    (place for place in usable if self._layers_work(root, place)), None
+                )
             return self._layer_parents[root]
 
     def _layers_work(self, root: Path, parent: Path) -> bool:
@@ -754,7 +875,9 @@ class Sandbox:
             return False
         mounts = (*system_mounts(), Mount(root, MountKind.LAYER, layer.upper, layer.work))
         try:
-            return not why_not(bubblewrap_command(self._form, Layout(root, Path(os.devnull), mounts), ["true"]))
+            return not why_not(
+                bubblewrap_command(self._form, Layout(root, Path(os.devnull), mounts), ["true"])
+            )
         finally:
             remove_tree(layer.place)
 
@@ -794,11 +917,18 @@ class Sandbox:
         else:
             found["TMPDIR"] = str(self._place / "tmp")
             private = self._cache_of(root)
-            cache = private / "cache" if private is not None else self._place / "tmp" / "cache"
+            if private is not None:
+                cache = private / "cache"
+            else:
+                cache = self._place / "tmp" / "cache"
             found["XDG_CACHE_HOME"] = str(cache)
             # The home directory is in another place; toolchains are found where they are.
             home = self._machine_of(environ).home
-            found |= {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}
+            found |= {
+                t.variable: str(home / t.home)
+                for t in TOOLCHAINS
+                if t.variable and (home / t.home).is_dir()
+            }
             if (home / ".gitconfig").is_file():
                 found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
             found["HOME"] = str(self._place / HOME)
@@ -829,7 +959,9 @@ def _of_unseen(seen: ProjectScan) -> str:
         return f"[Hidden from this command: directories nested more than {MAX_DEPTH} deep.]"
     places = sorted({os.path.relpath(os.path.dirname(name), seen.root) for name in seen.unseen})  # noqa: PTH120 - of many files
     named = ", ".join(places[:_PLACES_NAMED])
-    more = f" and {len(places) - _PLACES_NAMED} more directories" if len(places) > _PLACES_NAMED else ""
+    more = ""
+    if len(places) > _PLACES_NAMED:
+        more = f" and {len(places) - _PLACES_NAMED} more directories"
     count = f"{len(seen.unseen):,} files or directories"
     return (
         f"[Hidden from this command, as they were not searched for secrets yet: {count} in {named}{more}. "

@@ -37,11 +37,20 @@ class SandboxSettings(BaseModel):
     )
     exclude: tuple[str, ...] = Field(
         default=(
-            "git push*", "git pull*", "git fetch*", "git clone*", "git remote update*", "git submodule *",
-            "gh *", "ssh *", "scp *", "docker *", "podman *",
+            "git push*",
+            "git pull*",
+            "git fetch*",
+            "git clone*",
+            "git remote update*",
+            "git submodule *",
+            "gh *",
+            "ssh *",
+            "scp *",
+            "docker *",
+            "podman *",
         ),
         description="Commands that run outside the sandbox; rules judge them as if there were none.",
-    )  # fmt: skip
+    )
 
     @model_validator(mode="before")
     @classmethod

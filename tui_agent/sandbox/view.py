@@ -46,7 +46,12 @@ class Grants:
     """Host names that may be reached on every port, or ``*``."""
 
     def __or__(self, other: "Grants") -> "Grants":
-        return Grants(**{field.name: getattr(self, field.name) | getattr(other, field.name) for field in fields(self)})
+        return Grants(
+            **{
+                field.name: getattr(self, field.name) | getattr(other, field.name)
+                for field in fields(self)
+            }
+        )
 
     def __bool__(self) -> bool:
         return self != Grants()
@@ -59,8 +64,12 @@ class Grants:
         """Return the grants in these and not in others."""
         more: dict[str, Any] = {}
         for name in (field.name for field in fields(self)):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            more[name] = mine - theirs if isinstance(mine, frozenset) else mine and not theirs
+            mine = getattr(self, name)
+            theirs = getattr(other, name)
+            if isinstance(mine, frozenset):
+                more[name] = mine - theirs
+            else:
+                more[name] = mine and not theirs
         return Grants(**more)
 
 

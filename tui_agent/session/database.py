@@ -71,6 +71,22 @@ MIGRATIONS: Mapping[int, Migration] = {
 _COUNTED = ("sessions", "entries", "bodies", "labels", "leaf_moves", "drafts", "blobs", "unsent")
 """Tables that must have as many rows after a migration as before."""
 
+T = TypeVar("T")
+IdsT = TypeVar("IdsT", bound=Sequence[int])
+
+_JOURNAL_BYTES = 16 * 1024 * 1024
+"""Largest write-ahead log kept after a huge transaction, a fork of a long session say."""
+
+_CACHED_KIB = 512
+"""Kibibytes of the file that each thread's connection keeps: every thread that reads has one, and the system keeps the
+file's pages anyway."""
+
+_MINIMUM_SQLITE = (3, 37, 0)
+"""The first version with STRICT tables."""
+
+_REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+"""SQLite's answers where it may not write."""
+
 
 def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migration]) -> Path:
     """Migrate the file at ``path`` from schema ``found`` to ``target`` and return the backup's path.
@@ -82,7 +98,8 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
         sqlite3.Error: a migration failed; the file is as it was.
     """
     suffix = f".v{found}.bak"
-    backup, number = path.with_name(path.name + suffix), 1
+    backup = path.with_name(path.name + suffix)
+    number = 1
     while backup.exists():
         number += 1
         backup = path.with_name(f"{path.name}{suffix}{number}")
@@ -124,7 +141,8 @@ def _check(backup: Path, copy: Path, path: Path) -> None:
     with closing(sqlite3.connect(backup)) as old, closing(sqlite3.connect(copy)) as new:
         trouble = new.execute("PRAGMA quick_check").fetchone()[0] != "ok"
         trouble = trouble or new.execute("PRAGMA foreign_key_check").fetchone() is not None
-        before, after = _counts(old), _counts(new)
+        before = _counts(old)
+        after = _counts(new)
         if trouble or any(after.get(table) != count for table, count in before.items()):
             raise StoreDamaged(
                 f"The session file {path} could not be brought to this version without loss: it is left as it was."
@@ -132,7 +150,10 @@ def _check(backup: Path, copy: Path, path: Path) -> None:
 
 
 def _counts(connection: sqlite3.Connection) -> dict[str, int]:
-    present = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    present = {
+        name
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    }
     return {
         table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names from above
         for table in _COUNTED
@@ -146,24 +167,6 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-T = TypeVar("T")
-IdsT = TypeVar("IdsT", bound=Sequence[int])
-
-_JOURNAL_BYTES = 16 * 1024 * 1024
-"""Largest write-ahead log kept after a huge transaction, a fork of a long session say."""
-
-_CACHED_KIB = 512
-"""Kibibytes of the file that each thread's connection keeps: every thread that reads has one, and the system keeps the
-file's pages anyway."""
-
-_MINIMUM_SQLITE = (3, 37, 0)
-"""The first version with STRICT tables."""
-
-
-_REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-"""SQLite's answers where it may not write."""
 
 
 class Database:
@@ -188,7 +191,9 @@ class Database:
         migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
         if sqlite3.sqlite_version_info < _MINIMUM_SQLITE:
-            raise StoreUnavailable(f"SQLite {sqlite3.sqlite_version} is too old: 3.37 or newer is needed.")
+            raise StoreUnavailable(
+                f"SQLite {sqlite3.sqlite_version} is too old: 3.37 or newer is needed."
+            )
         self.path = path.absolute()
         self._busy_timeout = busy_timeout
         self._migrations = migrations
@@ -299,7 +304,9 @@ class Database:
 
     def _share(self, lock: FileLock) -> None:
         if not lock.take(shared=True, timeout=self._busy_timeout / 1000):
-            raise StoreBusy(f"Another program is converting the session file {self.path}: try again in a moment.")
+            raise StoreBusy(
+                f"Another program is converting the session file {self.path}: try again in a moment."
+            )
 
     def _open_for_writing(self) -> bool:
         """Open the file, after creating or migrating it when needed; False when it can only be read."""
@@ -359,7 +366,9 @@ class Database:
             empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
             if empty and version == 0 and application == 0:
                 return 0
-            raise NotASessionFile(f"{self.path} is another program's database: it is left as it is.")
+            raise NotASessionFile(
+                f"{self.path} is another program's database: it is left as it is."
+            )
         if version > self._version:
             raise SchemaTooNew(self.path, version, self._version)
         return version
@@ -393,7 +402,9 @@ class Database:
 
     def _open_for_reading(self) -> None:
         if not self.path.exists():
-            raise StoreUnavailable(f"The session file {self.path} does not exist and can't be created here.")
+            raise StoreUnavailable(
+                f"The session file {self.path} does not exist and can't be created here."
+            )
         try:
             connection = self._connect("mode=ro")
             found = self._inspect(connection)
@@ -416,7 +427,9 @@ class Database:
             raise StoreReadOnly(
                 f"The session file {self.path} is an older program's and can't be converted because it is read-only."
             )
-        self.refusal = StoreReadOnly(f"The session file {self.path} is read-only: nothing can be saved.")
+        self.refusal = StoreReadOnly(
+            f"The session file {self.path} is read-only: nothing can be saved."
+        )
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

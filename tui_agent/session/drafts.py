@@ -5,15 +5,28 @@ import sqlite3
 from contextlib import suppress
 
 from tui_agent.json_text import loads
-from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
+from tui_agent.session.entries import (
+    AssistantEntry,
+    AssistantPart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+)
 from tui_agent.session.records import DraftText
 
 
 def save(
-    connection: sqlite3.Connection, session: int, origin: tuple[str, int | None], text: DraftText, at: int
+    connection: sqlite3.Connection,
+    session: int,
+    origin: tuple[str, int | None],
+    text: DraftText,
+    at: int,
 ) -> None:
     """Store a draft in place of the same writer's last one; ``origin`` is its writer and the leaf it belongs below."""
-    body = {name: getattr(text, name) for name in ("text", "reasoning", "model", "started_at", "estimate")}
+    body = {
+        name: getattr(text, name)
+        for name in ("text", "reasoning", "model", "started_at", "estimate")
+    }
     body["calls"] = [[call.call_id, call.tool, call.arguments] for call in text.calls]
     connection.execute(
         "INSERT OR REPLACE INTO drafts (session, writer, leaf, updated_at, body) VALUES (?, ?, ?, ?, ?)",
@@ -23,19 +36,27 @@ def save(
 
 def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
     """Delete a writer's draft; return whether there was one."""
-    return connection.execute("DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)).rowcount > 0
+    return (
+        connection.execute(
+            "DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)
+        ).rowcount
+        > 0
+    )
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
     """Return the drafts with their writers and the leaves they belong below, the oldest first."""
     rows = connection.execute(
-        "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer", (session,)
+        "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer",
+        (session,),
     ).fetchall()
     found: list[tuple[str, int | None, DraftText]] = []
     for writer, leaf, body in rows:
         try:
             fields = json.loads(body)
-            calls = tuple(ToolCallPart(call_id=i, tool=t, arguments=a) for i, t, a in fields.pop("calls"))
+            calls = tuple(
+                ToolCallPart(call_id=i, tool=t, arguments=a) for i, t, a in fields.pop("calls")
+            )
             draft = DraftText(**fields, calls=calls)
         except (ValueError, TypeError, KeyError, AttributeError):
             draft = DraftText()  # a damaged draft holds nothing that could be shown

@@ -5,6 +5,9 @@ from enum import StrEnum
 
 from tui_agent.lazy import dataclass
 
+DEFAULT_EFFORT = "default"
+"""Stands where no level is chosen: the settings say it, or else the model's maker."""
+
 
 class Effort(StrEnum):
     """How much a model thinks before it answers, from the least to the most."""
@@ -18,7 +21,9 @@ class Effort(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Effort | None":
-        return {"none": cls.OFF, "xhigh": cls.MAX}.get(value) if isinstance(value, str) else None
+        if isinstance(value, str):
+            return {"none": cls.OFF, "xhigh": cls.MAX}.get(value)
+        return None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
         """Return the one of a model's levels that comes closest to this one, None when it has none.
@@ -30,11 +35,10 @@ class Effort(StrEnum):
             return self
         thinking = [level for level in Effort if level in levels and level is not Effort.OFF]
         order = list(Effort).index
-        return next((level for level in reversed(thinking) if order(level) < order(self)), next(iter(thinking), None))
-
-
-DEFAULT_EFFORT = "default"
-"""Stands where no level is chosen: the settings say it, or else the model's maker."""
+        return next(
+            (level for level in reversed(thinking) if order(level) < order(self)),
+            next(iter(thinking), None),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,9 @@ class EffortInForce:
     @property
     def level(self) -> Effort | None:
         """The level the model is asked for, None for its own default."""
-        return self.asked.nearest(self.levels) if self.asked is not None else None
+        if self.asked is not None:
+            return self.asked.nearest(self.levels)
+        return None
 
     @property
     def shortfall(self) -> str | None:
@@ -67,7 +73,9 @@ class EffortInForce:
             return None
         if not self.levels:
             # A preset is for whatever models there are; only who asked for this one has to know.
-            return f"{self.model} can't be told how much to think: {self.asked} has no effect." if self.chosen else None
+            if self.chosen:
+                return f"{self.model} can't be told how much to think: {self.asked} has no effect."
+            return None
         has = ", ".join(level for level in Effort if level in self.levels)
         used = self.level or f"its {DEFAULT_EFFORT}"
         return f"{self.model} has no effort {self.asked}: it is asked for {used}. It has {has}."

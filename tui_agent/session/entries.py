@@ -24,6 +24,12 @@ DIAGNOSTICS_PREFIX = "diagnostics:"
 PLAN_PATH = "plan:"
 """The path of an attached part that is a plan the user approved."""
 
+REASONING = "reasoning"
+"""The part of answers that a provider refused to take back, as ``ContextEditEntry.parts`` says it."""
+
+INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
+"""Stands in for the result of a call that never ended."""
+
 
 class _Record(BaseModel):
     """Base of everything stored: frozen, and strict about unknown fields."""
@@ -61,7 +67,8 @@ class FilePart(_Record):
     @property
     def is_file(self) -> bool:
         named = (
-            self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)) or "://" in self.path
+            self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH))
+            or "://" in self.path
         )
         return not named and not self.path.endswith("/")
 
@@ -411,7 +418,9 @@ class UserEntry(EntryBase):
         return {
             part.path.removeprefix(DIAGNOSTICS_PREFIX): int(count)
             for part in self.parts
-            if self.synthetic and isinstance(part, FilePart) and part.path.startswith(DIAGNOSTICS_PREFIX)
+            if self.synthetic
+            and isinstance(part, FilePart)
+            and part.path.startswith(DIAGNOSTICS_PREFIX)
             if (count := part.text.partition(" ")[0]).isdecimal()
         }
 
@@ -451,7 +460,9 @@ class AssistantEntry(EntryBase):
     usage: Usage | None = None
     cost: float | None = None
     """US dollars; None when the price is unknown."""
-    finish: Literal["stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"] = "stop"
+    finish: Literal[
+        "stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"
+    ] = "stop"
     """Why it ended. ``pause``: the provider goes on with it when it is sent the conversation again."""
     error: str | None = None
     """The failure, or why the provider refused to answer, in a sentence."""
@@ -577,7 +588,9 @@ class RaceEntry(EntryBase):
 
     @property
     def winner(self) -> RaceRunner | None:
-        return None if self.taken is None else self.runners[self.taken - 1]
+        if self.taken is None:
+            return None
+        return self.runners[self.taken - 1]
 
 
 class CheckEntry(EntryBase):
@@ -601,7 +614,9 @@ class CheckEntry(EntryBase):
 
     @property
     def result(self) -> str:
-        return "not finished" if self.exit_code is None else f"exit code {self.exit_code}"
+        if self.exit_code is None:
+            return "not finished"
+        return f"exit code {self.exit_code}"
 
 
 class SubagentEntry(EntryBase):
@@ -640,10 +655,6 @@ class PruneEntry(EntryBase):
     """Each target's placeholder text beside its gist, in the order of ``targets``; empty for none."""
 
 
-REASONING = "reasoning"
-"""The part of answers that a provider refused to take back, as ``ContextEditEntry.parts`` says it."""
-
-
 class ContextEditEntry(EntryBase):
     """A change to the model's view of one entry: the user's own, or of parts that a provider refused."""
 
@@ -680,7 +691,9 @@ class ModelChangeEntry(EntryBase):
     @property
     def told(self) -> str:
         """The change as people read it."""
-        return f"{self.model}, standing in for {self.stands_in_for}" if self.stands_in_for else self.model
+        if self.stands_in_for:
+            return f"{self.model}, standing in for {self.stands_in_for}"
+        return self.model
 
 
 class EffortChangeEntry(EntryBase):
@@ -755,7 +768,15 @@ KINDS: Final[Mapping[str, type[EntryBase]]] = {
 }
 """The class of each kind, by its name: a header or an outline knows only the kind of an entry."""
 
-OF_A_TURN: Final = (TextPart, UserEntry, Usage, ToolCallPart, AssistantEntry, ToolMetadata, ToolResultEntry)
+OF_A_TURN: Final = (
+    TextPart,
+    UserEntry,
+    Usage,
+    ToolCallPart,
+    AssistantEntry,
+    ToolMetadata,
+    ToolResultEntry,
+)
 """Classes any turn makes. The checks of each are built with the first of them, unless ``model_rebuild`` did before."""
 
 
@@ -765,6 +786,3 @@ def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
 
 EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
 """Validates and dumps any entry."""
-
-INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
-"""Stands in for the result of a call that never ended."""

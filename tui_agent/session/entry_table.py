@@ -8,7 +8,14 @@ from itertools import islice
 from typing import Any
 
 from tui_agent.safe_text import valid
-from tui_agent.session.entries import AssistantEntry, Entry, ModelChangeEntry, SystemEntry, UserEntry, kinds
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    ModelChangeEntry,
+    SystemEntry,
+    UserEntry,
+    kinds,
+)
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
 from tui_agent.session.records import EntryHeader, LeafMove, RequestRecord
 from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, size_of
@@ -17,10 +24,32 @@ from tui_agent.session.search import index_text
 from tui_agent.session.skeleton import SILENT_CALL
 from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
+_CHUNK = 400
+"""Ids in one statement: enough to make statements cheap, few enough for every build of SQLite."""
+
+HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
+
+_NAMING = (SystemEntry, AssistantEntry, ModelChangeEntry)
+"""Kinds that name the model at work."""
+
+_LETTER = " ".join(f"WHEN '{kind}' THEN '{letter}'" for kind, letter in KIND_LETTERS.items())
+_LETTER = f"CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END"
+
+_IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(instr(preview, ' '), 0) + 1, 1) = '{')"
+"""`skeleton.is_silent_call` in SQL."""
+
+_COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.costs)))
+"""Chooses the entries that were made by a request."""
+
+_GRACE_MS = 3600 * 1000
+"""Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that needs it yet."""
+
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
     """Make an entry the leaf, and the session used at ``at``."""
-    connection.execute("UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session))
+    connection.execute(
+        "UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session)
+    )
 
 
 def log_move(connection: sqlite3.Connection, session: int, move: LeafMove) -> None:
@@ -31,7 +60,9 @@ def log_move(connection: sqlite3.Connection, session: int, move: LeafMove) -> No
     set_leaf(connection, session, move.to_leaf, move.at)
 
 
-def set_label(connection: sqlite3.Connection, session: int, entry_id: int, text: str | None, at: int) -> None:
+def set_label(
+    connection: sqlite3.Connection, session: int, entry_id: int, text: str | None, at: int
+) -> None:
     """Set or, with None or "", remove an entry's label."""
     if text:
         connection.execute(
@@ -42,12 +73,6 @@ def set_label(connection: sqlite3.Connection, session: int, entry_id: int, text:
         connection.execute("DELETE FROM labels WHERE session = ? AND id = ?", (session, entry_id))
 
 
-_CHUNK = 400
-"""Ids in one statement: enough to make statements cheap, few enough for every build of SQLite."""
-
-HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
-
-
 def chunks(ids: Iterable[int], size: int = _CHUNK) -> Iterator[list[int]]:
     iterator = iter(ids)
     while chunk := list(islice(iterator, size)):
@@ -55,7 +80,9 @@ def chunks(ids: Iterable[int], size: int = _CHUNK) -> Iterator[list[int]]:
 
 
 def exists(connection: sqlite3.Connection, session: int, entry_id: int) -> bool:
-    found = connection.execute("SELECT 1 FROM entries WHERE session = ? AND id = ?", (session, entry_id))
+    found = connection.execute(
+        "SELECT 1 FROM entries WHERE session = ? AND id = ?", (session, entry_id)
+    )
     return found.fetchone() is not None
 
 
@@ -82,19 +109,27 @@ def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry
         raise EntryNotFound(first.parent_id)
     for entry in entries:
         key = key_of(session, entry.id)
-        header = (entry.id, entry.parent_id, entry.kind, entry.preview, entry.tokens, entry.created_at, size_of(entry))
+        header = (
+            entry.id,
+            entry.parent_id,
+            entry.kind,
+            entry.preview,
+            entry.tokens,
+            entry.created_at,
+            size_of(entry),
+        )
         connection.execute(
             f"INSERT INTO entries (session, {HEADER_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
             (session, *header),
         )
         connection.execute("INSERT INTO bodies (key, body) VALUES (?, ?)", (key, body_of(entry)))
-        connection.execute("INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key, index_text(entry)))
+        connection.execute(
+            "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key, index_text(entry))
+        )
         for digest in blobs_of(entry):
-            connection.execute("INSERT OR IGNORE INTO blob_uses (session, digest) VALUES (?, ?)", (session, digest))
-
-
-_NAMING = (SystemEntry, AssistantEntry, ModelChangeEntry)
-"""Kinds that name the model at work."""
+            connection.execute(
+                "INSERT OR IGNORE INTO blob_uses (session, digest) VALUES (?, ?)", (session, digest)
+            )
 
 
 def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
@@ -126,12 +161,6 @@ def last_id(connection: sqlite3.Connection, session: int) -> int:
     return last
 
 
-_LETTER = " ".join(f"WHEN '{kind}' THEN '{letter}'" for kind, letter in KIND_LETTERS.items())
-_LETTER = f"CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END"
-_IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(instr(preview, ' '), 0) + 1, 1) = '{')"
-"""`skeleton.is_silent_call` in SQL."""
-
-
 def spine_rows(connection: sqlite3.Connection, session: int, ids: range) -> list[SpineRows]:
     found = _columns(
         connection,
@@ -140,10 +169,15 @@ def spine_rows(connection: sqlite3.Connection, session: int, ids: range) -> list
         "group_concat(letter, ''), json_group_array(size), "
         "json_group_array(json_array(id, parent_id)) FILTER (WHERE parent_id IS NOT id - 1)",
     )
-    return [SpineRows(ids, kinds, json.loads(sizes), dict(json.loads(parents))) for ids, kinds, sizes, parents in found]
+    return [
+        SpineRows(ids, kinds, json.loads(sizes), dict(json.loads(parents)))
+        for ids, kinds, sizes, parents in found
+    ]
 
 
-def tree_rows(connection: sqlite3.Connection, session: int, ids: range) -> list[tuple[Sequence[int], bytes, list[int]]]:
+def tree_rows(
+    connection: sqlite3.Connection, session: int, ids: range
+) -> list[tuple[Sequence[int], bytes, list[int]]]:
     """Return ids, letters and tokens of the entries in a range as columns; see `skeleton.Headers`."""
     found = _columns(
         connection,
@@ -154,7 +188,9 @@ def tree_rows(connection: sqlite3.Connection, session: int, ids: range) -> list[
     return [(ids, letters.encode(), json.loads(tokens)) for ids, letters, tokens in found]
 
 
-def _columns(connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str) -> list[Any]:
+def _columns(
+    connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str
+) -> list[Any]:
     """Return the ids in a range and the columns ``together`` makes of ``each`` entry; nothing when there are none.
 
     SQLite makes the columns: a row of its own for each of 100,000 entries takes four times as long.
@@ -172,10 +208,6 @@ def _columns(connection: sqlite3.Connection, span: tuple[int, int, int], each: s
     return [(ids, *found)]
 
 
-_COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.costs)))
-"""Chooses the entries that were made by a request."""
-
-
 def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tuple[int, float]]:
     """Return id and US dollars of the entries in a range that cost something, ascending."""
     return connection.execute(
@@ -190,13 +222,17 @@ def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tupl
 def spent_since(connection: sqlite3.Connection, at: int) -> float:
     """Return the US dollars that entries made since a moment cost, those copied by a fork once."""
     spent = 0.0
-    for (number,) in connection.execute("SELECT number FROM sessions WHERE updated_at >= ?", (at,)).fetchall():
+    for (number,) in connection.execute(
+        "SELECT number FROM sessions WHERE updated_at >= ?", (at,)
+    ).fetchall():
         first, last = connection.execute(
             "SELECT coalesce(min(id), 0), coalesce(max(id), -1) FROM entries "
             "WHERE session = ? AND created_at >= ? AND id > ?",
             (number, at, copied_until(connection, number)),
         ).fetchone()
-        spent += sum(dollars for _entry, dollars in costs(connection, number, range(first, last + 1)))
+        spent += sum(
+            dollars for _entry, dollars in costs(connection, number, range(first, last + 1))
+        )
     return spent
 
 
@@ -224,11 +260,17 @@ def requests(connection: sqlite3.Connection, session: int, ids: range) -> list[R
         model, cost, estimate, error, interrupted, *usage = json.loads(said)
         failed = error is not None or bool(interrupted)
         sizes = [size or 0 for size in usage]
-        found.append(RequestRecord(entry_id, kind, created_at, model or "", cost, estimate or 0, failed, *sizes))
+        found.append(
+            RequestRecord(
+                entry_id, kind, created_at, model or "", cost, estimate or 0, failed, *sizes
+            )
+        )
     return found
 
 
-def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int]) -> list[EntryHeader]:
+def headers_of(
+    connection: sqlite3.Connection, session: int, ids: Iterable[int]
+) -> list[EntryHeader]:
     found: list[EntryHeader] = []
     for chunk in chunks(ids):
         rows = connection.execute(
@@ -265,16 +307,16 @@ def load(
     return found
 
 
-_GRACE_MS = 3600 * 1000
-"""Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that needs it yet."""
-
-
 def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
     """Store bytes unless they are there already; return their SHA-256 digest in hexadecimal."""
     digest = hashlib.sha256(content).hexdigest()
-    known = connection.execute("UPDATE blobs SET used_at = ? WHERE digest = ?", (at, digest)).rowcount
+    known = connection.execute(
+        "UPDATE blobs SET used_at = ? WHERE digest = ?", (at, digest)
+    ).rowcount
     if not known:
-        connection.execute("INSERT INTO blobs (digest, used_at, content) VALUES (?, ?, ?)", (digest, at, content))
+        connection.execute(
+            "INSERT INTO blobs (digest, used_at, content) VALUES (?, ?, ?)", (digest, at, content)
+        )
     return digest
 
 

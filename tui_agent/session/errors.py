@@ -91,7 +91,10 @@ class SessionHeld(StoreError):
     """A live program works on the session. ``since`` is milliseconds since the epoch."""
 
     def __init__(self, session_id: str, pid: int, host: str, since: int) -> None:
-        where = "already open here" if pid == os.getpid() else f"open in another program (process {pid} on {host})"
+        if pid == os.getpid():
+            where = "already open here"
+        else:
+            where = f"open in another program (process {pid} on {host})"
         super().__init__(f"Session {session_id} is {where}: close it there first.")
         self.session_id = session_id
         self.pid = pid
@@ -117,16 +120,34 @@ _FULL = (StoreFull, "There is no room left on the disk for the session file {pat
 _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
-    sqlite3.SQLITE_READONLY: (StoreReadOnly, "The session file {path} is read-only: nothing can be saved."),
-    sqlite3.SQLITE_PERM: (StoreReadOnly, "The session file {path} may not be written: check its permissions."),
-    sqlite3.SQLITE_BUSY: (StoreBusy, "Another program keeps the session file {path} locked: try again."),
-    sqlite3.SQLITE_LOCKED: (StoreBusy, "Another program keeps the session file {path} locked: try again."),
+    sqlite3.SQLITE_READONLY: (
+        StoreReadOnly,
+        "The session file {path} is read-only: nothing can be saved.",
+    ),
+    sqlite3.SQLITE_PERM: (
+        StoreReadOnly,
+        "The session file {path} may not be written: check its permissions.",
+    ),
+    sqlite3.SQLITE_BUSY: (
+        StoreBusy,
+        "Another program keeps the session file {path} locked: try again.",
+    ),
+    sqlite3.SQLITE_LOCKED: (
+        StoreBusy,
+        "Another program keeps the session file {path} locked: try again.",
+    ),
     sqlite3.SQLITE_CORRUPT: (
         StoreDamaged,
         "The session file {path} is damaged and is not written any more: what can be read is shown; make a copy of it.",
     ),
-    sqlite3.SQLITE_NOTADB: (NotASessionFile, "{path} is not a session file of tui-agent: it is left as it is."),
-    sqlite3.SQLITE_CANTOPEN: (StoreUnavailable, "The session file {path} can't be opened: check path and permissions."),
+    sqlite3.SQLITE_NOTADB: (
+        NotASessionFile,
+        "{path} is not a session file of tui-agent: it is left as it is.",
+    ),
+    sqlite3.SQLITE_CANTOPEN: (
+        StoreUnavailable,
+        "The session file {path} can't be opened: check path and permissions.",
+    ),
     sqlite3.SQLITE_IOERR: (
         StoreUnavailable,
         "The session file {path} can't be read or written: the disk reports an error.",

@@ -39,7 +39,14 @@ def insert_session(
     return number
 
 
-def begin(connection: sqlite3.Connection, source: int, at_entry: int | None, *, fork: tuple[str, str], at: int) -> int:
+def begin(
+    connection: sqlite3.Connection,
+    source: int,
+    at_entry: int | None,
+    *,
+    fork: tuple[str, str],
+    at: int,
+) -> int:
     """Insert a session that is to become the copy of the path to ``at_entry`` and return its number.
 
     ``fork`` is its id and the program that makes it. Until `finish` it counts as deleted by that program: nobody sees a
@@ -54,16 +61,24 @@ def begin(connection: sqlite3.Connection, source: int, at_entry: int | None, *, 
     if match := _FORKED.fullmatch(source_title):
         title = f"{match[1]} (fork {int(match[2] or 1) + 1})"
     else:
-        title = f"{source_title[:_TITLE_LENGTH].strip()} (fork)" if source_title.strip() else ""
+        title = ""
+        if source_title.strip():
+            title = f"{source_title[:_TITLE_LENGTH].strip()} (fork)"
     target = insert_session(
         connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, "")
     )
-    connection.execute("UPDATE sessions SET deleted_at = ?, deleted_by = ? WHERE number = ?", (at, program, target))
-    connection.execute("INSERT INTO blob_uses SELECT ?, digest FROM blob_uses WHERE session = ?", (target, source))
+    connection.execute(
+        "UPDATE sessions SET deleted_at = ?, deleted_by = ? WHERE number = ?", (at, program, target)
+    )
+    connection.execute(
+        "INSERT INTO blob_uses SELECT ?, digest FROM blob_uses WHERE session = ?", (target, source)
+    )
     return target
 
 
-def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) -> tuple[int | None, Sequence[int]]:
+def path_to(
+    connection: sqlite3.Connection, session: int, entry_id: int | None
+) -> tuple[int | None, Sequence[int]]:
     """Return the last entry of the path to one, and the ids copied with it, ascending.
 
     Subagents' work for calls on the path comes along. A path that goes on from a subagent's work is a conversation:
@@ -76,8 +91,13 @@ def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) 
     path = [one for one in spine.path(entry_id) if one not in beginnings]
     on_path = set(path)
     found = entry_table.load(connection, session, sorted(beginnings), lambda _damaged: None)
-    wanted = {entry.id for entry in found if isinstance(entry, SubagentEntry) and entry.call in on_path}
-    beside = {one for one in spine if spine.subagent_of(one) in wanted} if wanted else set()
+    wanted = {
+        entry.id for entry in found if isinstance(entry, SubagentEntry) and entry.call in on_path
+    }
+    if wanted:
+        beside = {one for one in spine if spine.subagent_of(one) in wanted}
+    else:
+        beside = set()
     return (path[-1] if path else None), sorted(on_path | beside)
 
 
@@ -93,7 +113,8 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
         f"WHERE session = ? AND id IN ({marks})",
         (target, source, *ids),
     )
-    first_source, first_target = key_range(source)[0], key_range(target)[0]
+    first_source = key_range(source)[0]
+    first_target = key_range(target)[0]
     connection.execute(
         f"INSERT INTO bodies (key, body) SELECT key - ? + ?, body FROM bodies WHERE key IN ({marks})",  # noqa: S608 - question marks only
         (first_source, first_target, *(first_source + entry_id for entry_id in ids)),
@@ -101,12 +122,15 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
     entries = entry_table.load(connection, target, ids, lambda _damaged: None)
     for entry in entries:
         connection.execute(
-            "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key_of(target, entry.id), index_text(entry))
+            "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)",
+            (key_of(target, entry.id), index_text(entry)),
         )
     entry_table.note(connection, target, entries)
 
 
-def finish(connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int) -> None:
+def finish(
+    connection: sqlite3.Connection, source: int, target: int, leaf: int | None, count: int
+) -> None:
     """Make a copy of ``count`` entries the session it was begun as.
 
     New ids start above all of the source's, so that a reference to an entry that was not copied (the leaf a branch
@@ -134,12 +158,16 @@ def finish(connection: sqlite3.Connection, source: int, target: int, leaf: int |
 
 def remove_session(connection: sqlite3.Connection, session: int) -> None:
     """Delete all of a session. Entries that can't be read stay in the search index, unreachable."""
-    ids = [row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))]
+    ids = [
+        row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))
+    ]
     for entry in entry_table.load(connection, session, ids, lambda _damaged: None):
         connection.execute(
             "INSERT INTO entries_fts (entries_fts, rowid, text) VALUES ('delete', ?, ?)",
             (key_of(session, entry.id), index_text(entry)),
         )
     connection.execute("DELETE FROM bodies WHERE key BETWEEN ? AND ?", key_range(session))
-    connection.execute("DELETE FROM unsent WHERE place = (SELECT id FROM sessions WHERE number = ?)", (session,))
+    connection.execute(
+        "DELETE FROM unsent WHERE place = (SELECT id FROM sessions WHERE number = ?)", (session,)
+    )
     connection.execute("DELETE FROM sessions WHERE number = ?", (session,))

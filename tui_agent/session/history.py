@@ -29,6 +29,8 @@ from tui_agent.session.errors import NothingToUndo
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import LeafMove
 
+_ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
+
 
 @dataclass(frozen=True, slots=True)
 class Leg:
@@ -83,7 +85,8 @@ class History:
 
     def reach(self, leaf: int | None) -> "History":
         """Go on to where the leaf is now: entries appended on the way there are done, and nothing can be redone."""
-        here, spine = self.leaf, self.reader.spine()
+        here = self.leaf
+        spine = self.reader.spine()
         if leaf == here:
             return self
         if not spine.is_below(leaf, here):
@@ -96,14 +99,21 @@ class History:
 
     def newest(self) -> Step | None:
         """Return the step ``undo`` takes back; None when nothing was done yet."""
-        top = self.done[-1] if self.done else Leg(None, None)
-        stretch = Leg(top.end, top.end) if top.is_move else top
+        if self.done:
+            top = self.done[-1]
+        else:
+            top = Leg(None, None)
+        stretch = top
+        if top.is_move:
+            stretch = Leg(top.end, top.end)
         before = next((leg for leg in self.done[-2:][::-1] if leg.is_move), None)
         said = list(islice(self._said(stretch.start, stretch.end), 2))
         if before is not None and self._ends(before, said):
             return Step(before.start, stretch.end, said[0] if said else None, before)
         entry = self._beginning(stretch)
-        return None if entry is None else Step(self.before(entry, stretch.start), stretch.end, entry)
+        if entry is None:
+            return None
+        return Step(self.before(entry, stretch.start), stretch.end, entry)
 
     def next(self) -> Step | None:
         """Return the step ``redo`` brings back; None when nothing was undone since something was done last."""
@@ -121,15 +131,21 @@ class History:
         Raises:
             NothingToUndo: there is nothing to undo or redo.
         """
-        step = self.newest() if action == "undo" else self.next()
+        if action == "undo":
+            step = self.newest()
+        else:
+            step = self.next()
         if step is None:
             raise NothingToUndo(f"There is nothing to {action}.")
-        return step.start if action == "undo" else self.undone[-1][1][-1].end
+        if action == "undo":
+            return step.start
+        return self.undone[-1][1][-1].end
 
     # -- the way ----------------------------------------------------------------------------------------------
 
     def _begin_at(self, leaf: int | None) -> None:
-        self.done, self.undone = [Leg(None, leaf)] if leaf is not None else [], []
+        self.done = [Leg(None, leaf)] if leaf is not None else []
+        self.undone = []
 
     def _append(self, leg: Leg) -> None:
         if self.done and not self.done[-1].is_move:
@@ -145,9 +161,15 @@ class History:
 
     def _cut(self, end: int | None) -> Leg | None:
         """End the newest stretch at an entry of it and return the rest; None when it does not hold that."""
-        top = self.done[-1] if self.done else None
+        top = None
+        if self.done:
+            top = self.done[-1]
         spine = self.reader.spine()
-        if top is None or top.is_move or not (spine.is_below(end, top.start) and spine.is_below(top.end, end)):
+        if (
+            top is None
+            or top.is_move
+            or not (spine.is_below(end, top.start) and spine.is_below(top.end, end))
+        ):
             return None
         self.done.pop()
         if end != top.start:
@@ -158,7 +180,9 @@ class History:
         """Take the end of the way back to an entry and return it; nothing where it never passed there last."""
         if (cut := self._cut(target)) is not None:
             return [cut]
-        taken = [self.done.pop()] if self.done and not self.done[-1].is_move else []
+        taken = []
+        if self.done and not self.done[-1].is_move:
+            taken = [self.done.pop()]
         if self.done and self.done[-1].is_move and self.done[-1].start == target:
             return [self.done.pop(), *taken]
         self.done += taken
@@ -170,7 +194,8 @@ class History:
         return next(iter(self.reader.entries([entry_id])), None)
 
     def _said(self, start: int | None, end: int | None) -> Iterator[int]:
-        spine, at = self.reader.spine(), end
+        spine = self.reader.spine()
+        at = end
         while at is not None and at != start:
             kind = KINDS.get(spine.kind(at))
             if kind is None or not kind.sets_state:
@@ -191,13 +216,23 @@ class History:
 
     def _beginning(self, stretch: Leg) -> int | None:
         """Return the first entry of the newest step of a stretch: itself, or the message of its turn."""
-        spine, first, is_end = self.reader.spine(), None, True
+        spine = self.reader.spine()
+        first = None
+        is_end = True
         for first in self._said(stretch.start, stretch.end):
             kind = spine.kind(first)
-            alone = self._entry(first) if is_end and kind in _ALONE else None
-            if alone is not None and (not isinstance(alone, CheckpointEntry) or alone.put_back_to is not None):
+            alone = None
+            if is_end and kind in _ALONE:
+                alone = self._entry(first)
+            if alone is not None and (
+                not isinstance(alone, CheckpointEntry) or alone.put_back_to is not None
+            ):
                 return first
-            if kind == "user" and isinstance(entry := self._entry(first), UserEntry) and not entry.synthetic:
+            if (
+                kind == "user"
+                and isinstance(entry := self._entry(first), UserEntry)
+                and not entry.synthetic
+            ):
                 return first
             is_end = is_end and kind == "checkpoint"
         return first
@@ -208,16 +243,22 @@ class History:
         That is before the prunes that were part of a compaction, before a new head that was made for a turn, before the
         mode that the approval of a plan changed, and before the other edits of the context that were made together.
         """
-        entry, at = self._entry(entry_id), self.reader.spine().parent(entry_id)
+        entry = self._entry(entry_id)
+        at = self.reader.spine().parent(entry_id)
         while at is not None and at != start and (above := self._entry(at)) is not None:
             match entry:
                 case CompactionEntry():
                     belongs = isinstance(above, PruneEntry) and above.reason == "compaction"
                 case ContextEditEntry():
                     made = entry.created_at, entry.action
-                    belongs = isinstance(above, ContextEditEntry) and (above.created_at, above.action) == made
+                    belongs = (
+                        isinstance(above, ContextEditEntry)
+                        and (above.created_at, above.action) == made
+                    )
                 case UserEntry(parts=parts):
-                    planned = any(isinstance(part, FilePart) and part.path == PLAN_PATH for part in parts)
+                    planned = any(
+                        isinstance(part, FilePart) and part.path == PLAN_PATH for part in parts
+                    )
                     renewed = isinstance(above, SystemEntry) and above.parent_id is not None
                     belongs = renewed or (planned and above.sets_state)
                 case _:
@@ -226,6 +267,3 @@ class History:
                 break
             at = above.parent_id
         return at
-
-
-_ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)

@@ -7,18 +7,33 @@ The typed text of a message is its command's line, which stands for everything t
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tui_agent.session.entries import AssistantEntry, Entry, EntryBase, TextPart, ToolResultEntry, UserEntry, UserPart
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    EntryBase,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+    UserPart,
+)
+
+EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
 def command_line(parts: Sequence[UserPart]) -> str | None:
     """Return the command the message was made by, as it was typed; None when the typed text itself is sent."""
-    return next((part.typed for part in parts if isinstance(part, TextPart) and part.typed is not None), None)
+    return next(
+        (part.typed for part in parts if isinstance(part, TextPart) and part.typed is not None),
+        None,
+    )
 
 
 def typed_text(parts: Sequence[UserPart]) -> str:
     """Return the text of a message as the user typed it, without attachments."""
     line = command_line(parts)
-    return "\n".join(part.text for part in parts if isinstance(part, TextPart)) if line is None else line
+    if line is None:
+        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    return line
 
 
 def prompt_text(parts: Sequence[UserPart]) -> str:
@@ -31,10 +46,9 @@ def prompt_text(parts: Sequence[UserPart]) -> str:
     return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()
 
 
-EntryT = TypeVar("EntryT", bound=EntryBase)
-
-
-def begins_with(path: Sequence[Entry], first: Entry | None, last: Entry | None, length: int) -> bool:
+def begins_with(
+    path: Sequence[Entry], first: Entry | None, last: Entry | None, length: int
+) -> bool:
     """Whether a path goes on from one that had so many entries, the very same at its ends; False for an empty one."""
     return 0 < length <= len(path) and path[0] is first and path[length - 1] is last
 
@@ -49,10 +63,14 @@ def place_of_newest(
     return None
 
 
-def newest(path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None) -> EntryT | None:
+def newest(
+    path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
+) -> EntryT | None:
     """Return the newest entry of some kinds, of those of which something holds; None when there is none."""
     at = place_of_newest(path, *kinds, where=where)
-    return None if at is None else cast("EntryT", path[at])
+    if at is None:
+        return None
+    return cast("EntryT", path[at])
 
 
 def newest_message(path: Sequence[Entry]) -> UserEntry | AssistantEntry | ToolResultEntry | None:

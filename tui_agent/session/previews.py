@@ -40,7 +40,9 @@ def preview_of(entry: Entry) -> str:
 def _attachment(part: FilePart | ImagePart) -> str:
     """Return the name of a file or an image that came with a message."""
     if isinstance(part, ImagePart):
-        return f"[image {PurePath(part.path).name}]" if part.path else "[image]"
+        if part.path:
+            return f"[image {PurePath(part.path).name}]"
+        return "[image]"
     return f"@{part.path}"
 
 
@@ -55,7 +57,9 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             calls = " · ".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
             return entry.text or calls or (f"{ERROR}{entry.error}" if entry.error else "")
         case ToolResultEntry():
-            return f"{entry.tool} {entry.title}".strip() if entry.title else f"{entry.tool} {entry.output}"
+            if entry.title:
+                return f"{entry.tool} {entry.title}".strip()
+            return f"{entry.tool} {entry.output}"
         case ShellEntry():
             return f"!{entry.command}"
         case CompactionEntry(item=str()):
@@ -65,7 +69,10 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case SystemEntry():
             return f"{entry.model} · {entry.mode}"
         case RaceEntry(winner=winner):
-            taken = "none taken" if winner is None else f"{winner.name} taken"
+            if winner is None:
+                taken = "none taken"
+            else:
+                taken = f"{winner.name} taken"
             return f"{taken} of {len(entry.runners)} · {entry.prompt}"
         case CheckEntry():
             return f"{'passed' if entry.passed else 'failed'}: {entry.command}"

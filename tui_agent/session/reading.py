@@ -21,7 +21,8 @@ from tui_agent.session.tree_index import Spine, SpineRows, active_ids
 T = TypeVar("T")
 IdsT = TypeVar("IdsT", bound=Sequence[int])
 
-_KEPT_ENTRIES, _KEPT_CHARS = 2_048, 2_000_000
+_KEPT_ENTRIES = 2_048
+_KEPT_CHARS = 2_000_000
 """Entries kept in memory beside those that callers hold, and their characters, whichever is reached first."""
 
 
@@ -52,7 +53,9 @@ class EntryReader:
         """Entries that are gone or have lost their parent, and those found so far that can't be read."""
         spine = self.spine()
         with self._store.reader() as connection:
-            row = connection.execute("SELECT entry_count FROM sessions WHERE number = ?", (self._number,)).fetchone()
+            row = connection.execute(
+                "SELECT entry_count FROM sessions WHERE number = ?", (self._number,)
+            ).fetchone()
         present = {entry_id for entry_id in self.unreadable if entry_id in spine}
         return len(present | spine.reattached) + max(0, (row[0] if row else 0) - spine.count)
 
@@ -73,7 +76,10 @@ class EntryReader:
         """
         if leaf is None:
             return []
-        spine = self._spine if leaf in self._spine else self.spine()
+        if leaf in self._spine:
+            spine = self._spine
+        else:
+            spine = self.spine()
         if leaf not in spine:
             raise EntryNotFound(leaf)
         return spine.path(leaf)
@@ -94,7 +100,9 @@ class EntryReader:
         """Return entries in the order of ``ids``; unknown and unreadable ones are left out."""
         wanted = list(ids)
         with self._recalling:
-            known = {entry_id: self._recent[entry_id] for entry_id in wanted if entry_id in self._recent}
+            known = {
+                entry_id: self._recent[entry_id] for entry_id in wanted if entry_id in self._recent
+            }
         missing = set(wanted) - known.keys() - self.unreadable
         if missing:
             known.update((entry.id, entry) for entry in self.load(missing))
@@ -130,25 +138,35 @@ class EntryReader:
         self.keep(entries)
         if entries[0].id == self._spine.last + 1:
             self._spine.extend(
-                SpineRows.of((entry.id, entry.parent_id, entry.kind, size_of(entry)) for entry in entries)
+                SpineRows.of(
+                    (entry.id, entry.parent_id, entry.kind, size_of(entry)) for entry in entries
+                )
             )
 
     def skeleton(self) -> Headers:
         """Return all headers, ascending; of those returned before only the ones looked at are read again."""
         spine = self.spine()
-        first = self._ids[-1] + 1 if self._ids else 1
+        first = 1
+        if self._ids:
+            first = self._ids[-1] + 1
         if first <= spine.last:
-            for ids, letters, tokens in self._fetch(range(first, spine.last + 1), entry_table.tree_rows):
+            for ids, letters, tokens in self._fetch(
+                range(first, spine.last + 1), entry_table.tree_rows
+            ):
                 self._ids.extend(ids)
                 self._letters += letters
                 self._tokens.extend(tokens)
-        return Headers(self._ids[:], bytes(self._letters), self._tokens[:], spine.parents, self.headers)
+        return Headers(
+            self._ids[:], bytes(self._letters), self._tokens[:], spine.parents, self.headers
+        )
 
     def costs(self) -> dict[int, float]:
         """Return the US dollars that entries of all branches cost, by id; takes a moment the first time."""
         last = self._last_id()
         if last > self._costs_until:
-            self._costs.update(self._fetch(range(self._costs_until + 1, last + 1), entry_table.costs))
+            self._costs.update(
+                self._fetch(range(self._costs_until + 1, last + 1), entry_table.costs)
+            )
             self._costs_until = last
         return dict(self._costs)
 
@@ -163,7 +181,9 @@ class EntryReader:
         """Return the US dollars that the session's own entries cost, None where no price is known."""
         copied = self.copied_until()
         own = [cost for entry_id, cost in self.costs().items() if entry_id > copied]
-        return sum(own) if own else None
+        if own:
+            return sum(own)
+        return None
 
     def requests(self) -> list[RequestRecord]:
         """Return the requests that made entries of all branches, ascending; from any thread.
@@ -173,7 +193,9 @@ class EntryReader:
         with self._requesting:
             last = self._last_id()
             if last > self._requests_until:
-                self._requests.extend(self._fetch(range(self._requests_until + 1, last + 1), entry_table.requests))
+                self._requests.extend(
+                    self._fetch(range(self._requests_until + 1, last + 1), entry_table.requests)
+                )
                 self._requests_until = last
             return list(self._requests)
 
@@ -183,11 +205,15 @@ class EntryReader:
         Their parents are those that the spine knows.
         """
         spine = self._spine
-        found = self._fetch(ids, entry_table.headers_of) if ids else []
+        found = []
+        if ids:
+            found = self._fetch(ids, entry_table.headers_of)
         if not spine.reattached:
             return found
         return [
-            header._replace(parent_id=spine.parent(header.id)) if header.id in spine.reattached else header
+            header._replace(parent_id=spine.parent(header.id))
+            if header.id in spine.reattached
+            else header
             for header in found
         ]
 

@@ -78,10 +78,16 @@ class Outlines(Sequence[EntryOutline]):
     @classmethod
     def of(cls, entries: Iterable[EntryOutline | EntryHeader]) -> Self:
         found = list(entries)
-        return cls([one.id for one in found], [one.kind for one in found], [one.size for one in found])
+        return cls(
+            [one.id for one in found], [one.kind for one in found], [one.size for one in found]
+        )
 
     def of_kind(self, kind: str) -> list[int]:
-        return [entry_id for entry_id, its_kind in zip(self.ids, self.kinds, strict=True) if its_kind == kind]
+        return [
+            entry_id
+            for entry_id, its_kind in zip(self.ids, self.kinds, strict=True)
+            if its_kind == kind
+        ]
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -45,7 +45,9 @@ def essence_of(entry: Entry) -> Entry:
     return entry.model_copy(update={"created_at": 0, "tokens": 0, "scripts": (), "preview": ""})
 
 
-def completed(entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]) -> Entry:
+def completed(
+    entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]
+) -> Entry:
     """Return an entry as it is stored: with its id, parent and preview, and with time and tokens if it has none."""
     entry = sound(entry)
     tokens = entry.tokens or estimate(entry)
@@ -116,7 +118,9 @@ def size_of(entry: Entry) -> int:
     """Return the characters a reader sees of an entry."""
     if isinstance(entry, SystemEntry):
         return sum(map(len, entry.blocks)) + len(entry.opening)
-    extra = len(entry.metadata.diff or "") if isinstance(entry, ToolResultEntry) else 0
+    extra = 0
+    if isinstance(entry, ToolResultEntry):
+        extra = len(entry.metadata.diff or "")
     return extra + sum(map(len, _pieces(entry)))
 
 
@@ -141,7 +145,9 @@ def _pieces(entry: Entry) -> Iterator[str]:
             yield entry.preview
 
 
-def _part_pieces(part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCallPart) -> Iterator[str]:
+def _part_pieces(
+    part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCallPart,
+) -> Iterator[str]:
     match part:
         case TextPart():
             yield from (part.typed or "", part.text)

@@ -18,10 +18,12 @@ from tui_agent.session.rows import text_of
 INDEXED_CHARS = 20_000
 """Characters indexed of one entry: three fifths from its beginning, the rest from its end."""
 
-_NAME_CHARS, _NAME_PARTS = 64, 8
+_NAME_CHARS = 64
+_NAME_PARTS = 8
 """Words that are longer or have more parts are no names but data."""
 
-_SNIPPET_BEFORE, _SNIPPET_CHARS = 30, 140
+_SNIPPET_BEFORE = 30
+_SNIPPET_CHARS = 140
 
 _RANKED_WORDS = 32
 """Words of a query that are looked for when entries are ranked, the longest ones."""
@@ -31,9 +33,17 @@ _PASSAGE_CHARS = 240
 """Characters of a line in a passage."""
 
 _UNSPACED = (
-    "\u0e00-\u0eff", "\u1000-\u109f", "\u1780-\u17ff", "\u3040-\u30ff", "\u31f0-\u31ff", "\u3400-\u4dbf",
-    "\u4e00-\u9fff", "\uac00-\ud7af", "\uf900-\ufaff", "\U00020000-\U0003ffff",
-)  # fmt: skip
+    "\u0e00-\u0eff",
+    "\u1000-\u109f",
+    "\u1780-\u17ff",
+    "\u3040-\u30ff",
+    "\u31f0-\u31ff",
+    "\u3400-\u4dbf",
+    "\u4e00-\u9fff",
+    "\uac00-\ud7af",
+    "\uf900-\ufaff",
+    "\U00020000-\U0003ffff",
+)
 """First and last letters of scripts without spaces between words. To compile an expression of them takes 3 ms."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CAMEL_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -68,7 +78,9 @@ def match_expression(query: str) -> str | None:
     words = _words(valid(query))
     if not words:
         return None
-    return " AND ".join(f'"{_separate(word)}"' for word in words) + ("*" if words[-1][-1].isalnum() else "")
+    return " AND ".join(f'"{_separate(word)}"' for word in words) + (
+        "*" if words[-1][-1].isalnum() else ""
+    )
 
 
 def ranked_expression(query: str) -> str | None:
@@ -91,7 +103,11 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
             values[at] = values.get(at, 0.0) + 1 / len(found)
     chosen: set[int] = set()
     for at in sorted(values, key=lambda at: (-values[at], at)):
-        around = {near for near in range(at - _LINES_AROUND, at + _LINES_AROUND + 1) if 0 <= near < len(lines)}
+        around = {
+            near
+            for near in range(at - _LINES_AROUND, at + _LINES_AROUND + 1)
+            if 0 <= near < len(lines)
+        }
         if len(chosen | around) > most_lines:
             around = {at}
         if len(chosen | around) > most_lines:
@@ -107,7 +123,10 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     text = text_of(entry) or entry.preview
     found = pattern.search(text)
-    start = max(0, found.start() - _SNIPPET_BEFORE) if found else 0
+    if found:
+        start = max(0, found.start() - _SNIPPET_BEFORE)
+    else:
+        start = 0
     # Whitespace is collapsed, so more is read than shown.
     piece = " ".join(text[start : start + 4 * _SNIPPET_CHARS].split())[:_SNIPPET_CHARS]
     line = ("…" if start else "") + piece
@@ -121,6 +140,8 @@ def _words(query: str) -> list[str]:
 def _separate(text: str) -> str:
     """Set apart characters the tokenizer would take for one word."""
     if not text.isascii():
-        letters = {char for char in set(text) if any(span[0] <= char <= span[-1] for span in _UNSPACED)}
+        letters = {
+            char for char in set(text) if any(span[0] <= char <= span[-1] for span in _UNSPACED)
+        }
         text = text.translate({ord(char): f" {char} " for char in letters})
     return _CAMEL_BREAK.sub(" ", text)

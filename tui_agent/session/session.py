@@ -46,7 +46,9 @@ class WriteAccess:
         read_only: Refuse all changes.
     """
 
-    def __init__(self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool) -> None:
+    def __init__(
+        self, store: Store, session_id: str, writer: str, clock: Clock, *, read_only: bool
+    ) -> None:
         self._store = store
         self._id = session_id
         self._number = store.number(session_id)
@@ -70,7 +72,8 @@ class WriteAccess:
         self.announce()
         with self._store.writer() as connection:
             row = connection.execute(
-                "SELECT holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (self._number,)
+                "SELECT holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?",
+                (self._number,),
             ).fetchone()
             if row is None:
                 raise SessionNotFound(self._id)
@@ -90,7 +93,8 @@ class WriteAccess:
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
                 connection.execute(
-                    "UPDATE sessions SET holder = NULL WHERE number = ? AND holder = ?", (self._number, self._writer)
+                    "UPDATE sessions SET holder = NULL WHERE number = ? AND holder = ?",
+                    (self._number, self._writer),
                 )
                 connection.execute(
                     "UPDATE OR REPLACE drafts SET writer = 'nobody.' || writer WHERE session = ? AND writer = ?",
@@ -124,7 +128,9 @@ class WriteAccess:
             yield connection
 
     def _check(self, connection: Connection) -> None:
-        row = connection.execute("SELECT holder FROM sessions WHERE number = ?", (self._number,)).fetchone()
+        row = connection.execute(
+            "SELECT holder FROM sessions WHERE number = ?", (self._number,)
+        ).fetchone()
         if row is None:
             raise SessionNotFound(self._id)
         if row[0] != self._writer:
@@ -178,7 +184,9 @@ class Session:
         """Reads entries of all branches, in any thread."""
         self._go_to(store.session(session_id).leaf)
         self._writer = store.new_writer(self)
-        self._access = WriteAccess(store, session_id, self._writer, self._clock, read_only=read_only)
+        self._access = WriteAccess(
+            store, session_id, self._writer, self._clock, read_only=read_only
+        )
         self._has_draft = False
         self._history: History | None = None
         self._is_beside = False
@@ -194,7 +202,9 @@ class Session:
         """
         other = Session(self.store, self.id, estimate=self._estimate, clock=self._clock)
         self.reader.ids_to(leaf)
-        other.reader, other._access, other._is_beside = self.reader, self._access, True
+        other.reader = self.reader
+        other._access = self._access
+        other._is_beside = True
         other._go_to(leaf)
         return other
 
@@ -219,13 +229,16 @@ class Session:
     def set_title(self, title: str) -> None:
         """Give the session a title; "" takes it away."""
         with self._access.changing() as connection:
-            connection.execute("UPDATE sessions SET title = ? WHERE number = ?", (valid(title), self._number))
+            connection.execute(
+                "UPDATE sessions SET title = ? WHERE number = ?", (valid(title), self._number)
+            )
 
     def add_cost(self, dollars: float) -> None:
         """Add the price of a call that is no entry of the session: its title, the work of a subagent. US dollars."""
         with self._access.changing() as connection:
             connection.execute(
-                "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?", (dollars, self._number)
+                "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?",
+                (dollars, self._number),
             )
 
     # -- appending ------------------------------------------------------------------------------------------
@@ -247,13 +260,19 @@ class Session:
         return self._append(self.leaf, list(entries))
 
     def _append(
-        self, parent: int | None, entries: Sequence[Entry], *, moves_leaf: bool = True, draft: str | None = None
+        self,
+        parent: int | None,
+        entries: Sequence[Entry],
+        *,
+        moves_leaf: bool = True,
+        draft: str | None = None,
     ) -> list[Entry]:
         """Append a chain of entries; with ``draft``, in place of the draft of that writer, if it is still there.
 
         The leaf moves if it is the parent, unless ``moves_leaf`` is false.
         """
-        at, moves_leaf = self._clock(), moves_leaf and parent == self.leaf
+        at = self._clock()
+        moves_leaf = moves_leaf and parent == self.leaf
         if self._has_draft and any(isinstance(entry, AssistantEntry) for entry in entries):
             draft = draft or self._writer
         complete: list[Entry] = []
@@ -293,7 +312,11 @@ class Session:
         """
         if found := self.reader.entries([entry_id]):
             return found[0]
-        raise EntryDamaged(entry_id) if entry_id in self.reader.unreadable else EntryNotFound(entry_id)
+        raise (
+            EntryDamaged(entry_id)
+            if entry_id in self.reader.unreadable
+            else EntryNotFound(entry_id)
+        )
 
     def entries(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in the order of ``ids``; unknown and damaged ones are left out."""
@@ -317,7 +340,9 @@ class Session:
         `EntryReader.load_active` is the same for another leaf.
         """
         if self._active is None:
-            self._active = self.reader.entries(active_ids(self.reader.spine(), self._ids(), self.reader.entries))
+            self._active = self.reader.entries(
+                active_ids(self.reader.spine(), self._ids(), self.reader.entries)
+            )
         return list(self._active)
 
     def path_outline(self) -> Outlines:
@@ -423,7 +448,9 @@ class Session:
 
     def labels(self) -> dict[int, str]:
         with self.store.reader() as connection:
-            rows = connection.execute("SELECT id, text FROM labels WHERE session = ? ORDER BY id", (self._number,))
+            rows = connection.execute(
+                "SELECT id, text FROM labels WHERE session = ? ORDER BY id", (self._number,)
+            )
             return dict(rows.fetchall())
 
     # -- drafts ---------------------------------------------------------------------------------------------

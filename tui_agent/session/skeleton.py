@@ -62,8 +62,18 @@ class Headers(Sequence[EntryHeader]):
             for header in known.values()
         )
         tokens = [header.tokens for header in known.values()]
-        parents = {header.id: header.parent_id for header in known.values() if header.parent_id != header.id - 1}
-        return cls(list(known), letters.encode(), tokens, parents, lambda ids: [known[entry_id] for entry_id in ids])
+        parents = {
+            header.id: header.parent_id
+            for header in known.values()
+            if header.parent_id != header.id - 1
+        }
+        return cls(
+            list(known),
+            letters.encode(),
+            tokens,
+            parents,
+            lambda ids: [known[entry_id] for entry_id in ids],
+        )
 
     def _part(self, ids: Sequence[int], letters: bytes, tokens: Sequence[int]) -> "Headers":
         part = Headers(ids, letters, tokens, self._parents, self._read)
@@ -71,7 +81,9 @@ class Headers(Sequence[EntryHeader]):
         return part
 
     def hung(self, parents: Mapping[int, int | None]) -> "Headers":
-        return Headers(self.ids, self.letters, self.tokens, {**self._parents, **parents}, self._read)
+        return Headers(
+            self.ids, self.letters, self.tokens, {**self._parents, **parents}, self._read
+        )
 
     def joined(self, stretches: Sequence[slice]) -> "Headers":
         parts = [self[stretch] for stretch in stretches]
@@ -89,13 +101,18 @@ class Headers(Sequence[EntryHeader]):
         if self.ids and self.ids[-1] - self.ids[0] + 1 != len(self.ids):
             starts |= {at for at, (one, two) in enumerate(pairwise(self.ids), 1) if two != one + 1}
         starts |= {0} if self.ids else set()
-        return [(at, self.position(self._parents.get(self.ids[at], self.ids[at] - 1))) for at in sorted(starts)]
+        return [
+            (at, self.position(self._parents.get(self.ids[at], self.ids[at] - 1)))
+            for at in sorted(starts)
+        ]
 
     def position(self, entry_id: int | None) -> int | None:
         if entry_id is None:
             return None
         at = bisect_left(self.ids, entry_id)
-        return at if at < len(self.ids) and self.ids[at] == entry_id else None
+        if at < len(self.ids) and self.ids[at] == entry_id:
+            return at
+        return None
 
     def kind(self, at: int) -> str:
         return _KINDS[self.letters[at]]
@@ -124,6 +141,10 @@ class Headers(Sequence[EntryHeader]):
             if len(self._at_hand) > _CACHED_HEADERS:
                 self._at_hand.clear()
             start = at % len(self.ids) // _NEAR * _NEAR
-            self._at_hand.update((header.id, header) for header in self._read(self.ids[start : start + _NEAR]))
+            self._at_hand.update(
+                (header.id, header) for header in self._read(self.ids[start : start + _NEAR])
+            )
         # A header that can't be read any more is nothing but a number.
-        return self._at_hand.get(entry_id) or EntryHeader(entry_id, None, "", "", self.tokens[at], 0, 0)
+        return self._at_hand.get(entry_id) or EntryHeader(
+            entry_id, None, "", "", self.tokens[at], 0, 0
+        )

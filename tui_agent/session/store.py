@@ -12,7 +12,13 @@ from typing import Self
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
 from tui_agent.session.database import MIGRATIONS, Database, Migration
-from tui_agent.session.errors import EntryNotFound, SessionHeld, SessionNotFound, StoreError, StoreUnavailable
+from tui_agent.session.errors import (
+    EntryNotFound,
+    SessionHeld,
+    SessionNotFound,
+    StoreError,
+    StoreUnavailable,
+)
 from tui_agent.session.ids import Clock, now, uuid7
 from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import Connecting, StoreReader
@@ -74,7 +80,9 @@ class Store(StoreReader):
         read_only: bool = False,
         migrations: Mapping[int, Migration] = MIGRATIONS,
     ) -> None:
-        super().__init__(Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations))
+        super().__init__(
+            Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations)
+        )
         self.writer: Connecting = self._database.write
         """Gives a write transaction for a ``with`` block: committed at its end, rolled back on any exception."""
         self.clock = clock
@@ -94,7 +102,12 @@ class Store(StoreReader):
     # -- sessions -------------------------------------------------------------------------------------------
 
     def create_session(
-        self, cwd: Path | str, *, title: str = "", parent: tuple[str, int | None] | None = None, agent: str = ""
+        self,
+        cwd: Path | str,
+        *,
+        title: str = "",
+        parent: tuple[str, int | None] | None = None,
+        agent: str = "",
     ) -> SessionInfo:
         """Create an empty session.
 
@@ -120,11 +133,15 @@ class Store(StoreReader):
         try:
             self._change(session_id, "key = ?", (valid(key),))
         except sqlite3.IntegrityError:
-            raise StoreError(f"Another run has begun with the key “{key}” at the same time.") from None
+            raise StoreError(
+                f"Another run has begun with the key “{key}” at the same time."
+            ) from None
 
     def set_outcome(self, session_id: str, outcome: RunOutcome | None) -> None:
         """Keep how the session's last run ended; None while one goes on."""
-        self._change(session_id, "outcome = ?", ("" if outcome is None else json.dumps(asdict(outcome)),))
+        self._change(
+            session_id, "outcome = ?", ("" if outcome is None else json.dumps(asdict(outcome)),)
+        )
 
     def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; "" takes it away.
@@ -143,7 +160,12 @@ class Store(StoreReader):
         """
         if holder := self.session(session_id).held_by:
             raise SessionHeld(session_id, holder.pid, holder.host, holder.since)
-        self._change(session_id, "deleted_at = ?, deleted_by = ?", (self.clock(), self._token), with_subagents=True)
+        self._change(
+            session_id,
+            "deleted_at = ?, deleted_by = ?",
+            (self.clock(), self._token),
+            with_subagents=True,
+        )
 
     def undelete(self, session_id: str) -> None:
         """Bring back a session that was deleted and not purged yet.
@@ -189,7 +211,8 @@ class Store(StoreReader):
         with self.writer() as connection:
             if at_entry is not None and not entry_table.exists(connection, source, at_entry):
                 raise EntryNotFound(at_entry)
-            new_id, at = uuid7(self.clock()), self.clock()
+            new_id = uuid7(self.clock())
+            at = self.clock()
             number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
             leaf, ids_to_copy = forking.path_to(connection, source, at_entry)
         # Copying 100,000 entries takes seconds, in which others have to be able to write.
@@ -217,7 +240,11 @@ class Store(StoreReader):
             total = sum(size for _, size in images)
             if total <= limit:
                 return 0
-            needed = {digest for (body,) in connection.execute(_OTHERS) for digest in _DIGEST.findall(body)}
+            needed = {
+                digest
+                for (body,) in connection.execute(_OTHERS)
+                for digest in _DIGEST.findall(body)
+            }
         dropped: list[tuple[str]] = []
         for digest, size in images:
             if total <= limit * _KEPT_SHARE:
@@ -255,7 +282,9 @@ class Store(StoreReader):
         texts: list[str] = []
         waiting: list[str] = []
         with self.writer() as connection:
-            connection.execute("DELETE FROM unsent WHERE updated_at < ?", (self.clock() - RETENTION_MS,))
+            connection.execute(
+                "DELETE FROM unsent WHERE updated_at < ?", (self.clock() - RETENTION_MS,)
+            )
             rows = connection.execute(
                 "SELECT program, text, waiting FROM unsent WHERE place = ? ORDER BY updated_at, program",
                 (valid(place),),
@@ -264,7 +293,10 @@ class Store(StoreReader):
                 if program == self._token or not (only_own or self._locks.alive(program)):
                     texts += [text] if text.strip() and text not in texts else []
                     waiting += map(str, json.loads(queued))
-                    connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", (valid(place), program))
+                    connection.execute(
+                        "DELETE FROM unsent WHERE place = ? AND program = ?",
+                        (valid(place), program),
+                    )
         return Unsent("\n\n".join(texts), tuple(waiting))
 
     # -- for Session ----------------------------------------------------------------------------------------
@@ -280,12 +312,19 @@ class Store(StoreReader):
         try:
             self._locks.announce(self._token)
         except OSError as error:
-            raise StoreUnavailable(f"The session file {self.path} can't be locked: {error.strerror}.") from error
+            raise StoreUnavailable(
+                f"The session file {self.path} can't be locked: {error.strerror}."
+            ) from error
 
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _change(
-        self, session_id: str, assignments: str, values: Sequence[object], *, with_subagents: bool = False
+        self,
+        session_id: str,
+        assignments: str,
+        values: Sequence[object],
+        *,
+        with_subagents: bool = False,
     ) -> None:
         with self.writer() as connection:
             changed = connection.execute(

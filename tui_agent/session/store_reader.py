@@ -80,7 +80,9 @@ class StoreReader:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
         except StoreError as error:
             return error.message
-        return "" if found == ["ok"] else " ".join(" ".join(found).split())[:300]
+        if found == ["ok"]:
+            return ""
+        return " ".join(" ".join(found).split())[:300]
 
     # -- sessions -------------------------------------------------------------------------------------------
 
@@ -90,10 +92,17 @@ class StoreReader:
                 f"SELECT {_INFO_COLUMNS} FROM sessions WHERE key = ? AND deleted_at IS NULL",  # noqa: S608 - a constant
                 (valid(key),),
             ).fetchone()
-        return None if row is None else self._info(row)
+        if row is None:
+            return None
+        return self._info(row)
 
     def sessions(
-        self, *, cwd: Path | str | None = None, query: str | None = None, limit: int = 200, offset: int = 0
+        self,
+        *,
+        cwd: Path | str | None = None,
+        query: str | None = None,
+        limit: int = 200,
+        offset: int = 0,
     ) -> list[SessionInfo]:
         """Return sessions, the last used first. Those of subagents are found by a search, and listed with no other.
 
@@ -102,7 +111,8 @@ class StoreReader:
         ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory or id contains all
         its words, or in which the words occur in an entry.
         """
-        conditions, values = ["deleted_at IS NULL"], list[object]()
+        conditions = ["deleted_at IS NULL"]
+        values = list[object]()
         if cwd is not None:
             conditions.append("cwd = ?")
             values.append(valid(str(cwd)))
@@ -137,7 +147,8 @@ class StoreReader:
             rows = connection.execute(query + "id = ?", (part,)).fetchall()
             if part and not rows:
                 rows = connection.execute(
-                    query + "(id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\') ORDER BY updated_at DESC LIMIT ?",
+                    query
+                    + "(id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\') ORDER BY updated_at DESC LIMIT ?",
                     (f"{_escaped(part)}%", f"%{_escaped(part)}", _NAMED),
                 ).fetchall()
         found = [self._info(row) for row in rows]
@@ -177,7 +188,8 @@ class StoreReader:
         """Return the requests of a session's subagents; takes a moment when they worked long."""
         with self.reader() as connection:
             numbers = connection.execute(
-                "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''", (session_id,)
+                "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''",
+                (session_id,),
             ).fetchall()
             return [
                 record
@@ -204,18 +216,28 @@ class StoreReader:
 
     def blob(self, digest: str) -> bytes | None:
         with self.reader() as connection:
-            row = connection.execute("SELECT content FROM blobs WHERE digest = ?", (digest,)).fetchone()
+            row = connection.execute(
+                "SELECT content FROM blobs WHERE digest = ?", (digest,)
+            ).fetchone()
         return None if row is None else row[0]
 
     def search(
-        self, query: str, limit: int = 50, *, session_id: str | None = None, cwd: Path | str | None = None
+        self,
+        query: str,
+        limit: int = 50,
+        *,
+        session_id: str | None = None,
+        cwd: Path | str | None = None,
     ) -> list[SearchHit]:
         """Return the newest entries in which all words of ``query`` occur; the last word may be unfinished.
 
         All branches of all sessions are searched, or those of one session or one directory. No character in the
         query has a special meaning.
         """
-        span = (0, key_of(1 << 30, 0)) if session_id is None else key_range(self.number(session_id))
+        if session_id is None:
+            span = (0, key_of(1 << 30, 0))
+        else:
+            span = key_range(self.number(session_id))
         expression = match_expression(query)
         if expression is None or limit <= 0:
             return []
@@ -227,7 +249,13 @@ class StoreReader:
                 "JOIN entries AS e ON e.session = hits.key >> 32 AND e.id = hits.key & 4294967295 "
                 "JOIN sessions AS s ON s.number = e.session AND s.deleted_at IS NULL AND s.cwd = coalesce(?, s.cwd) "
                 "ORDER BY e.created_at DESC, hits.key DESC LIMIT ?",
-                (expression, *span, max(limit, _CONSIDERED), None if cwd is None else valid(str(cwd)), limit),
+                (
+                    expression,
+                    *span,
+                    max(limit, _CONSIDERED),
+                    None if cwd is None else valid(str(cwd)),
+                    limit,
+                ),
             ).fetchall()
             return [
                 SearchHit(name, entry_id, kind, created_at, *snippet(entry, query))
@@ -269,7 +297,8 @@ class StoreReader:
 
         SQLite does the looking: a hundred thousand entries take tenths of a second, in which other threads go on.
         """
-        number, query = self.number(session_id), valid(query)
+        number = self.number(session_id)
+        query = valid(query)
         in_preview = "preview LIKE ? ESCAPE '\\'"
         ways = [(in_preview, f"%{_escaped(query)}%")]
         if query.isascii() and query.isdigit():
@@ -297,7 +326,8 @@ class StoreReader:
         of subagents are nobody's typing.
         """
         found: dict[str, TypedText] = {}
-        where, values = "", list[str]()
+        where = ""
+        values = list[str]()
         if project is not None:
             place = valid(str(project))
             where = "AND (s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\') "
@@ -334,18 +364,28 @@ class StoreReader:
         if writer is None:
             return False
         token = writer.partition(".")[0]
-        return writer in self._writers if token == self._token else self._locks.alive(token)
+        if token == self._token:
+            return writer in self._writers
+        return self._locks.alive(token)
 
-    def _left_empty(self, connection: sqlite3.Connection, *, before: int | None = None) -> list[int]:
+    def _left_empty(
+        self, connection: sqlite3.Connection, *, before: int | None = None
+    ) -> list[int]:
         """Return the sessions in which a program that was killed kept nothing, last used ``before`` a time."""
         rows = connection.execute(
             "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
         ).fetchall()
-        return [number for number, writer, used in rows if (before is None or used < before) and not self.alive(writer)]
+        return [
+            number
+            for number, writer, used in rows
+            if (before is None or used < before) and not self.alive(writer)
+        ]
 
     def _info(self, row: Sequence[Any]) -> SessionInfo:
         *plain, key, outcome, writer, pid, host, since = row
-        holder = Holder(pid, host, since) if self.alive(writer) else None
+        holder = None
+        if self.alive(writer):
+            holder = Holder(pid, host, since)
         plain += [holder, key, RunOutcome(**json.loads(outcome)) if outcome else None]
         return SessionInfo(*plain)
 

@@ -23,15 +23,25 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.records import Divergence, Outlines
 
-KIND_LETTERS: Final = {kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)}
+KIND_LETTERS: Final = {
+    kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)
+}
 """The letter of each kind of entry where there are very many, the most frequent first."""
 
 UNKNOWN_KIND: Final = "a"
 """The letter of any other kind."""
 
-_KINDS: Final = {ord(UNKNOWN_KIND): "", **{ord(letter): kind for kind, letter in KIND_LETTERS.items()}}
+_KINDS: Final = {
+    ord(UNKNOWN_KIND): "",
+    **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
+}
 
 _ROOT: Final = 0
+
+_STATES = kinds(lambda kind: kind.sets_state)
+
+_SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
+"""Kinds that may change which earlier entries a request needs."""
 
 
 class SpineRows(NamedTuple):
@@ -85,7 +95,11 @@ class Spine:
         if not ids:
             return
         gapless = ids[-1] - ids[0] + 1 == len(ids)
-        starts = {ids[0], *rows.parents, *(() if gapless else [two for one, two in pairwise(ids) if two != one + 1])}
+        starts = {
+            ids[0],
+            *rows.parents,
+            *(() if gapless else [two for one, two in pairwise(ids) if two != one + 1]),
+        }
         before = self.last
         self._grow(ids[0] - 1)
         if gapless:
@@ -98,7 +112,9 @@ class Spine:
         self.count += len(ids)
         for start in sorted(starts):
             at = bisect_left(ids, start)
-            self._attach(start, rows.parents.get(start, start - 1) or _ROOT, ids[at - 1] if at else before)
+            self._attach(
+                start, rows.parents.get(start, start - 1) or _ROOT, ids[at - 1] if at else before
+            )
 
     def _grow(self, last: int) -> None:
         missing = last - self.last
@@ -156,10 +172,16 @@ class Spine:
                 start = self._start_of(low)
                 top = max(start, other + 1)
                 stretches.append(range(top, low + 1))
-                low = other if top > start else self._parents[start]
+                if top > start:
+                    low = other
+                else:
+                    low = self._parents[start]
             else:
                 start = self._start_of(other)
-                other = low if start <= low else self._parents[start]
+                if start <= low:
+                    other = low
+                else:
+                    other = self._parents[start]
         ids = array("q")
         for stretch in reversed(stretches):
             ids.extend(stretch)
@@ -171,7 +193,9 @@ class Spine:
     def subagent_of(self, entry_id: int) -> int | None:
         """Return the first entry of the branch of the subagent that made an entry; None for the conversation's own."""
         # Such a branch always begins a run: the call it is for stands between it and its parent.
-        return self._subagents.get(self._start_of(entry_id)) if self._subagents else None
+        if self._subagents:
+            return self._subagents.get(self._start_of(entry_id))
+        return None
 
     @property
     def subagents(self) -> set[int]:
@@ -179,7 +203,8 @@ class Spine:
 
     def is_below(self, entry_id: int | None, other: int | None) -> bool:
         """Whether the way to an entry passes another, or is that one; None stands for the beginning."""
-        at, other = entry_id or _ROOT, other or _ROOT
+        at = entry_id or _ROOT
+        other = other or _ROOT
         while at > other:
             start = self._start_of(at)
             if start <= other:
@@ -203,8 +228,14 @@ class Spine:
             if _position(path, start) is None:
                 continue
             begin = self._parents[start] + 1
-            cuts = [begin, *self._starts[bisect_right(self._starts, begin) : bisect_left(self._starts, start)], start]
-            own = (self._kinds[one:two] for one, two in pairwise(cuts) if self.subagent_of(one) is None)
+            cuts = [
+                begin,
+                *self._starts[bisect_right(self._starts, begin) : bisect_left(self._starts, start)],
+                start,
+            ]
+            own = (
+                self._kinds[one:two] for one, two in pairwise(cuts) if self.subagent_of(one) is None
+            )
             left = b"".join(own)
             if left.translate(None, b"\0" + KIND_LETTERS["assistant"].encode()):
                 found.append(start)
@@ -215,12 +246,15 @@ class Spine:
         known: dict[int, int] = {}
         """Where the way to the beginning of a run parts, by that beginning."""
         return {
-            entry_id: self._departure(path, entry_id, known) for entry_id in ids if _position(path, entry_id) is None
+            entry_id: self._departure(path, entry_id, known)
+            for entry_id in ids
+            if _position(path, entry_id) is None
         }
 
     def _departure(self, path: Sequence[int], entry_id: int, known: dict[int, int]) -> int:
         passed: list[int] = []
-        departure, at = 0, entry_id
+        departure = 0
+        at = entry_id
         while not departure:
             start = self._start_of(at)
             below = bisect_right(path, at)
@@ -242,17 +276,16 @@ def _stretches(ids: Sequence[int]) -> Iterator[slice]:
     at = 0
     while at < len(ids):
         # How far an id is above its place only grows, as ids ascend.
-        end = bisect_right(range(len(ids)), ids[at] - at, lo=at, key=lambda place: ids[place] - place)
+        end = bisect_right(
+            range(len(ids)), ids[at] - at, lo=at, key=lambda place: ids[place] - place
+        )
         yield slice(ids[at], ids[end - 1] + 1)
         at = end
 
 
-_STATES = kinds(lambda kind: kind.sets_state)
-_SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
-"""Kinds that may change which earlier entries a request needs."""
-
-
-def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]], list[Entry]]) -> list[int]:
+def active_ids(
+    spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]], list[Entry]]
+) -> list[int]:
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
     Without a compaction that its model reads that is the whole path. With one: everything from the first kept entry
@@ -281,7 +314,11 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
     for kind in _STATES:
         needed.update(before[kind][-1:])
     carried: set[int] = set()
-    edits = (edit for edit in load(special["context_edit"]) if isinstance(edit, ContextEditEntry) and not edit.parts)
+    edits = (
+        edit
+        for edit in load(special["context_edit"])
+        if isinstance(edit, ContextEditEntry) and not edit.parts
+    )
     for target, action in {edit.target: edit.action for edit in edits}.items():
         position = _position(path, target)
         if action == "pin" and position is not None and position < cut:
@@ -293,7 +330,9 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
     return sorted(needed | carried) + list(path[cut:])
 
 
-def _in_force(special: dict[str, list[int]], load: Callable[[Sequence[int]], list[Entry]]) -> CompactionEntry | None:
+def _in_force(
+    special: dict[str, list[int]], load: Callable[[Sequence[int]], list[Entry]]
+) -> CompactionEntry | None:
     """Return the newest compaction that the path's model can read, None without one or where it is damaged."""
     for entry_id in reversed(special["compaction"]):
         found = load([entry_id])
@@ -302,7 +341,9 @@ def _in_force(special: dict[str, list[int]], load: Callable[[Sequence[int]], lis
         if found[0].item is None:
             return found[0]
         states = load(sorted([*special["system"][-1:], *special["model_change"][-1:]]))
-        named = [entry.model for entry in states if isinstance(entry, SystemEntry | ModelChangeEntry)]
+        named = [
+            entry.model for entry in states if isinstance(entry, SystemEntry | ModelChangeEntry)
+        ]
         if found[0].is_read_by(named[-1] if named else None):
             return found[0]
     return None
@@ -313,7 +354,9 @@ def _position(path: Sequence[int], entry_id: int | None) -> int | None:
     if entry_id is None:
         return None
     position = bisect_left(path, entry_id)
-    return position if position < len(path) and path[position] == entry_id else None
+    if position < len(path) and path[position] == entry_id:
+        return position
+    return None
 
 
 def _step(spine: Spine, path: Sequence[int], position: int) -> list[int]:
@@ -326,4 +369,7 @@ def _step(spine: Spine, path: Sequence[int], position: int) -> list[int]:
     end = start + 1
     while end < len(path) and spine.kind(path[end]) not in ("assistant", "user"):
         end += 1
-    return [path[start], *(one for one in path[start + 1 : end] if spine.kind(one) == "tool_result")]
+    return [
+        path[start],
+        *(one for one in path[start + 1 : end] if spine.kind(one) == "tool_result"),
+    ]

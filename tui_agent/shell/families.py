@@ -18,13 +18,27 @@ _TABLE = Path(__file__).with_suffix(".txt")
 
 _TASKS = listed("npm pnpm yarn bun")
 """Programs whose `run` takes the name of a task, which is a family."""
-_RUNNERS = ("uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec")
+_RUNNERS = (
+    "uv run",
+    "poetry run",
+    "pipenv run",
+    "pdm run",
+    "bundle exec",
+    "npx",
+    "bunx",
+    "pnpm exec",
+)
 """The rest is a command with a family of its own."""
-_MODULES = listed("pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build")
+_MODULES = listed(
+    "pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build"
+)
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
 """Subcommands of git whose operands name remotes and branches; an address would reach another machine."""
+
+_MODULES_ONLY = listed("unittest doctest compileall coverage build")
+"""Known as modules of Python; programs may have these names, too."""
 
 
 def family(words: Sequence[Word]) -> tuple[str, str]:
@@ -33,7 +47,10 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     With it the pattern of the family that the command would belong to but for an option; "" where there is none.
     """
     exact = escaped(" ".join(word.shown for word in words))
-    named, fits = _named([word.value if word.value is not None else "$" for word in words]) or ((), False)
+    named, fits = _named([word.value if word.value is not None else "$" for word in words]) or (
+        (),
+        False,
+    )
     if not named or not all(map(_PLAIN.fullmatch, named)):
         return exact, ""
     pattern = f"{' '.join(named)} *"
@@ -47,7 +64,9 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
 def run_by(words: Sequence[str]) -> list[str]:
     """Return the commands a runner (``uv run``, ``npx``) may run, for rules against that: all of it, or less."""
     size = _runner_size(words)
-    return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))] if size else []
+    if size:
+        return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))]
+    return []
 
 
 def _runner_size(words: Sequence[str]) -> int:
@@ -80,10 +99,6 @@ def _named(words: Sequence[str]) -> tuple[tuple[str, ...], bool] | None:
     return ((program,), True) if program.startswith("./") and len(program) > 2 else None
 
 
-_MODULES_ONLY = listed("unittest doctest compileall coverage build")
-"""Known as modules of Python; programs may have these names, too."""
-
-
 def _knows(name: str, words: Sequence[str]) -> bool:
     """Return whether every option is listed for a family. Words after ``--`` are operands."""
     known = option_table().get(name, frozenset())
@@ -110,6 +125,10 @@ def _knows(name: str, words: Sequence[str]) -> bool:
 def option_table() -> Mapping[str, frozenset[str]]:
     """Return the options of each family, as they are written; a letter with a colon takes a value."""
     found: dict[str, frozenset[str]] = {}
-    for block in re.findall(r"^(\w[^:]*):\n((?:    .*\n)+)", _TABLE.read_text(encoding="utf-8"), re.MULTILINE):
-        found |= dict.fromkeys(map(str.strip, re.sub(r"\s+", " ", block[0]).split(",")), frozenset(block[1].split()))
+    for block in re.findall(
+        r"^(\w[^:]*):\n((?:    .*\n)+)", _TABLE.read_text(encoding="utf-8"), re.MULTILINE
+    ):
+        found |= dict.fromkeys(
+            map(str.strip, re.sub(r"\s+", " ", block[0]).split(",")), frozenset(block[1].split())
+        )
     return found

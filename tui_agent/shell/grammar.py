@@ -41,6 +41,11 @@ _READABLE = re.compile(r"[\t\n -~]*")
 SimpleCommands = list[tuple[tuple[str, ...], str]]
 """The simple commands of a line: their programs' words, and the separator before the next."""
 
+_SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
+_JQ = (
+    r"(?:\s|[|,]|\.(?:[A-Za-z_]\w*)?|\[(?:\d+|\"\w+\")?\]|\b(?:keys|length|type|not|first|last)\b)+"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class CommandPlace:
@@ -53,12 +58,17 @@ class CommandPlace:
         """Return where a path leads; None when that is out of the project, or there is a link on the way."""
         written = os.path.join(self.folder, text)  # noqa: PTH118 - a path as a shell takes it
         path = Path(os.path.normpath(written))
-        return path if os.path.realpath(written) == str(path) and path.is_relative_to(self.project) else None
+        if os.path.realpath(written) == str(path) and path.is_relative_to(self.project):
+            return path
+        return None
 
 
 def is_listable(text: str, place: CommandPlace) -> bool:
     """A place in the project, to be listed: not in the repository's own directory."""
-    path = None if text.startswith("-") or not text else place.inside(text)
+    if text.startswith("-") or not text:
+        path = None
+    else:
+        path = place.inside(text)
     return path is not None and ".git" not in below(path, place)
 
 
@@ -76,7 +86,9 @@ def _pattern(pattern: str) -> OperandForm:
 
 def _file(text: str, place: CommandPlace) -> bool:
     """A file to be shown: a regular one that holds no secret, by its path or its content, or a missing one."""
-    path = place.inside(text) if is_listable(text, place) else None
+    path = None
+    if is_listable(text, place):
+        path = place.inside(text)
     if path is None or any(map(is_sensitive, below(path, place))) or file_holds_secret(path):
         return False
     return is_file(path) or not os.path.lexists(path)
@@ -84,7 +96,9 @@ def _file(text: str, place: CommandPlace) -> bool:
 
 def _tree(text: str, place: CommandPlace) -> bool:
     """A file, or a directory below which neither secrets nor repositories are."""
-    path = place.inside(text) if is_listable(text, place) else None
+    path = None
+    if is_listable(text, place):
+        path = place.inside(text)
     if path is None or not is_directory(path):
         return _file(text, place)
     plain = ignore_files_are_plain(path) and not any(map(is_sensitive, below(path, place)))
@@ -92,7 +106,9 @@ def _tree(text: str, place: CommandPlace) -> bool:
 
 
 def _holds_no_secrets(directory: Path) -> bool:
-    pending, count, unread = [str(directory)], 0, MAX_SEARCHED_BYTES
+    pending = [str(directory)]
+    count = 0
+    unread = MAX_SEARCHED_BYTES
     while pending:
         try:
             with os.scandir(pending.pop()) as rows:
@@ -103,7 +119,11 @@ def _holds_no_secrets(directory: Path) -> bool:
                     if row.is_dir(follow_symlinks=False):
                         pending.append(row.path)
                     elif row.is_file(follow_symlinks=False):
-                        unread -= 0 if is_for_people(Path(row.name)) else row.stat(follow_symlinks=False).st_size
+                        unread -= (
+                            0
+                            if is_for_people(Path(row.name))
+                            else row.stat(follow_symlinks=False).st_size
+                        )
                         if unread < 0 or file_holds_secret(Path(row.path)):
                             return False
                     elif row.name in IGNORE_FILES:
@@ -115,8 +135,6 @@ def _holds_no_secrets(directory: Path) -> bool:
 
 _text = _pattern(r"[^-].*|")
 _anything = _pattern(r".*")
-_SED = r"(?:(?:\d+|\$)(?:,(?:\d+|\$))?[pd](?:;|$))+"
-_JQ = r"(?:\s|[|,]|\.(?:[A-Za-z_]\w*)?|\[(?:\d+|\"\w+\")?\]|\b(?:keys|length|type|not|first|last)\b)+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +157,25 @@ class ProgramUsage:
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
         if self.form is _anything:
             return True
-        end = words.index("--") if "--" in words else len(words)
+        if "--" in words:
+            end = words.index("--")
+        else:
+            end = len(words)
         switches = [word for word in words[:end] if word.startswith("-")]
-        operands = [word for word in words[:end] if not word.startswith("-")] + list(words[end + 1 :])
+        operands = [word for word in words[:end] if not word.startswith("-")] + list(
+            words[end + 1 :]
+        )
         # No line has a NUL: it stands for no letter. Some programs take letters after a value for switches.
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
-        if not all(re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-" for switch in switches):
+        if not all(
+            re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-"
+            for switch in switches
+        ):
             return False
         # The pattern to search for may be given by a switch, before or after the files.
-        given = "e" in self.valued and any("e" in switch and re.fullmatch(letters, switch) for switch in switches)
+        given = "e" in self.valued and any(
+            "e" in switch and re.fullmatch(letters, switch) for switch in switches
+        )
         form = self.form
         if self.recursive and self.recursive in "".join(["-", *switches]):
             form = _tree
@@ -172,16 +200,28 @@ TABLE: dict[str, ProgramUsage] = {
     "echo": ProgramUsage("", _anything),
     "false": ProgramUsage(),
     "file": ProgramUsage("bi", _file),
-    "grep": ProgramUsage("nivclLwxohHEFPIqsr", _file, "ABCme", r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
-                         first=_text, recursive="r"),
+    "grep": ProgramUsage(
+        "nivclLwxohHEFPIqsr",
+        _file,
+        "ABCme",
+        r"--color=never|--(?:in|ex)clude(?:-dir)?=[\w*.-]+",
+        first=_text,
+        recursive="r",
+    ),
     "head": ProgramUsage("qv", _file, "nc", r"-\d{1,6}"),
     "jq": ProgramUsage("rcSe", _file, first=_pattern(_JQ)),
     "ls": ProgramUsage("laAhtrSR1dFipsgnG", is_listable, long=r"--color=never"),
     "nl": ProgramUsage("", _file, "b", r"-b[atn]"),
     "nproc": ProgramUsage(),
     "pwd": ProgramUsage("LP"),
-    "rg": ProgramUsage("nilcwFSsovxNIHU", _file, "ABCmet", r"--color=never|--no-heading|-t[a-z]+|--type=[a-z]+",
-                       first=_text, recursive="-"),
+    "rg": ProgramUsage(
+        "nilcwFSsovxNIHU",
+        _file,
+        "ABCmet",
+        r"--color=never|--no-heading|-t[a-z]+|--type=[a-z]+",
+        first=_text,
+        recursive="-",
+    ),
     "sed": ProgramUsage("nE", _file, first=_pattern(_SED)),
     "sha256sum": ProgramUsage("", _file),
     "sleep": ProgramUsage("", _pattern(r"\d{1,6}")),
@@ -196,7 +236,7 @@ TABLE: dict[str, ProgramUsage] = {
     "wc": ProgramUsage("lwcmL", _file),
     "which": ProgramUsage("a", _pattern(r"[A-Za-z0-9][\w.+-]*")),
     "whoami": ProgramUsage(),
-}  # fmt: skip
+}
 """Every program that is free, beside ``cd``."""
 
 
@@ -212,17 +252,30 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
     before = ""
     for words, end in line:
         if words[0] == "cd":
-            path = place.inside(words[1]) if len(words) == 2 and is_listable(words[1], place) else None
+            path = None
+            if len(words) == 2 and is_listable(words[1], place):
+                path = place.inside(words[1])
             # Nothing after it may run where it failed, and a pipe would leave the directory as it was.
-            if path is None or not is_directory(path) or not ends <= {"&&", "|", ""} or "|" in {before, end}:
+            if (
+                path is None
+                or not is_directory(path)
+                or not ends <= {"&&", "|", ""}
+                or "|" in {before, end}
+            ):
                 return False
             place = CommandPlace(place.project, path)
         else:
             if words[0] not in TABLE or not TABLE[words[0]].admits(words[1:], place):
                 return False
             # The name stands for a program that the project did not bring along, or for none.
-            found = None if words[0] in _BUILTINS else shutil.which(words[0])
-            if found and (not found.startswith("/") or Path(os.path.realpath(found)).is_relative_to(place.project)):
+            if words[0] in _BUILTINS:
+                found = None
+            else:
+                found = shutil.which(words[0])
+            if found and (
+                not found.startswith("/")
+                or Path(os.path.realpath(found)).is_relative_to(place.project)
+            ):
                 return False
         before = end
     return True
@@ -241,8 +294,14 @@ def read_line(command: str) -> SimpleCommands | None:
             return None
         at = token.end()
         if token.lastgroup == "word":
-            words.append(_QUOTED.sub(lambda quoted: quoted[1] if quoted[1] is not None else quoted[2], token[0]))
+            words.append(
+                _QUOTED.sub(
+                    lambda quoted: quoted[1] if quoted[1] is not None else quoted[2], token[0]
+                )
+            )
         elif token.lastgroup == "end" and words:
             line.append((tuple(words), token[0]))
             words = []
-    return [*line, (tuple(words), "")] if words else line
+    if words:
+        return [*line, (tuple(words), "")]
+    return line

@@ -29,7 +29,9 @@ sandbox that would be for nothing. Others are asked about when they have failed.
 MAX_NESTING = 5
 """Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
 
-HARMLESS_DEVICES = frozenset({"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom"})
+HARMLESS_DEVICES = frozenset(
+    {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom"}
+)
 SYSTEM_PROGRAMS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
 
 _CARRIERS = listed(
@@ -45,7 +47,9 @@ _QUIET_SETTINGS = LazyPattern(
 )
 """Variables that change no more than how a program writes."""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
-_PROSE = frozenset({"-m", "-am", "--message", "--body", "-b", "--title", "-t", "--notes", "--comment"})
+_PROSE = frozenset(
+    {"-m", "-am", "--message", "--body", "-b", "--title", "-t", "--notes", "--comment"}
+)
 """Options whose value is prose, whatever it is."""
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
@@ -57,18 +61,25 @@ _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
     """Return all that a command line needs to be allowed, in its order. Looks at many files: call it in a thread."""
-    root, folder = Path(os.path.realpath(project)), Path(os.path.realpath(cwd))
+    root = Path(os.path.realpath(project))
+    folder = Path(os.path.realpath(cwd))
     script = read_script(command)
     if not script.problems and is_free(command, folder, root):
         return tuple(_need(simple, harmless=True) for simple in script.commands)
-    return tuple(dict.fromkeys(_CommandAnalyzer(command, root, _folders(script, command, folder)).judge(script)))
+    return tuple(
+        dict.fromkeys(
+            _CommandAnalyzer(command, root, _folders(script, command, folder)).judge(script)
+        )
+    )
 
 
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
     """Return the directories that a command may be in by the time it runs: every place a ``cd`` may lead to."""
     found = [folder]
     for simple in script.commands:
-        target = simple.words[1].value if len(simple.words) == 2 and simple.words[0].value == "cd" else None
+        target = None
+        if len(simple.words) == 2 and simple.words[0].value == "cd":
+            target = simple.words[1].value
         if target is not None and not simple.words[1].glob:
             found.append(Path(os.path.realpath(found[-1] / _home(target))))
     sure = len(found) == 2 and _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
@@ -90,10 +101,14 @@ class _CommandAnalyzer:
         for name, word in script.assignments:
             if not _QUIET_SETTINGS.fullmatch(name):
                 text = f"{name}={word.source}"
-                yield PermissionNeed(Permission.BASH, text, text, "command", unclear=f"{name} may change what runs")
+                yield PermissionNeed(
+                    Permission.BASH, text, text, "command", unclear=f"{name} may change what runs"
+                )
         for operator, target in script.redirects:
             yield from self._redirect(operator, target)
-        writes = any(">" in how and target.value not in HARMLESS_DEVICES for how, target in script.redirects)
+        writes = any(
+            ">" in how and target.value not in HARMLESS_DEVICES for how, target in script.redirects
+        )
         for simple in script.commands:
             if simple.words:
                 yield from self._simple(simple, writes=writes)
@@ -105,7 +120,10 @@ class _CommandAnalyzer:
 
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield the needs of one command. With a file to write to, its output is no longer without consequence."""
-        text = simple.source.partition("<<")[0] if simple.fed else simple.source
+        if simple.fed:
+            text = simple.source.partition("<<")[0]
+        else:
+            text = simple.source
         # The grammar of the parser may lose a dash that stands alone; the rest is not the whole line.
         plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
@@ -117,7 +135,8 @@ class _CommandAnalyzer:
         return PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
 
     def _redirect(self, operator: str, target: Word) -> Iterator[PermissionNeed]:
-        value, written = target.value, f"{operator} {target.source}"
+        value = target.value
+        written = f"{operator} {target.source}"
         if value is None or target.glob:
             yield self._unclear(f"where {written} leads is not known before it runs")
         elif value.startswith(("/dev/tcp/", "/dev/udp/")):
@@ -151,7 +170,9 @@ class _CommandAnalyzer:
         for place in self._real(directory or "."):
             with contextlib.suppress(OSError):
                 for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - names are all that is wanted
-                    if (found.startswith(".") and not name.startswith(".")) or (plain and not fnmatchcase(found, last)):
+                    if (found.startswith(".") and not name.startswith(".")) or (
+                        plain and not fnmatchcase(found, last)
+                    ):
                         continue
                     yield PermissionNeed(Permission.READ, rule_path(place / found, self._project))
 
@@ -163,7 +184,9 @@ class _CommandAnalyzer:
                 yield outside(real)
             named = is_sensitive(real) or is_sensitive(text)
             if named or (real.is_relative_to(self._project) and file_holds_secret(real)):
-                yield PermissionNeed(Permission.READ, rule_path(real, self._project), secret=not named)
+                yield PermissionNeed(
+                    Permission.READ, rule_path(real, self._project), secret=not named
+                )
 
 
 def outside(real: Path) -> PermissionNeed:
@@ -174,16 +197,26 @@ def outside(real: Path) -> PermissionNeed:
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
     words, unclear = _uncarried(simple.words), "" if harmless else _unclear(simple.words)
     # Rules are matched against the settings that matter, the words, and the command's input.
-    settings = [f"{name}={word.shown}" for name, word in simple.assignments if not _QUIET_SETTINGS.fullmatch(name)]
-    pattern = " ".join([*settings, *(word.shown for word in words), *([simple.fed] if simple.fed else [])])
+    settings = [
+        f"{name}={word.shown}"
+        for name, word in simple.assignments
+        if not _QUIET_SETTINGS.fullmatch(name)
+    ]
+    pattern = " ".join(
+        [*settings, *(word.shown for word in words), *([simple.fed] if simple.fed else [])]
+    )
     always, exceeded = family(words)
     # A program of the closed grammar is asked about for this exact line.
     if settings or words[0].value in TABLE or (simple.fed and not always.endswith(" *")):
         always = escaped(pattern)
     # Changes that git is known to make beyond build output.
     *_, rest = _without_options([word.value or "" for word in words[1:]])
-    name = rest[0] if rest and words[0].value == "git" else ""
-    changes: tuple[Change, ...] = ("repository",) if name in _REPOSITORY else ()
+    name = ""
+    if rest and words[0].value == "git":
+        name = rest[0]
+    changes: tuple[Change, ...] = ()
+    if name in _REPOSITORY:
+        changes = ("repository",)
     return PermissionNeed(
         Permission.BASH,
         pattern,
@@ -233,7 +266,9 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
         yield from (" ".join(["git", *rest]) for rest in _without_options(shown[1:]))
     if program in _CARRIERS:
         yield from (" ".join(shown[first:]) for first in range(1, len(shown)))
-        for script in (read_script(word.value) for word in words[1:] if word.value and depth < MAX_NESTING):
+        for script in (
+            read_script(word.value) for word in words[1:] if word.value and depth < MAX_NESTING
+        ):
             for simple in script.commands:
                 yield from _aliases(simple.words, depth + 1) if simple.words else ()
 
@@ -242,7 +277,10 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the words after ``git`` with fewer and fewer of the options before its subcommand."""
     yield words
     while words and words[0].startswith("-"):
-        words = words[2:] if words[0] in {"-C", "-c"} else words[1:]
+        if words[0] in {"-C", "-c"}:
+            words = words[2:]
+        else:
+            words = words[1:]
         yield words
 
 

@@ -15,6 +15,53 @@ if TYPE_CHECKING:
 
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
+MAX_CHARS = 20_000
+"""Longer commands are not looked into."""
+
+_WALKED = frozenset(
+    {
+        "program",
+        "list",
+        "redirected_statement",
+        "pipeline",
+        "subshell",
+        "compound_statement",
+        "if_statement",
+        "elif_clause",
+        "else_clause",
+        "while_statement",
+        "for_statement",
+        "do_group",
+        "case_statement",
+        "case_item",
+        "negated_command",
+        "function_definition",
+        "command_substitution",
+    }
+)
+_WORDS = frozenset(
+    {
+        "word",
+        "number",
+        "raw_string",
+        "string",
+        "concatenation",
+        "simple_expansion",
+        "expansion",
+        "command_substitution",
+        "command_name",
+        "variable_name",
+        "special_variable_name",
+    }
+)
+_GAP = re.compile(r"(?:[ \t]|\\\n)*")
+_JOINED = re.compile(r"(?:\\\n)*")
+_DASH_GAP = re.compile(r"[ \t]*(?:-[ \t]*)?")
+_LINE_GAP = re.compile(r"(?:\s|\\\n)*")
+_PLAIN = re.compile(r"(?:[^\s;&|<>()`$\"'\\]|\\.)+", re.DOTALL)
+_HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII)
+_SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -74,42 +121,22 @@ def literal(text: str) -> Word:
     return Word(text, text, text)
 
 
-MAX_CHARS = 20_000
-"""Longer commands are not looked into."""
-
-_WALKED = frozenset(
-    {
-        "program", "list", "redirected_statement", "pipeline", "subshell", "compound_statement", "if_statement",
-        "elif_clause", "else_clause", "while_statement", "for_statement", "do_group", "case_statement", "case_item",
-        "negated_command", "function_definition", "command_substitution",
-    }
-)  # fmt: skip
-_WORDS = frozenset(
-    {
-        "word", "number", "raw_string", "string", "concatenation", "simple_expansion", "expansion",
-        "command_substitution", "command_name", "variable_name", "special_variable_name",
-    }
-)  # fmt: skip
 _LITERAL = listed("== =~ = != [ ] < > export declare typeset readonly local unset unsetenv")
-_GAP = re.compile(r"(?:[ \t]|\\\n)*")
-_JOINED = re.compile(r"(?:\\\n)*")
-_DASH_GAP = re.compile(r"[ \t]*(?:-[ \t]*)?")
-_LINE_GAP = re.compile(r"(?:\s|\\\n)*")
-_PLAIN = re.compile(r"(?:[^\s;&|<>()`$\"'\\]|\\.)+", re.DOTALL)
-_HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII)
-_SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 
 def read_script(text: str) -> ParsedLine:
     """Take a command line apart. Never raises; parts it can't read are in ``problems``."""
     if problem := _unreadable(text):
         return ParsedLine(problems=[problem])
-    script, data = ParsedLine(), text.encode()
+    script = ParsedLine()
+    data = text.encode()
     root = _parser().parse(data).root_node
     if root.has_error:
         return ParsedLine(problems=["its syntax can't be read"])
     reader = _Reader(script, data)
-    if not all(map(_LINE_GAP.fullmatch, (data[: root.start_byte].decode(), data[root.end_byte :].decode()))):
+    if not all(
+        map(_LINE_GAP.fullmatch, (data[: root.start_byte].decode(), data[root.end_byte :].decode()))
+    ):
         script.problems.append("part of it can't be read")
     try:
         reader.read(root)
@@ -177,16 +204,26 @@ class _Reader:
         # The grammar drops a lone dash before a here-document; the commands that take one read it either way.
         self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
         if node.type == "for_statement":
-            name = next((self._text(child) for child in node.named_children if child.type == "variable_name"), "")
+            name = next(
+                (
+                    self._text(child)
+                    for child in node.named_children
+                    if child.type == "variable_name"
+                ),
+                "",
+            )
             self._script.assignments.append((name, Word(name, None)))
         for child in node.named_children:
             self.read(child)
 
     def _command(self, node: "Node") -> None:
         self._gaps(node, _GAP)
-        words, assignments = list[Word](), list[tuple[str, Word]]()
+        words = list[Word]()
+        assignments = list[tuple[str, Word]]()
         # A variable set by ``export A=1`` holds for later commands, too.
-        made = self._script.assignments if node.type == "declaration_command" else assignments
+        made = assignments
+        if node.type == "declaration_command":
+            made = self._script.assignments
         for child in node.children:
             match child.type:
                 case "variable_assignment":
@@ -215,7 +252,9 @@ class _Reader:
 
     def _redirect(self, node: "Node") -> None:
         operator = "".join(child.type for child in node.children if not child.is_named)
-        targets = [self._word(child) for child in node.named_children if child.type != "file_descriptor"]
+        targets = [
+            self._word(child) for child in node.named_children if child.type != "file_descriptor"
+        ]
         if operator in {">&-", "<&-"}:
             return
         if len(targets) != 1:
@@ -230,14 +269,23 @@ class _Reader:
         found = _HEREDOC_NAME.fullmatch(texts.get("heredoc_start", ""))
         body = texts.get("heredoc_body", "")
         bare = [line.lstrip("\t") if "<<-" in texts else line for line in body.split("\n")]
-        if found is None or found["name"] in bare or texts.get("heredoc_end", "").strip("\t\n") != found["name"]:
+        if (
+            found is None
+            or found["name"] in bare
+            or texts.get("heredoc_end", "").strip("\t\n") != found["name"]
+        ):
             self._problem("the end of its here-document is unclear")
         elif not found["quote"] and _SUBSTITUTION.search(body):
             self._problem("its here-document holds a substitution")
         for child in node.named_children:
             if child.type in _WORDS:
                 self._problem("its here-document is followed by words")
-            elif child.type not in {"heredoc_start", "heredoc_end", "heredoc_body", "file_descriptor"}:
+            elif child.type not in {
+                "heredoc_start",
+                "heredoc_end",
+                "heredoc_body",
+                "file_descriptor",
+            }:
                 # The rest of the line of ``<<EOF`` belongs to the here-document in the tree.
                 self.read(child)
 
@@ -245,8 +293,17 @@ class _Reader:
         """Return the here-documents and here-strings a command reads."""
         own = [child for child in node.children if child.type == "herestring_redirect"]
         parent = node.parent
-        while parent is not None and parent.type in {"redirected_statement", "pipeline", "list", "compound_statement"}:
-            own += [child for child in parent.children if child.type in {"heredoc_redirect", "herestring_redirect"}]
+        while parent is not None and parent.type in {
+            "redirected_statement",
+            "pipeline",
+            "list",
+            "compound_statement",
+        }:
+            own += [
+                child
+                for child in parent.children
+                if child.type in {"heredoc_redirect", "herestring_redirect"}
+            ]
             parent = parent.parent
         return "\n".join(map(self._text, own))
 
@@ -259,7 +316,9 @@ class _Reader:
         known = next((at for at, (text, _glob) in enumerate(parts) if text is None), len(parts))
         start = "".join(text or "" for text, _glob in parts[:known])
         glob = any(glob for _text, glob in parts)
-        return Word(source, start if known == len(parts) else None, start, glob, source.startswith("~"))
+        return Word(
+            source, start if known == len(parts) else None, start, glob, source.startswith("~")
+        )
 
     def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
         """Yield texts, None for unknown ones, and whether each holds a pattern for file names."""
@@ -285,7 +344,9 @@ class _Reader:
             case "command_substitution":
                 self._walk(node)
                 yield None, False
-            case "simple_expansion" | "expansion" if re.fullmatch(r"\$(?:\w+|\{\w+\}|[?#!$])", text, re.ASCII):
+            case "simple_expansion" | "expansion" if re.fullmatch(
+                r"\$(?:\w+|\{\w+\}|[?#!$])", text, re.ASCII
+            ):
                 yield ("0" if text in {"$?", "$#", "$!", "$$"} else None), False
             case kind:
                 self._unchecked(kind)
@@ -308,7 +369,10 @@ class _Reader:
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
         """Check that only space lies between the parts of a node: the parser left nothing out."""
         position = node.start_byte
-        for start, end in (*((child.start_byte, child.end_byte) for child in node.children), (node.end_byte, 0)):
+        for start, end in (
+            *((child.start_byte, child.end_byte) for child in node.children),
+            (node.end_byte, 0),
+        ):
             if not allowed.fullmatch(self._data[position:start].decode()):
                 self._problem("part of it can't be read")
             position = max(position, end)

@@ -10,7 +10,9 @@ from tui_agent.text_files.encodings import user_text
 
 _NAME = ".editorconfig"
 _MAX_BYTES = 64 * 1024
-_LINE = LazyPattern(r"[ \t]*(?:\[(?P<glob>.+)\]|(?P<key>[^#;=:\[]+?)[ \t]*[=:][ \t]*(?P<value>.*?))[ \t]*")
+_LINE = LazyPattern(
+    r"[ \t]*(?:\[(?P<glob>.+)\]|(?P<key>[^#;=:\[]+?)[ \t]*[=:][ \t]*(?P<value>.*?))[ \t]*"
+)
 
 
 def declared_charset(path: Path) -> str:
@@ -22,10 +24,15 @@ def declared_charset(path: Path) -> str:
         data = read_regular(folder / _NAME, _MAX_BYTES)
         if data is None:
             continue
-        is_root, charset = False, ""
+        is_root = False
+        charset = ""
         for glob, key, value in _values(user_text(data)):
             is_root |= not glob and key == "root" and value == "true"
-            if key == "charset" and glob and compile_glob(glob).fullmatch(path.relative_to(folder).as_posix()):
+            if (
+                key == "charset"
+                and glob
+                and compile_glob(glob).fullmatch(path.relative_to(folder).as_posix())
+            ):
                 charset = value
         if charset or is_root:
             return "" if charset == "unset" else charset

@@ -65,7 +65,19 @@ _WEB_NAMES = {
 }
 _ALWAYS_ASCII = "\t\n az09AZ{}"
 _GUESSED = (
-    *("cp932", "euc_jp", "gb18030", "big5", "cp949", "cp1251", "koi8_r", "cp866", "cp1250", "iso8859_2", "cp1253"),
+    *(
+        "cp932",
+        "euc_jp",
+        "gb18030",
+        "big5",
+        "cp949",
+        "cp1251",
+        "koi8_r",
+        "cp866",
+        "cp1250",
+        "iso8859_2",
+        "cp1253",
+    ),
     *("cp1254", "cp1255", "cp1256"),
 )
 """What other editors and systems still write, among which charset-normalizer chooses."""
@@ -114,7 +126,9 @@ class Encoding:
         name = self.name.replace("_", "-")
         if name.startswith("cp125"):
             return f"windows-{name.removeprefix('cp')}"
-        return _WEB_NAMES.get(name, name.replace("iso8859", "iso-8859") if name.startswith("iso8859") else "")
+        return _WEB_NAMES.get(
+            name, name.replace("iso8859", "iso-8859") if name.startswith("iso8859") else ""
+        )
 
     @property
     def _errors(self) -> str:
@@ -143,7 +157,9 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
             return Encoding(name, bom)
     named = _declared(data) or python_name(declared)
     if b"\0" in data[:SAMPLE_BYTES]:
-        return Encoding(named) if named in _WIDE else None
+        if named in _WIDE:
+            return Encoding(named)
+        return None
     if named in _WIDE or (named != "utf-8" and not _decodes(data, named or "utf-8", whole=whole)):
         named = ""
     if data.isascii():
@@ -167,7 +183,9 @@ def _detect_beyond_ascii(data: bytes, named: str, *, whole: bool) -> Encoding | 
 def decode_text(data: bytes) -> str | None:
     """Return the text of a whole file's bytes, None when they are not text."""
     encoding = detect(data)
-    return None if encoding is None else encoding.decode(data)
+    if encoding is None:
+        return None
+    return encoding.decode(data)
 
 
 def user_text(data: bytes, *, whole: bool = True) -> str:
@@ -176,7 +194,10 @@ def user_text(data: bytes, *, whole: bool = True) -> str:
     Unless it is the ``whole`` file, a character that is cut at the end is left out.
     """
     encoding = detect(data, whole=whole) or UTF_8
-    text = encoding.decode(data) if whole else encoding.decode_start(data)
+    if whole:
+        text = encoding.decode(data)
+    else:
+        text = encoding.decode_start(data)
     return odd_bytes_shown(text.replace("\0", "\ufffd"))
 
 
@@ -193,7 +214,9 @@ def settings_text(data: bytes) -> str:
         raise ValueError("it is not a text file")
     odd = _ODD.search(text)
     if odd is not None:
-        raise ValueError(f"line {text.count(chr(10), 0, odd.start()) + 1} has bytes that are not text")
+        raise ValueError(
+            f"line {text.count(chr(10), 0, odd.start()) + 1} has bytes that are not text"
+        )
     return text
 
 
@@ -207,7 +230,9 @@ def declared_encoding(text: str, charset: str = "") -> Encoding:
 
 def odd_bytes_shown(text: str) -> str:
     """Return a text with U+FFFD for each byte that its encoding does not explain."""
-    return text if text.isascii() else _ODD.sub("\ufffd", text)
+    if text.isascii():
+        return text
+    return _ODD.sub("\ufffd", text)
 
 
 def with_odd_bytes(text: str, shown_from: str) -> str | None:
@@ -228,22 +253,33 @@ def python_name(label: str) -> str:
     """Return Python's name of an encoding of text files, "" for any other."""
     try:
         found = codecs.lookup(label).name if label else ""
-        plain = found in _WIDE or _ALWAYS_ASCII.encode(found or "utf-16") == _ALWAYS_ASCII.encode("ascii")
+        plain = found in _WIDE or _ALWAYS_ASCII.encode(found or "utf-16") == _ALWAYS_ASCII.encode(
+            "ascii"
+        )
     except (LookupError, ValueError):
         return ""
-    return _SUPERSETS.get(found, found) if plain and found not in {"utf-7", "idna", "punycode"} else ""
+    if plain and found not in {"utf-7", "idna", "punycode"}:
+        return _SUPERSETS.get(found, found)
+    return ""
 
 
 def _declared(data: bytes) -> str:
     """Return the encoding that a file declares, "" for none."""
     lines = data[:SAMPLE_BYTES].split(b"\n", 2)[:2]
-    found = next(filter(None, map(_COMMENT.match, lines)), None) or _XML.match(data) or _CSS.match(data)
+    found = (
+        next(filter(None, map(_COMMENT.match, lines)), None) or _XML.match(data) or _CSS.match(data)
+    )
     if found is not None:
-        return python_name(found[1].decode("ascii", "replace").removesuffix("-unix").removesuffix("-dos"))
+        return python_name(
+            found[1].decode("ascii", "replace").removesuffix("-unix").removesuffix("-dos")
+        )
     if _HTML_START.match(data) is None:
         return ""
     found = _HTML.search(data, 0, _HTML_BYTES)
-    name = "" if found is None else python_name(found[1].decode("ascii", "replace"))
+    if found is None:
+        name = ""
+    else:
+        name = python_name(found[1].decode("ascii", "replace"))
     # As browsers have it (https://encoding.spec.whatwg.org/#names-and-labels).
     return "cp1252" if name in {"iso8859-1", "ascii"} else name
 
@@ -278,7 +314,9 @@ def _is_western(data: bytes) -> bool:
         text = data.decode("cp1252")
     except UnicodeDecodeError:
         return False
-    letters = {character for word in _HIGH_WORD.findall(text) for character in word if character > "\x7f"}
+    letters = {
+        character for word in _HIGH_WORD.findall(text) for character in word if character > "\x7f"
+    }
     runs = _HIGH_RUN.findall(data)
     is_mixed = sum(map(len, runs)) < _MIXED_RUN * len(runs)
     if not is_mixed and not letters <= _UMLAUTS:

@@ -28,7 +28,11 @@ def folded(name: str) -> str:
 
 def escaped(name: str) -> str:
     """Return a name in which what can't be told apart from something else is written as an escape."""
-    return re.sub(r"[^\x20-\x7e]", lambda match: match[0].encode("ascii", "backslashreplace").decode("ascii"), name)
+    return re.sub(
+        r"[^\x20-\x7e]",
+        lambda match: match[0].encode("ascii", "backslashreplace").decode("ascii"),
+        name,
+    )
 
 
 def as_on_disk(path: Path) -> Path:
@@ -50,10 +54,16 @@ def _alike(folder: Path, name: str) -> str:
     wanted = folded(name)
     try:
         with os.scandir(folder) as rows:
-            near = [row.name for row, _ in zip(rows, range(_MAX_NAMES), strict=False) if folded(row.name) == wanted]
+            near = [
+                row.name
+                for row, _ in zip(rows, range(_MAX_NAMES), strict=False)
+                if folded(row.name) == wanted
+            ]
     except OSError:
         return name
     if len(near) > 1:
         names = " and ".join(escaped(each) for each in sorted(near))
         raise AlikeError(f"there is no {name}, but {names} look like it. Copy one of them")
-    return near[0] if near else name
+    if near:
+        return near[0]
+    return name

@@ -10,7 +10,14 @@ from tui_agent.files.inside import open_file
 from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.lazy import dataclass
 from tui_agent.text_files.editorconfig import declared_charset
-from tui_agent.text_files.encodings import DETECTED_BYTES, UTF_8, Encoding, declared_encoding, detect, odd_bytes_shown
+from tui_agent.text_files.encodings import (
+    DETECTED_BYTES,
+    UTF_8,
+    Encoding,
+    declared_encoding,
+    detect,
+    odd_bytes_shown,
+)
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
 """Bytes after the shown lines in which lines are still counted."""
@@ -144,7 +151,10 @@ def read_start(path: Path, limit: int) -> TextStart | None:
     with open_file(path) as file:
         data = file.read(limit)
     size = path.stat().st_size
-    text = encoding.decode_start(data) if size > len(data) else encoding.decode(data)
+    if size > len(data):
+        text = encoding.decode_start(data)
+    else:
+        text = encoding.decode(data)
     return TextStart(odd_bytes_shown(text), len(data), size)
 
 
@@ -167,7 +177,9 @@ def read_window(path: Path, encoding: Encoding, wanted: range, line_chars: int) 
             file.seek(len(encoding.bom))
             return _cut_out(file, encoding, wanted, line_chars, size)
     if size > _MAX_WIDE_BYTES:
-        raise ToolError(f"This {encoding.name} file is too large; convert it with bash (iconv) first.")
+        raise ToolError(
+            f"This {encoding.name} file is too large; convert it with bash (iconv) first."
+        )
     with open_file(path) as file:
         return replace(window_of(encoding.decode(file.read()), wanted, line_chars), size=size)
 
@@ -194,7 +206,10 @@ def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
     """Return a window as it may be shown. A file that is a secret as a whole was asked about before."""
     if is_secret_file(path):
         return window
-    lines = [shown_line(path, number, line)[:line_chars] for number, line in enumerate(window.lines, window.first)]
+    lines = [
+        shown_line(path, number, line)[:line_chars]
+        for number, line in enumerate(window.lines, window.first)
+    ]
     hidden = sum(line != before for line, before in zip(lines, window.lines, strict=True))
     return replace(window, lines=lines, hidden=hidden)
 
@@ -207,7 +222,9 @@ def _is_exact(encoding: Encoding, data: bytes, text: str) -> bool:
         return False
 
 
-def _cut_out(file: BinaryIO, encoding: Encoding, wanted: range, line_chars: int, size: int) -> Window:
+def _cut_out(
+    file: BinaryIO, encoding: Encoding, wanted: range, line_chars: int, size: int
+) -> Window:
     skipped = _skip(file, wanted.start - 1)
     lines: list[str] = []
     room = MAX_WINDOW_BYTES
@@ -255,7 +272,10 @@ def _line(file: BinaryIO, encoding: Encoding, chars: int) -> str | None:
         more = file.readline(_CHUNK)
         size += len(more)
     # A piece of a long line may end in the middle of a character.
-    whole = encoding.decode(piece) if size == len(piece) else encoding.decode_start(piece)
+    if size == len(piece):
+        whole = encoding.decode(piece)
+    else:
+        whole = encoding.decode_start(piece)
     text = odd_bytes_shown(whole.rstrip("\r\n").replace("\0", "␀"))
     if len(text) <= chars and size == len(piece):
         return text

@@ -26,7 +26,9 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
         if before and not os.access(path.name, os.W_OK, dir_fd=parent):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         if before and (before.st_nlink > 1 or not os.access(".", os.W_OK, dir_fd=parent)):
-            descriptor = os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            descriptor = os.open(
+                path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent
+            )
             with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
                 _make_room(descriptor, len(data))
                 file.write(data)
@@ -64,7 +66,9 @@ def _make_room(descriptor: int, size: int) -> None:
             raise
 
 
-def _write_new(name: str, parent: int, data: bytes, like: os.stat_result | None, mode: int | None) -> None:
+def _write_new(
+    name: str, parent: int, data: bytes, like: os.stat_result | None, mode: int | None
+) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     # With a mode to come, nobody else reads it before it has that.
     descriptor = os.open(name, flags, 0o666 if mode is None else 0o600, dir_fd=parent)

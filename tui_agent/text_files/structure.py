@@ -15,7 +15,16 @@ MAX_CHARS = 2_000_000
 """Texts longer than this are not judged: a change of one would take seconds."""
 
 _COMMENTED = (
-    *("*.jsonc", "*.json5", "tsconfig*.json", "jsconfig*.json", "tslint.json", ".eslintrc*", ".babelrc", ".swcrc"),
+    *(
+        "*.jsonc",
+        "*.json5",
+        "tsconfig*.json",
+        "jsconfig*.json",
+        "tslint.json",
+        ".eslintrc*",
+        ".babelrc",
+        ".swcrc",
+    ),
     *(
         "*.code-workspace",
         "*.code-snippets",
@@ -24,8 +33,23 @@ _COMMENTED = (
         "deno.json",
         "api-extractor*.json",
     ),
-    *("settings.json", "launch.json", "tasks.json", "extensions.json", "keybindings.json", ".jshintrc", ".jscsrc"),
-    *("language-configuration.json", "*.hujson", "turbo.json", "biome.json", ".oxlintrc.json", "rush.json"),
+    *(
+        "settings.json",
+        "launch.json",
+        "tasks.json",
+        "extensions.json",
+        "keybindings.json",
+        ".jshintrc",
+        ".jscsrc",
+    ),
+    *(
+        "language-configuration.json",
+        "*.hujson",
+        "turbo.json",
+        "biome.json",
+        ".oxlintrc.json",
+        "rush.json",
+    ),
 )
 """JSON files in which comments and trailing commas are customary."""
 _TEMPLATE = LazyPattern(r"(?<!\$)\{\{|\{%|<%")
@@ -77,7 +101,9 @@ def _judge(name: str, before: str) -> Judge | None:
     is_customary = any(fnmatch(name, pattern) for pattern in _COMMENTED)
     if is_customary or name.endswith((".json", ".webmanifest", ".geojson")):
         # A file that has comments already may have more.
-        return _commented_json if is_customary or _json(before) is not None else _json
+        if is_customary or _json(before) is not None:
+            return _commented_json
+        return _json
     if name.endswith(".toml"):
         return _toml
     return _yaml if name.endswith((".yaml", ".yml")) else None
@@ -99,12 +125,16 @@ def _commented_json(text: str) -> Invalid | None:
 
 def _blanked(match: re.Match[str]) -> str:
     """Return a string as it is, and white space with the same lines for anything else."""
-    return match[0] if match[0].startswith('"') else re.sub(r"[^\n]", " ", match[0])
+    if match[0].startswith('"'):
+        return match[0]
+    return re.sub(r"[^\n]", " ", match[0])
 
 
 def _json_lines(text: str) -> Invalid | None:
     for number, line in enumerate(text.split("\n"), 1):
-        found = _json(line) if line.strip() else None
+        found = None
+        if line.strip():
+            found = _json(line)
         if found is not None:
             return Invalid("JSON", number, found.reason)
     return None
@@ -115,7 +145,9 @@ def _notebook(text: str) -> Invalid | None:
     if found is not None:
         return found
     notebook = json.loads(text)
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    cells = None
+    if isinstance(notebook, dict):
+        cells = notebook.get("cells")
     if not isinstance(cells, list) or not isinstance(notebook.get("nbformat"), int):
         return Invalid("notebook", 1, "it has no list of cells, or no nbformat")
     for number, cell in enumerate(cells, 1):
@@ -134,7 +166,9 @@ def _cell_problem(cell: object) -> str:
         return "has no source of text"
     if cell["cell_type"] == "code" and not isinstance(cell.get("outputs"), list):
         return "has no list of outputs"
-    return "" if isinstance(cell.get("metadata"), dict) else "has no metadata"
+    if isinstance(cell.get("metadata"), dict):
+        return ""
+    return "has no metadata"
 
 
 def _is_text_list(value: object) -> bool:
@@ -143,7 +177,9 @@ def _is_text_list(value: object) -> bool:
 
 def _line_of_cell(text: str, number: int) -> int:
     places = [match.start() for match in re.finditer(r'"cell_type"\s*:', text)]
-    at = places[number - 1] if number <= len(places) else 0
+    at = 0
+    if number <= len(places):
+        at = places[number - 1]
     return text.count("\n", 0, at) + 1
 
 
@@ -155,7 +191,10 @@ def _toml(text: str) -> Invalid | None:
     except tomllib.TOMLDecodeError as error:
         message = str(error)
         place = _TOML_LINE.search(message)
-        line = int(place[1]) if place and place[1] else text.rstrip("\n").count("\n") + 1
+        if place and place[1]:
+            line = int(place[1])
+        else:
+            line = text.rstrip("\n").count("\n") + 1
         return Invalid("TOML", line, _TOML_LINE.sub("", message))
     return None
 

@@ -20,8 +20,18 @@ from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolInput
 
 _ALIASES = {
     "path": (
-        "filepath", "filename", "file", "absolutepath", "relativepath", "targetfile",
-        "directory", "dir", "directorypath", "folder", "paths", "files",
+        "filepath",
+        "filename",
+        "file",
+        "absolutepath",
+        "relativepath",
+        "targetfile",
+        "directory",
+        "dir",
+        "directorypath",
+        "folder",
+        "paths",
+        "files",
     ),
     "content": ("contents", "text", "filetext", "filecontent"),
     "command": ("cmd", "script"),
@@ -34,7 +44,7 @@ _ALIASES = {
     "what": ("query", "entry", "id"),
     "url": ("uri", "link"),
     "id": ("jobid", "job"),
-}  # fmt: skip
+}
 """Names that models bring along from other programs' tools, without case, hyphens and underscores."""
 
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
@@ -66,7 +76,11 @@ def parse_arguments(tool: Tool[Any], text: str) -> ToolInput:
     fields = tool.Input.model_fields
     for name in _WRAPPERS:
         inner = values.get(name)
-        if name not in fields and isinstance(inner, dict) and values.keys() - {name} <= _ABOUT_THE_CALL - fields.keys():
+        if (
+            name not in fields
+            and isinstance(inner, dict)
+            and values.keys() - {name} <= _ABOUT_THE_CALL - fields.keys()
+        ):
             values = inner
             break
     values = _tidied(fields, values)
@@ -93,7 +107,11 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
             return value
         if not isinstance(value, str):
             break
-        if value is not text.strip() and (field := _only_text(tool)) and value.lstrip()[:1] not in {"{", "[", '"'}:
+        if (
+            value is not text.strip()
+            and (field := _only_text(tool))
+            and value.lstrip()[:1] not in {"{", "[", '"'}
+        ):
             value = {field: value}
             continue
         try:
@@ -110,7 +128,8 @@ def _decoded(text: str) -> Any:
         json.JSONDecodeError: it means nothing, is cut off, or holds more than can be read.
     """
     fenced = _FENCE.match(text)
-    text = fenced[1] if fenced else text
+    if fenced:
+        text = fenced[1]
     for _ in range(_MAX_COMMAS):
         try:
             return loads(text, strict=False)
@@ -128,8 +147,13 @@ def _without_slip(text: str, error: json.JSONDecodeError) -> str | None:
     """Return the text without the excess at an error's place: a last comma, brackets after the end."""
     at = error.pos
     if error.msg.startswith("Extra data"):
-        return None if text[at:].strip(_CLOSERS) else text[:at]
-    comma = at if text[at : at + 1] == "," else len(text[:at].rstrip()) - 1
+        if text[at:].strip(_CLOSERS):
+            return None
+        return text[:at]
+    if text[at : at + 1] == ",":
+        comma = at
+    else:
+        comma = len(text[:at].rstrip()) - 1
     if comma >= 0 and text[comma] == "," and text[comma + 1 :].lstrip()[:1] in {"}", "]"}:
         return text[:comma] + text[comma + 1 :]
     return None
@@ -143,7 +167,9 @@ def _literal(text: str) -> dict[str, Any] | None:
         value = read_literal(text)
     except ValueError:
         return None
-    return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return value
+    return None
 
 
 def _broken(error: json.JSONDecodeError) -> str:
@@ -151,7 +177,8 @@ def _broken(error: json.JSONDecodeError) -> str:
         return "there is more than one JSON object in the arguments; send a call for each."
     if error.msg.startswith("Unterminated string") or not error.doc[error.pos :].strip():
         return (
-            f"the arguments are not valid JSON: they break off after {len(error.doc):,} characters. Send less at once."
+            f"the arguments are not valid JSON: they break off after {len(error.doc):,} "
+            f"characters. Send less at once."
         )
     near = error.doc[max(error.pos - 20, 0) : error.pos + 20]
     return f"the arguments are not valid JSON: {error.msg} at character {error.pos}, near {near!r}."
@@ -165,22 +192,34 @@ def _only_text(tool: Tool[Any]) -> str | None:
     if isinstance(tool, DynamicTool):
         return None
     required = [name for name, field in tool.Input.model_fields.items() if field.is_required()]
-    return required[0] if len(required) == 1 and tool.Input.model_fields[required[0]].annotation is str else None
+    return (
+        required[0]
+        if len(required) == 1 and tool.Input.model_fields[required[0]].annotation is str
+        else None
+    )
 
 
 def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:
     tidy: dict[str, Any] = {}
     for name, value in values.items():
         plain = _plain(name)
-        alike = (field for field in fields if plain == _plain(field) or plain in _ALIASES.get(field, ()))
-        known = name if name in fields else next(alike, name)
+        alike = (
+            field for field in fields if plain == _plain(field) or plain in _ALIASES.get(field, ())
+        )
+        if name in fields:
+            known = name
+        else:
+            known = next(alike, name)
         if known not in fields and plain in _COMMENTS:
             continue
         if known != name and (known in values or known in tidy):
             known = name
         field = fields.get(known)
         if field is None or not (value is None and not field.is_required()):
-            tidy[known] = value if field is None else _fitting(known, field, value)
+            if field is None:
+                tidy[known] = value
+            else:
+                tidy[known] = _fitting(known, field, value)
     return tidy
 
 
@@ -194,7 +233,12 @@ def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
         if isinstance(value, list) and not _holds_texts(field):
             return [_from_json_text(item) for item in value]
         return value
-    if name in _ONE_OF and isinstance(value, list) and len(value) == 1 and isinstance(value[0], str):
+    if (
+        name in _ONE_OF
+        and isinstance(value, list)
+        and len(value) == 1
+        and isinstance(value[0], str)
+    ):
         return value[0]
     return value
 
@@ -221,7 +265,9 @@ def _holds_texts(field: FieldInfo) -> bool:
 def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
     inner = {row["loc"][0] for row in found if len(row["loc"]) > 1}
     for row in found:
-        location, kind, message = row["loc"], row["type"], row["msg"]
+        location = row["loc"]
+        kind = row["type"]
+        message = row["msg"]
         name = ".".join(map(str, location)) or "arguments"
         if kind == "missing":
             yield f"{name} is missing"
@@ -248,4 +294,6 @@ def _fields(tool: Tool[Any]) -> str:
 
 def _kind(schema: dict[str, Any]) -> str:
     inner = schema.get("items", {}).get("properties")
-    return f"list of {{{', '.join(inner)}}}" if inner else str(schema.get("type", "value"))
+    if inner:
+        return f"list of {{{', '.join(inner)}}}"
+    return str(schema.get("type", "value"))

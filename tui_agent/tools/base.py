@@ -22,6 +22,21 @@ from tui_agent.tools.reads import FileReads
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
+_NOISE = frozenset(
+    {
+        "title",
+        "default",
+        "additionalProperties",
+        "minimum",
+        "exclusiveMinimum",
+        "maximum",
+        "minItems",
+        "minLength",
+    }
+)
+"""Left out of schemas: every token is paid on every request, some providers refuse bounds, and a call that breaks
+one gets an error that says so."""
+
 
 class ToolInput(BaseModel):
     """Base of every tool's arguments."""
@@ -79,7 +94,13 @@ class SubagentHost(Protocol):
     def names(self) -> dict[str, str]: ...
 
     async def run(
-        self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
+        self,
+        agent: str,
+        task: str,
+        report: Callable[[str], None],
+        *,
+        call_id: str,
+        in_conversation: bool = False,
     ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it.
 
@@ -90,7 +111,9 @@ class SubagentHost(Protocol):
         """
         ...
 
-    async def go_on(self, branch: int, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+    async def go_on(
+        self, branch: int, task: str, report: Callable[[str], None], *, call_id: str
+    ) -> SubagentReport:
         """Have the subagent that made an entry go on with another task, knowing all it did.
 
         Raises:
@@ -241,7 +264,9 @@ class Tool(ABC, Generic[InputT]):
 
     def schema(self) -> ToolSchema:
         """Return the tool as shown to the model, without the noise pydantic adds to a schema."""
-        return ToolSchema(name=self.name, description=self.description, parameters=_parameters(self.Input))
+        return ToolSchema(
+            name=self.name, description=self.description, parameters=_parameters(self.Input)
+        )
 
 
 class FreeTool(Tool[InputT]):
@@ -249,13 +274,6 @@ class FreeTool(Tool[InputT]):
 
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
         return ()
-
-
-_NOISE = frozenset(
-    {"title", "default", "additionalProperties", "minimum", "exclusiveMinimum", "maximum", "minItems", "minLength"}
-)
-"""Left out of schemas: every token is paid on every request, some providers refuse bounds, and a call that breaks
-one gets an error that says so."""
 
 
 @cache
@@ -280,7 +298,9 @@ def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
     dropped = _NOISE | {"$defs"} | ({"description"} if "properties" in schema else set())
     slim = {key: value for key, value in schema.items() if key not in dropped}
     if "properties" in slim:
-        slim["properties"] = {name: slim_schema(field, definitions) for name, field in slim["properties"].items()}
+        slim["properties"] = {
+            name: slim_schema(field, definitions) for name, field in slim["properties"].items()
+        }
     if "items" in slim:
         slim["items"] = slim_schema(slim["items"], definitions)
     return slim
@@ -311,6 +331,10 @@ class DynamicTool(Tool[RawInput]):
         return self._schema
 
     def title(self, arguments: RawInput) -> str:
-        texts = (value for value in arguments.values.values() if isinstance(value, str) and value.strip())
-        shown = next(texts, None) or ", ".join(f"{name}={value}" for name, value in arguments.values.items())
+        texts = (
+            value for value in arguments.values.values() if isinstance(value, str) and value.strip()
+        )
+        shown = next(texts, None) or ", ".join(
+            f"{name}={value}" for name, value in arguments.values.items()
+        )
         return " ".join(shown.split())[:80]

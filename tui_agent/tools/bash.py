@@ -50,202 +50,10 @@ JOB_START_SECONDS = 0.5
 
 _TITLE_CHARS = 200
 _ONLY_OUTPUT = (
-    "[A background job changes build output only. To change files of the project, run it without background.]"
+    "[A background job changes build output only. To change files of the project, run "
+    "it without background.]"
 )
 _FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
-
-
-class BashInput(ToolInput):
-    """Arguments of ``bash``."""
-
-    command: str
-    timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
-    background: bool = False
-    network: bool = Field(default=False, description="Needs internet or a local port")
-
-    @field_validator("command")
-    @classmethod
-    def _bare(cls, command: str) -> str:
-        """Take off a command's wrapping in texts for people: a code fence, prompts."""
-        if fenced := _FENCE.match(command):
-            command = fenced[1]
-        lines = command.split("\n")
-        return "\n".join(line[2:] for line in lines) if all(line.startswith("$ ") for line in lines) else command
-
-
-class BashTool(Tool[BashInput]):
-    """Runs a shell command."""
-
-    name = "bash"
-    description = (
-        "Run a bash command in the working directory, without terminal or input. "
-        "It ends after timeout (default 120 s); servers go in the background, as a job."
-    )
-    Input = BashInput
-    instead: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("cwd", "workdir"), "begin the command with cd DIR &&"),
-        **dict.fromkeys(("stdin", "input"), "use a here-document in the command"),
-    }
-    traits = ToolTraits(
-        kind="execute",
-        other_names="shell sh terminal exec execute executebash executecommand run runbash runcommand "
-        "runinterminal runshellcommand runterminalcmd runterminalcommand",
-        repeatable=True,
-        repeats_failures=True,
-        output="log",
-        says_arguments=True,
-    )
-
-    def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        command = _checked(arguments.command)
-        if context.sandbox is not None and (refusal := context.sandbox.refusal()):
-            raise ToolError(refusal)
-        inside = _sandbox_of(arguments, context) is not None
-        return (PermissionNeed(Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside),)
-
-    def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
-        from tui_agent.shell.needs import command_needs
-
-        if _sandbox_of(arguments, context) is not None:
-            return ()
-        needs = command_needs(arguments.command, context.cwd, context.project)
-        return () if needs and all(need.harmless for need in needs) else None
-
-    def warm(self, environment: Mapping[str, str]) -> None:
-        from tui_agent.shell.needs import command_needs
-
-        command_needs("true", Path(), Path())
-        command_environment(environment)
-        advice("true", "", failed=False)
-
-    async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
-        """Run it; a cancelled call has reported the output until then."""
-        if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice, context.project)):
-            context.notify(notice)
-        sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
-        environment = await asyncio.to_thread(_child_environment, arguments, context, inside=sandbox is not None)
-        words = (find_shell(context.project), "-c", arguments.command)
-        program = Program(arguments.command, words, environment, min(arguments.timeout, MAX_TIMEOUT))
-        if arguments.background:
-            return await _in_background(program, context, sandbox)
-        ended = await run_program(program, context, sandbox)
-        if ended.run.capture.total_bytes <= SMALL:
-            output = _output(arguments, ended, context)
-        else:
-            output = await asyncio.to_thread(_output, arguments, ended, context)
-        return await finish(output, context)
-
-    def command(self, arguments: BashInput) -> str:
-        return arguments.command
-
-    def title(self, arguments: BashInput) -> str:
-        return " ".join(arguments.command.split())[:_TITLE_CHARS]
-
-
-async def _in_background(program: Program, context: ToolContext, sandbox: Sandbox | None) -> ToolResult:
-    if sandbox is None:
-        return await _as_job(program.command(context), program.name, context)
-    view = context.view
-    async with recorded(context, sandbox, view):
-        launch = await launch_program(program, context, sandbox, view, live=True)
-
-        async def ended(said: str, code: int | None) -> str:
-            outcome = await sandbox.finish(launch, said, code, context.recorded)
-            unchanged = outcome.wanted is not None and outcome.wanted.sources
-            return "\n".join(filter(None, [outcome.note, _ONLY_OUTPUT if unchanged else ""]))
-
-        looked_at = partial(sandbox.look, launch)
-        command = replace(program.command(context, launch), ended=ended, looked_at=looked_at)
-        try:
-            return await _as_job(command, program.name, context)
-        except (ToolError, OSError):
-            await sandbox.finish(launch, "", None)
-            raise
-
-
-def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
-    """Return the sandbox a command runs in, None for one that runs outside."""
-    sandbox = context.sandbox
-    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view):
-        return None
-    return sandbox
-
-
-def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:
-    """Return the environment of a command.
-
-    Raises:
-        ToolError: it now does something other than was allowed.
-    """
-    from tui_agent.shell.needs import command_needs
-
-    text = _checked(arguments.command)
-    sandbox = context.sandbox
-    if sandbox is not None and (refusal := sandbox.refusal()):
-        raise ToolError(refusal)
-    environment = command_environment(context.environment or SafeEnvironment(os.environ))
-    if inside:
-        return environment
-    needs = command_needs(text, context.cwd, context.project)
-    # The name that rules give a command may change with the files its words match; where it reaches may not.
-    check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
-    if context.harmless and not all(need.harmless for need in needs):
-        raise ToolError("It would do something else by now than when it was allowed; nothing was done.")
-    return environment
-
-
-async def _as_job(command: Command, name: str, context: ToolContext) -> ToolResult:
-    if context.jobs is None:
-        raise ToolError("Nothing can run in the background here; run it without.")
-    try:
-        job = await context.jobs.start(name, command, context.put_blob)
-    except OSError as error:
-        raise not_started(error) from error
-    try:
-        with job.listening(context.report), contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(JOB_START_SECONDS):
-                await job.ended.wait()
-    except asyncio.CancelledError:
-        await asyncio.shield(job.stop())
-        raise
-    return await job_result(job, context, first=True)
-
-
-def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> Output:
-    run = ended.run
-    raw, capture = run.capture.raw(), run.capture
-    text = plain_text(raw)
-    failed = run.timed_out or run.exit_code != 0
-    how, limit = ending(run), min(arguments.timeout, MAX_TIMEOUT)
-    if run.timed_out:
-        longer = "Give a longer timeout or use" if limit < MAX_TIMEOUT else "For what takes longer use"
-        how = f"[Stopped after {limit:g} s with everything it started. {longer} background.]"
-    hint = advice(arguments.command, text, failed=failed)
-    withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
-    footer = "\n".join(filter(None, [how, hint, ended.note, withheld]))
-    if not text.strip() and not footer:
-        footer = NO_OUTPUT
-    seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)
-    return Output(
-        text=text,
-        title=BashTool().title(arguments),
-        keep="ends",
-        footer=footer,
-        cut_hint=FILTER_OUTPUT,
-        metadata=ToolMetadata(exit_code=run.exit_code),
-        is_error=run.exit_code != 0,
-        raw=raw,
-        seen=seen,
-    )
-
-
-def _checked(command: str) -> str:
-    if not command.strip():
-        raise ToolError("command is empty.")
-    if "\0" in command:
-        raise ToolError("command holds a NUL character.")
-    return command
-
 
 _MAX_TAIL_CHARS = 4_000
 """Characters at the end of the output."""
@@ -300,13 +108,235 @@ _SIGNS = tuple(
 _SSH_GOES_ON = "Pseudo-terminal will not be allocated because stdin is not a terminal."
 """Said by ssh, which works without one."""
 
-_YES_OR_NO = LazyPattern(r"[\[(](y/n|yes/no|y/N|Y/n|yes|no)(/[^\])]*)?[\])]\s*[?:]?\s*(abort\.?)?$", re.IGNORECASE)
+_YES_OR_NO = LazyPattern(
+    r"[\[(](y/n|yes/no|y/N|Y/n|yes|no)(/[^\])]*)?[\])]\s*[?:]?\s*(abort\.?)?$", re.IGNORECASE
+)
 _QUESTION = LazyPattern(r"\S.*\?\s*$")
 _PROMPT = LazyPattern(r"\S.*([:>?]|[\])])\s*$")
-_READ = LazyPattern(r"(^|[;&|(]|\b(do|then|while|until)\b)\s*(IFS=\S*\s+)?(read|select)\b", re.MULTILINE)
+_READ = LazyPattern(
+    r"(^|[;&|(]|\b(do|then|while|until)\b)\s*(IFS=\S*\s+)?(read|select)\b", re.MULTILINE
+)
 
 _ASKED = "It asked and got no answer: there is no input. Use a flag such as --yes, or pipe the answer in."
 _EMPTY_INPUT = "read found no input: there is none. Pipe it in or use a here-document."
+
+
+class BashInput(ToolInput):
+    """Arguments of ``bash``."""
+
+    command: str
+    timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
+    background: bool = False
+    network: bool = Field(default=False, description="Needs internet or a local port")
+
+    @field_validator("command")
+    @classmethod
+    def _bare(cls, command: str) -> str:
+        """Take off a command's wrapping in texts for people: a code fence, prompts."""
+        if fenced := _FENCE.match(command):
+            command = fenced[1]
+        lines = command.split("\n")
+        if all(line.startswith("$ ") for line in lines):
+            return "\n".join(line[2:] for line in lines)
+        return command
+
+
+class BashTool(Tool[BashInput]):
+    """Runs a shell command."""
+
+    name = "bash"
+    description = (
+        "Run a bash command in the working directory, without terminal or input. "
+        "It ends after timeout (default 120 s); servers go in the background, as a job."
+    )
+    Input = BashInput
+    instead: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("cwd", "workdir"), "begin the command with cd DIR &&"),
+        **dict.fromkeys(("stdin", "input"), "use a here-document in the command"),
+    }
+    traits = ToolTraits(
+        kind="execute",
+        other_names="shell sh terminal exec execute executebash executecommand run runbash runcommand "
+        "runinterminal runshellcommand runterminalcmd runterminalcommand",
+        repeatable=True,
+        repeats_failures=True,
+        output="log",
+        says_arguments=True,
+    )
+
+    def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        command = _checked(arguments.command)
+        if context.sandbox is not None and (refusal := context.sandbox.refusal()):
+            raise ToolError(refusal)
+        inside = _sandbox_of(arguments, context) is not None
+        return (
+            PermissionNeed(
+                Permission.BASH, command, detail=command, detail_kind="command", sandboxed=inside
+            ),
+        )
+
+    def touches(self, arguments: BashInput, context: ToolContext) -> tuple[()] | None:
+        from tui_agent.shell.needs import command_needs
+
+        if _sandbox_of(arguments, context) is not None:
+            return ()
+        needs = command_needs(arguments.command, context.cwd, context.project)
+        if needs and all(need.harmless for need in needs):
+            return ()
+        return None
+
+    def warm(self, environment: Mapping[str, str]) -> None:
+        from tui_agent.shell.needs import command_needs
+
+        command_needs("true", Path(), Path())
+        command_environment(environment)
+        advice("true", "", failed=False)
+
+    async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
+        """Run it; a cancelled call has reported the output until then."""
+        if context.sandbox is not None and (
+            notice := await asyncio.to_thread(context.sandbox.notice, context.project)
+        ):
+            context.notify(notice)
+        sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
+        environment = await asyncio.to_thread(
+            _child_environment, arguments, context, inside=sandbox is not None
+        )
+        words = (find_shell(context.project), "-c", arguments.command)
+        program = Program(
+            arguments.command, words, environment, min(arguments.timeout, MAX_TIMEOUT)
+        )
+        if arguments.background:
+            return await _in_background(program, context, sandbox)
+        ended = await run_program(program, context, sandbox)
+        if ended.run.capture.total_bytes <= SMALL:
+            output = _output(arguments, ended, context)
+        else:
+            output = await asyncio.to_thread(_output, arguments, ended, context)
+        return await finish(output, context)
+
+    def command(self, arguments: BashInput) -> str:
+        return arguments.command
+
+    def title(self, arguments: BashInput) -> str:
+        return " ".join(arguments.command.split())[:_TITLE_CHARS]
+
+
+async def _in_background(
+    program: Program, context: ToolContext, sandbox: Sandbox | None
+) -> ToolResult:
+    if sandbox is None:
+        return await _as_job(program.command(context), program.name, context)
+    view = context.view
+    async with recorded(context, sandbox, view):
+        launch = await launch_program(program, context, sandbox, view, live=True)
+
+        async def ended(said: str, code: int | None) -> str:
+            outcome = await sandbox.finish(launch, said, code, context.recorded)
+            unchanged = outcome.wanted is not None and outcome.wanted.sources
+            return "\n".join(filter(None, [outcome.note, _ONLY_OUTPUT if unchanged else ""]))
+
+        looked_at = partial(sandbox.look, launch)
+        command = replace(program.command(context, launch), ended=ended, looked_at=looked_at)
+        try:
+            return await _as_job(command, program.name, context)
+        except (ToolError, OSError):
+            await sandbox.finish(launch, "", None)
+            raise
+
+
+def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
+    """Return the sandbox a command runs in, None for one that runs outside."""
+    sandbox = context.sandbox
+    if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view):
+        return None
+    return sandbox
+
+
+def _child_environment(
+    arguments: BashInput, context: ToolContext, *, inside: bool
+) -> dict[str, str]:
+    """Return the environment of a command.
+
+    Raises:
+        ToolError: it now does something other than was allowed.
+    """
+    from tui_agent.shell.needs import command_needs
+
+    text = _checked(arguments.command)
+    sandbox = context.sandbox
+    if sandbox is not None and (refusal := sandbox.refusal()):
+        raise ToolError(refusal)
+    environment = command_environment(context.environment or SafeEnvironment(os.environ))
+    if inside:
+        return environment
+    needs = command_needs(text, context.cwd, context.project)
+    # The name that rules give a command may change with the files its words match; where it reaches may not.
+    check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
+    if context.harmless and not all(need.harmless for need in needs):
+        raise ToolError(
+            "It would do something else by now than when it was allowed; nothing was done."
+        )
+    return environment
+
+
+async def _as_job(command: Command, name: str, context: ToolContext) -> ToolResult:
+    if context.jobs is None:
+        raise ToolError("Nothing can run in the background here; run it without.")
+    try:
+        job = await context.jobs.start(name, command, context.put_blob)
+    except OSError as error:
+        raise not_started(error) from error
+    try:
+        with job.listening(context.report), contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(JOB_START_SECONDS):
+                await job.ended.wait()
+    except asyncio.CancelledError:
+        await asyncio.shield(job.stop())
+        raise
+    return await job_result(job, context, first=True)
+
+
+def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> Output:
+    run = ended.run
+    raw = run.capture.raw()
+    capture = run.capture
+    text = plain_text(raw)
+    failed = run.timed_out or run.exit_code != 0
+    how = ending(run)
+    limit = min(arguments.timeout, MAX_TIMEOUT)
+    if run.timed_out:
+        longer = "For what takes longer use"
+        if limit < MAX_TIMEOUT:
+            longer = "Give a longer timeout or use"
+        how = f"[Stopped after {limit:g} s with everything it started. {longer} background.]"
+    hint = advice(arguments.command, text, failed=failed)
+    withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
+    footer = "\n".join(filter(None, [how, hint, ended.note, withheld]))
+    if not text.strip() and not footer:
+        footer = NO_OUTPUT
+    seen = Truncation(
+        total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0
+    )
+    return Output(
+        text=text,
+        title=BashTool().title(arguments),
+        keep="ends",
+        footer=footer,
+        cut_hint=FILTER_OUTPUT,
+        metadata=ToolMetadata(exit_code=run.exit_code),
+        is_error=run.exit_code != 0,
+        raw=raw,
+        seen=seen,
+    )
+
+
+def _checked(command: str) -> str:
+    if not command.strip():
+        raise ToolError("command is empty.")
+    if "\0" in command:
+        raise ToolError("command holds a NUL character.")
+    return command
 
 
 def advice(command: str, output: str, *, failed: bool) -> str:
@@ -320,7 +350,11 @@ def advice(command: str, output: str, *, failed: bool) -> str:
             if sign.search(end):
                 return f"[{text}]"
     last = end.rpartition("\n")[2]
-    if _YES_OR_NO.search(end.rstrip()) or _QUESTION.search(last) or (failed and _PROMPT.search(last)):
+    if (
+        _YES_OR_NO.search(end.rstrip())
+        or _QUESTION.search(last)
+        or (failed and _PROMPT.search(last))
+    ):
         return f"[{_ASKED}]"
     if failed and not output.strip() and _READ.search(command):
         return f"[{_EMPTY_INPUT}]"

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.secret_files import MAX_BYTES, is_secret_file, shown_text
-from tui_agent.files.sensitive import is_bare_repository, is_of_repository, is_sensitive, rules_programs
+from tui_agent.files.sensitive import (
+    is_bare_repository,
+    is_of_repository,
+    is_sensitive,
+    rules_programs,
+)
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.text_files.encodings import DETECTED_BYTES
@@ -19,7 +24,9 @@ MAX_CHANGED_BYTES = DETECTED_BYTES
 """Largest file that is changed in memory."""
 
 
-def change_needs(location: Location, diff: Callable[[], str], context: ToolContext) -> tuple[PermissionNeed, ...]:
+def change_needs(
+    location: Location, diff: Callable[[], str], context: ToolContext
+) -> tuple[PermissionNeed, ...]:
     """Return the needs of a change, each edit need with the diff.
 
     Raises:
@@ -34,13 +41,20 @@ def change_needs(location: Location, diff: Callable[[], str], context: ToolConte
     try:
         text = diff()
     except (ToolError, OSError) as error:
-        is_open = location.inside and not is_secret_file(location.real) and not is_sensitive(location.path)
+        is_open = (
+            location.inside
+            and not is_secret_file(location.real)
+            and not is_sensitive(location.path)
+        )
         reading = path_needs(Permission.READ, location)
         if is_open and all(context.verdict(need) != "deny" for need in reading):
             raise explain(error, location.shown) if isinstance(error, OSError) else error from None
         return needs
     return tuple(
-        replace(need, detail=text, detail_kind="diff") if need.permission is Permission.EDIT else need for need in needs
+        replace(need, detail=text, detail_kind="diff")
+        if need.permission is Permission.EDIT
+        else need
+        for need in needs
     )
 
 
@@ -70,12 +84,23 @@ def refuse_left_out(before: str, after: str, location: Location) -> None:
             "changed. Edit the lines around it."
         )
     start = before[:MAX_BYTES]
-    secrets = [] if is_secret_file(location.real) else [start[found.start : found.end] for found in find_secrets(start)]
-    pieces = {piece for text in secrets for at in range(0, len(text), 3) if len(piece := text[at : at + 6]) == 6}
+    if is_secret_file(location.real):
+        secrets = []
+    else:
+        secrets = [start[found.start : found.end] for found in find_secrets(start)]
+    pieces = {
+        piece
+        for text in secrets
+        for at in range(0, len(text), 3)
+        if len(piece := text[at : at + 6]) == 6
+    }
     if pieces:
-        now, was = shown_text(location.real, after), shown_text(location.real, before)
+        now = shown_text(location.real, after)
+        was = shown_text(location.real, before)
         if any(piece in now and piece not in was for piece in pieces):
-            raise ToolError(f"{location.shown} would show a secret, which you were not shown; nothing was changed.")
+            raise ToolError(
+                f"{location.shown} would show a secret, which you were not shown; nothing was changed."
+            )
 
 
 def refuse_unless_file(location: Location) -> None:
@@ -93,9 +118,13 @@ def refuse_unless_file(location: Location) -> None:
 def validity_note(location: Location, before: str, after: str) -> str:
     """Return what is added to the answer when a change made a structured file invalid, "" for nothing."""
     found = made_invalid(location.real.name, before, after)
-    return "" if found is None else f" It was written, but is now {found}."
+    if found is None:
+        return ""
+    return f" It was written, but is now {found}."
 
 
 def stale(location: Location) -> ToolError:
     """Return the error for a file that is not as it was when the model read it."""
-    return ToolError(f"{location.shown} changed since it was read. Read it again, then repeat the change.")
+    return ToolError(
+        f"{location.shown} changed since it was read. Read it again, then repeat the change."
+    )

@@ -39,8 +39,12 @@ MAX_SHOWN_LINES = 60
 _HUNK_EDGE = 8
 _LINE_CHARS = 160
 _OTHER_NAMES = {
-    **dict.fromkeys(("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "original"), "old"),
-    **dict.fromkeys(("newstring", "newstr", "newtext", "newcontent", "replace", "replacement", "updated"), "new"),
+    **dict.fromkeys(
+        ("oldstring", "oldstr", "oldtext", "oldcontent", "search", "find", "original"), "old"
+    ),
+    **dict.fromkeys(
+        ("newstring", "newstr", "newtext", "newcontent", "replace", "replacement", "updated"), "new"
+    ),
     "replaceall": "all",
 }
 """Names of other programs' tools, without case, hyphens and underscores."""
@@ -59,7 +63,9 @@ class Edit(ToolInput):
     @model_validator(mode="before")
     @classmethod
     def _other_names(cls, values: Any) -> Any:
-        return _renamed(values) if isinstance(values, dict) else values
+        if isinstance(values, dict):
+            return _renamed(values)
+        return values
 
 
 class EditInput(ToolInput):
@@ -91,7 +97,10 @@ class EditInput(ToolInput):
         path = values.get("path") or next(iter(named), None)
         if named != {path}:
             return values
-        return values | {"path": path, "edits": [{key: edit[key] for key in edit if key != "path"} for edit in edits]}
+        return values | {
+            "path": path,
+            "edits": [{key: edit[key] for key in edit if key != "path"} for edit in edits],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,9 @@ class EditTool(Tool[EditInput]):
             raise await asyncio.to_thread(_absent, location, context) from None
         except OSError as error:
             raise explain(error, location.shown) from error
-        diff = await asyncio.to_thread(shown_diff, location.real, (plan.before, plan.text), plan.diff.text)
+        diff = await asyncio.to_thread(
+            shown_diff, location.real, (plan.before, plan.text), plan.diff.text
+        )
         head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
         if plan.loosely:
             head += f" (old differed from the file in {', '.join(plan.loosely)})"
@@ -220,7 +231,11 @@ def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
         except ToolError as error:
             failed = _failed(error, edit, (number, len(edits)), before=before, now=text)
             # The lines that it quotes may be those with secrets.
-            raise ToolError(str(failed).split("\n")[0]) if file_holds_secret(location.real) else failed from None
+            raise (
+                ToolError(str(failed).split("\n")[0])
+                if file_holds_secret(location.real)
+                else failed
+            ) from None
         text = done.text
         count += done.count
         if done.loosely:
@@ -246,7 +261,9 @@ def _one(text: str, edit: Edit) -> "Replaced":
         raise ToolError(str(error)) from None
 
 
-def _failed(error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str) -> ToolError:
+def _failed(
+    error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str
+) -> ToolError:
     """Return the error for an edit that can't be made: which it is, and the changes in between."""
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
@@ -255,11 +272,15 @@ def _failed(error: ToolError, edit: Edit, which: tuple[int, int], *, before: str
         elif len(edit.new.strip()) >= _TOLD_CHARS and edit.new in now:
             reason = f"old was not found, but new is there already, at line {line_at(now, now.index(edit.new))}."
     number, total = which
-    return ToolError(reason if total == 1 else f"Nothing was changed. Edit {number} of {total}: {reason}")
+    return ToolError(
+        reason if total == 1 else f"Nothing was changed. Edit {number} of {total}: {reason}"
+    )
 
 
 def _renamed(values: dict[str, Any]) -> dict[str, Any]:
-    names = {key: _OTHER_NAMES.get(key.replace("_", "").replace("-", "").lower(), key) for key in values}
+    names = {
+        key: _OTHER_NAMES.get(key.replace("_", "").replace("-", "").lower(), key) for key in values
+    }
     return {names[key] if names[key] not in values else key: value for key, value in values.items()}
 
 
@@ -292,5 +313,9 @@ def _joined(hunks: Iterable[range], total: int) -> list[range]:
 
 
 def _rows(path: Path, lines: list[str], span: range) -> list[str]:
-    rows = [f"{at + 1}\t{shown_line(path, at + 1, lines[at].rstrip())[:_LINE_CHARS]}" for at in span]
-    return rows if len(rows) <= 2 * _HUNK_EDGE else [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]
+    rows = [
+        f"{at + 1}\t{shown_line(path, at + 1, lines[at].rstrip())[:_LINE_CHARS]}" for at in span
+    ]
+    if len(rows) <= 2 * _HUNK_EDGE:
+        return rows
+    return [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]

@@ -56,7 +56,10 @@ class GlobTool(Tool[GlobInput]):
         newest = await asyncio.to_thread(_newest_first, scope.directory, found)
         shown = list(map(scope.shown, newest))
 
-        nothing = "" if found else await asyncio.to_thread(_nothing, scope)
+        if found:
+            nothing = ""
+        else:
+            nothing = await asyncio.to_thread(_nothing, scope)
         narrower = partial(NARROWER.format, total=len(found), what="files")
         output = Output(
             text="\n".join(shown) or nothing,
@@ -82,7 +85,9 @@ def _nothing(scope: Scope) -> str:
         ]
         return f"No files match but those that a search leaves out. They are {'; '.join(groups)}."
     if unseen.is_complete:
-        literally = " A [ or { in it has no end, so it was taken as it is written." if is_open(scope.glob) else ""
+        literally = ""
+        if is_open(scope.glob):
+            literally = " A [ or { in it has no end, so it was taken as it is written."
         return f"No files match, among those that git ignores neither.{literally}"
     return "No files match. Those that git ignores were not all looked at: search a smaller path."
 

@@ -31,6 +31,33 @@ MAX_ROWS = 200
 MAX_COLUMNS = 300
 """Characters shown of a line."""
 
+ELSEWHERE_SECONDS = 2.0
+"""Seconds in which it is looked whether what a search leaves out has a match."""
+
+MAX_OTHER_FILES = 200
+"""Files that are not UTF-8 in which other characters than ASCII are searched for."""
+
+MAX_CONTEXT = 20
+"""Lines shown around a match at most."""
+
+_BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
+_IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
+_CUT_SHORT = b": WARNING: stopped searching binary file"
+_SECRETS_SHOWN = 3
+_LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
+
+_NOT_UTF_8 = (
+    r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"
+    r"|(?:^|[\x00-\x7F])[\x80-\xBF]"
+    r"|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
+)
+"""Matches in nearly all lines that are not UTF-8: a character without its end, or an end without its beginning."""
+
+_LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
+_IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
+_AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
+_IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
+
 
 @dataclass(slots=True)
 class Matches:
@@ -72,7 +99,9 @@ class Matches:
         """
         found: list[tuple[str, bool]] = []
         for path in sorted(self._rows):
-            name, real, last = scope.shown(path), scope.directory / path, -1
+            name = scope.shown(path)
+            real = scope.directory / path
+            last = -1
             if scope.single_file is None and is_secret_file(real):
                 self.secrets.append(name)
                 continue
@@ -102,31 +131,9 @@ class Matches:
 
 def _cut(line: str) -> str:
     line = line.rstrip("\r\n")
-    return line if len(line) <= MAX_COLUMNS else f"{line[:MAX_COLUMNS]} [...]"
-
-
-ELSEWHERE_SECONDS = 2.0
-"""Seconds in which it is looked whether what a search leaves out has a match."""
-
-MAX_OTHER_FILES = 200
-"""Files that are not UTF-8 in which other characters than ASCII are searched for."""
-
-MAX_CONTEXT = 20
-"""Lines shown around a match at most."""
-
-_BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
-_IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
-_CUT_SHORT = b": WARNING: stopped searching binary file"
-_SECRETS_SHOWN = 3
-_LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
-_NOT_UTF_8 = (
-    r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)|(?:^|[\x00-\x7F])[\x80-\xBF]|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
-)
-"""Matches in nearly all lines that are not UTF-8: a character without its end, or an end without its beginning."""
-_LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
-_IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
-_AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
-_IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
+    if len(line) <= MAX_COLUMNS:
+        return line
+    return f"{line[:MAX_COLUMNS]} [...]"
 
 
 class GrepInput(ToolInput):
@@ -148,11 +155,15 @@ class GrepInput(ToolInput):
         if any(said) or _says(values.pop("case_sensitive", None), "false"):
             literal = _says(values.pop("literal", None), "true")
             pattern = str(values.get("pattern", ""))
-            values["pattern"] = f"(?i){re.escape(pattern) if literal else pattern.removeprefix('(?i)')}"
+            values["pattern"] = (
+                f"(?i){re.escape(pattern) if literal else pattern.removeprefix('(?i)')}"
+            )
         around = [values.pop(name) for name in _AROUND if name in values]
         if values.get("output_mode") == "content":
             del values["output_mode"]
-        return values if not around else {"context": max(around, key=str)} | values
+        if not around:
+            return values
+        return {"context": max(around, key=str)} | values
 
 
 def _says(value: Any, word: str) -> bool:
@@ -220,7 +231,9 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
                 f"pattern is not a valid regular expression: {error}. Escape ( ) [ ] {{ }} . * + ? with \\, "
                 "or set literal to search plain text."
             ) from None
-        return found, [f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"]
+        return found, [
+            f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"
+        ]
     if not found.total and _by_name(scope):
         # Names that only look as the glob says have other characters.
         scope = replace(scope, glob="")
@@ -230,7 +243,9 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
     if not query.literal and re.escape(query.pattern) != query.pattern:
         as_text = await _search(replace(query, literal=True), scope)
         if as_text.total:
-            return as_text, ["[No matches of the regular expression; this is where it stands as text.]"]
+            return as_text, [
+                "[No matches of the regular expression; this is where it stands as text.]"
+            ]
     return found, await _elsewhere(query, scope)
 
 
@@ -247,7 +262,9 @@ async def _elsewhere(query: _Query, scope: Scope) -> list[str]:
     try:
         async with asyncio.timeout(ELSEWHERE_SECONDS):
             every = await _names(query, scope, "--text", "--no-ignore")
-            binary = await _names(query, scope, "--text") if every else []
+            binary = []
+            if every:
+                binary = await _names(query, scope, "--text")
     except TimeoutError:
         return [*notes, "[Files that git ignores and binary files were not searched.]"]
     for note, paths in ((_BINARY, binary), (_IGNORED, set(every) - set(binary))):
@@ -264,7 +281,12 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
         paths = map(os.fsdecode, names)
         found.extend(path for path in paths if scope.takes(path) and not is_sensitive(path))
 
-    arguments = [*_matching(query), *options, "--files-with-matches", f"--regexp={_expression(query)}"]
+    arguments = [
+        *_matching(query),
+        *options,
+        "--files-with-matches",
+        f"--regexp={_expression(query)}",
+    ]
     try:
         await list_files(scope.directory, sink, arguments)
     except NoRipgrepError:
@@ -289,15 +311,21 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
     def footer(shown: list[tuple[str, bool]]) -> str:
         hits = sum(hit for _text, hit in shown)
-        narrower = [NARROWER.format(shown=hits, total=found.total, what=what)] if hits < found.total else []
+        narrower = []
+        if hits < found.total:
+            narrower = [NARROWER.format(shown=hits, total=found.total, what=what)]
         return "\n".join([*narrower, *notes])
 
     if found.secrets:
         more = ", ..." if len(found.secrets) > _SECRETS_SHOWN else ""
         names = ", ".join(sorted(found.secrets)[:_SECRETS_SHOWN])
-        notes.append(f"[Not shown, may hold secrets: {names}{more}. Name one as path to search it.]")
+        notes.append(
+            f"[Not shown, may hold secrets: {names}{more}. Name one as path to search it.]"
+        )
     if found.unread:
-        notes.append(f"[Not UTF-8, only searched for ASCII characters: {scope.some(found.unread)}.]")
+        notes.append(
+            f"[Not UTF-8, only searched for ASCII characters: {scope.some(found.unread)}.]"
+        )
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")
     return Output(
@@ -358,7 +386,9 @@ def _encoding(path: Path) -> Encoding | None:
         return None
 
 
-async def _run(query: _Query, scope: Scope, found: Matches, options: list[str], paths: list[str]) -> None:
+async def _run(
+    query: _Query, scope: Scope, found: Matches, options: list[str], paths: list[str]
+) -> None:
     """Add the matches in some files or, for "", in all of a directory."""
     secrets: dict[str, None] = {}
     shown_secrets = scope.single_file is not None
@@ -367,7 +397,9 @@ async def _run(query: _Query, scope: Scope, found: Matches, options: list[str], 
         for line in lines:
             raw_path, end, rest = line.partition(b"\0")
             if not end and _CUT_SHORT in line:
-                found.cut_short.append(os.fsdecode(line.partition(_CUT_SHORT)[0]).removeprefix("./"))
+                found.cut_short.append(
+                    os.fsdecode(line.partition(_CUT_SHORT)[0]).removeprefix("./")
+                )
             parts = _LINE.match(rest)
             if parts is None:
                 continue
@@ -378,16 +410,32 @@ async def _run(query: _Query, scope: Scope, found: Matches, options: list[str], 
             elif shown_secrets or scope.takes(path):
                 found.add(path, int(parts[1]), parts[3], hit=hit)
 
-    arguments = [*_matching(query), *_showing(query), *options, *_by_name(scope), "-e", _expression(query), "--"]
+    arguments = [
+        *_matching(query),
+        *_showing(query),
+        *options,
+        *_by_name(scope),
+        "-e",
+        _expression(query),
+        "--",
+    ]
     try:
-        search = await run_ripgrep([*arguments, *(f"./{path}" for path in paths)], scope.directory, sink)
+        search = await run_ripgrep(
+            [*arguments, *(f"./{path}" for path in paths)], scope.directory, sink
+        )
     except NoRipgrepError:
-        raise ToolError("No ripgrep runs here to the end of a search. Search with grep in bash.") from None
+        raise ToolError(
+            "No ripgrep runs here to the end of a search. Search with grep in bash."
+        ) from None
     # Code 2 and not a word: a file could not be read, which does not spoil the rest.
     if search.code == 2 and search.errors and not found.total:
-        reason = " ".join(line.strip() for line in search.errors.removeprefix("rg: ").splitlines() if line.strip())
+        reason = " ".join(
+            line.strip() for line in search.errors.removeprefix("rg: ").splitlines() if line.strip()
+        )
         if "regex" in reason:
-            raise _BadPatternError(reason.rpartition("error: ")[2].partition(" Consider enabling")[0])
+            raise _BadPatternError(
+                reason.rpartition("error: ")[2].partition(" Consider enabling")[0]
+            )
         raise ToolError(f"The search failed: {reason}.")
     found.secrets += [scope.shown(path) for path in secrets if scope.takes(path)]
     found.timed_out |= search.timed_out
@@ -398,7 +446,9 @@ def _matching(query: _Query) -> list[str]:
     options = ["--crlf"]
     options += ["--ignore-case"] if query.ignoring_case else []
     multiline = "\n" in query.pattern or (not query.literal and "\\n" in query.pattern)
-    return [*options, "--multiline"] if multiline else options
+    if multiline:
+        return [*options, "--multiline"]
+    return options
 
 
 def _showing(query: _Query) -> list[str]:
@@ -406,7 +456,9 @@ def _showing(query: _Query) -> list[str]:
     options = ["--line-number", "--with-filename", "--no-heading", "--null"]
     # In bytes; lines still too long are cut when shown.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
-    return [*options, f"--context={query.context}"] if query.context else options
+    if query.context:
+        return [*options, f"--context={query.context}"]
+    return options
 
 
 def _by_name(scope: Scope) -> list[str]:
@@ -415,11 +467,16 @@ def _by_name(scope: Scope) -> list[str]:
         return []
     # As a type, not with --glob: that would bring back files that git ignores.
     types = [f"--type-add=wanted:{name}" for name in name_globs(scope.glob)]
-    return [*types, "--type=wanted"] if types else []
+    if types:
+        return [*types, "--type=wanted"]
+    return []
 
 
 def _expression(query: _Query) -> str:
     """Return a query's pattern as ripgrep takes it. A model sees odd bytes as U+FFFD; a NUL can't be an argument."""
-    pattern = re.escape(query.pattern) if query.literal else _LAST.sub(r"\1$", query.pattern)
+    if query.literal:
+        pattern = re.escape(query.pattern)
+    else:
+        pattern = _LAST.sub(r"\1$", query.pattern)
     pattern = pattern.replace("\0", r"\x00").replace("\\\x00", r"\x00")
     return pattern.replace("\ufffd", r"(?:\x{FFFD}|(?-u:[\x80-\xFF]))")

@@ -46,7 +46,9 @@ class JobTool(FreeTool[JobInput]):
             lines = [job_line(state) for state in context.jobs]
             for job in context.jobs.untold():
                 job.told = True
-            return await finish(Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context)
+            return await finish(
+                Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context
+            )
         job = context.jobs.find(arguments.id)
         if arguments.stop:
             await job.stop()
@@ -60,7 +62,9 @@ class JobTool(FreeTool[JobInput]):
     def title(self, arguments: JobInput) -> str:
         if arguments.id is None:
             return "jobs"
-        return f"stop job {arguments.id}" if arguments.stop else f"job {arguments.id}"
+        if arguments.stop:
+            return f"stop job {arguments.id}"
+        return f"job {arguments.id}"
 
 
 async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> ToolResult:
@@ -87,12 +91,17 @@ async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> 
         ),
         context,
     )
-    return replace(result, full_output=job.stored) if job.stored else result
+    if job.stored:
+        return replace(result, full_output=job.stored)
+    return result
 
 
 def job_line(state: JobState) -> str:
     command = " ".join(state.command.split())
-    shown = command if len(command) <= _COMMAND_CHARS else f"{command[: _COMMAND_CHARS - 1]}…"
+    if len(command) <= _COMMAND_CHARS:
+        shown = command
+    else:
+        shown = f"{command[: _COMMAND_CHARS - 1]}…"
     return f"{_how(state)} {shown}"
 
 

@@ -57,7 +57,9 @@ async def list_tree(location: Location, context: ToolContext, *, depth: int) -> 
 
 
 def _rest(shown: list[str]) -> str:
-    return LIST_DEEPER if any(name.endswith("/") for name in shown) else LIST_BY_NAME
+    if any(name.endswith("/") for name in shown):
+        return LIST_DEEPER
+    return LIST_BY_NAME
 
 
 def _listing(location: Location, depth: int) -> _Listing:
@@ -71,7 +73,9 @@ def _listing(location: Location, depth: int) -> _Listing:
     return listing
 
 
-def _add(listing: _Listing, row: ListedPath, rules: IgnoreRules, depth: int, indent: str = "") -> None:
+def _add(
+    listing: _Listing, row: ListedPath, rules: IgnoreRules, depth: int, indent: str = ""
+) -> None:
     listing.lines.append(f"{indent}{_name(row)}")
     listing.total += 1
     if not row.directory or depth < 1:
@@ -90,7 +94,12 @@ def _add(listing: _Listing, row: ListedPath, rules: IgnoreRules, depth: int, ind
 
 
 def _name(row: ListedPath) -> str:
-    suffix = "/" if row.directory else "@" if row.link else ""
+    if row.directory:
+        suffix = "/"
+    elif row.link:
+        suffix = "@"
+    else:
+        suffix = ""
     return f"{row.name}{suffix}"
 
 

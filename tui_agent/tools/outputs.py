@@ -64,7 +64,10 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         shown = cut.text.split("\n")[: truncation.kept_lines]
         counts = {"shown": truncation.kept_lines, "total": truncation.total_lines}
         hint = output.cut_hint
-        note = hint.format(**counts) if isinstance(hint, str) else hint(truncation)
+        if isinstance(hint, str):
+            note = hint.format(**counts)
+        else:
+            note = hint(truncation)
         parts = ["\n".join(shown), note or output.footer]
     encoded = output.text.encode("utf-8", "replace")
     raw = encoded if output.raw is None else output.raw
@@ -73,17 +76,23 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         title=valid(output.title),
         is_error=output.is_error,
         attachments=output.attachments,
-        full_output=context.put_blob(raw) if output.stored and (truncation or raw != encoded) else None,
+        full_output=context.put_blob(raw)
+        if output.stored and (truncation or raw != encoded)
+        else None,
         metadata=output.metadata.model_copy(update={"truncation": truncation}),
     )
 
 
-def shown_picture(raw: bytes, *, vision: bool, path: str | None = None) -> tuple[str, Picture | None]:
+def shown_picture(
+    raw: bytes, *, vision: bool, path: str | None = None
+) -> tuple[str, Picture | None]:
     """Return a note on an image that a call gave, and the picture where the model can see it.
 
     ``path`` is where it was read. Decoding takes up to seconds.
     """
-    named = f"{path}: " if path else "Image, "
+    named = "Image, "
+    if path:
+        named = f"{path}: "
     picture = read_picture(raw)
     if isinstance(picture, NoPicture):
         return f"[{named}{size_text(len(raw))}. Not shown: it is {picture.reason}.]", None
@@ -93,15 +102,21 @@ def shown_picture(raw: bytes, *, vision: bool, path: str | None = None) -> tuple
     return f"[{about}{'' if picture.data is raw else ', scaled or converted'}]", picture
 
 
-def image_part(picture: Picture, put_blob: Callable[[bytes], str], path: str | None = None) -> ImagePart:
+def image_part(
+    picture: Picture, put_blob: Callable[[bytes], str], path: str | None = None
+) -> ImagePart:
     """Return a picture as a part of a message or a result; its bytes are stored."""
     blob = put_blob(picture.data)
-    return ImagePart(blob=blob, mime=picture.mime, width=picture.width, height=picture.height, path=path)
+    return ImagePart(
+        blob=blob, mime=picture.mime, width=picture.width, height=picture.height, path=path
+    )
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: ``1 file``, ``2 files``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {plural or noun + 's'}"
+    if number == 1:
+        return f"{number:,} {noun}"
+    return f"{number:,} {plural or noun + 's'}"
 
 
 def size_text(number: int) -> str:

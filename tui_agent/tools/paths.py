@@ -53,7 +53,11 @@ def locate(raw: str, context: ToolContext) -> Location:
         raise ToolError("path is empty or holds a NUL character")
     written = _written(raw, context)
     project = context.stands_for
-    if project is not None and written.is_relative_to(project) and not written.is_relative_to(context.project):
+    if (
+        project is not None
+        and written.is_relative_to(project)
+        and not written.is_relative_to(context.project)
+    ):
         # The call works on a copy of the project.
         written = context.project / written.relative_to(project)
     path, real = Path(os.path.normpath(written)), Path(os.path.realpath(written))
@@ -80,7 +84,9 @@ def _written(raw: str, context: ToolContext) -> Path:
         return as_said
     text = raw.strip()
     plain = _as_on_disk(_with_home(text), context)
-    return plain if os.path.lexists(plain) else _as_on_disk(_with_home(_undressed(text)), context)
+    if os.path.lexists(plain):
+        return plain
+    return _as_on_disk(_with_home(_undressed(text)), context)
 
 
 def _as_on_disk(name: str | Path, context: ToolContext) -> Path:
@@ -101,7 +107,11 @@ def find(raw: str, context: ToolContext) -> Location:
             meant: models make up the directories above it.
     """
     location = locate(raw, context)
-    if not location.inside and not os.path.lexists(location.real) and (meant := _same_end(location, context)):
+    if (
+        not location.inside
+        and not os.path.lexists(location.real)
+        and (meant := _same_end(location, context))
+    ):
         raise ToolError(f"{location.shown} does not exist. Did you mean {meant}?")
     return location
 
@@ -124,47 +134,73 @@ def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None
         ToolError: one of the needs is none that was allowed.
     """
     new = [
-        need for need in needs if context.allowed is not None and (need.permission, need.pattern) not in context.allowed
+        need
+        for need in needs
+        if context.allowed is not None and (need.permission, need.pattern) not in context.allowed
     ]
     if new:
         what = new[0].pattern
-        raise ToolError(f"It leads somewhere else than when it was allowed, to {what}; nothing was done.")
+        raise ToolError(
+            f"It leads somewhere else than when it was allowed, to {what}; nothing was done."
+        )
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
     """Return the permissions to touch the path: itself, a link's target, and the directory if it is outside."""
     patterns = dict.fromkeys((location.pattern, location.real_pattern))
-    secret = permission is Permission.READ and not is_sensitive(location.real) and is_secret_file(location.real)
+    secret = (
+        permission is Permission.READ
+        and not is_sensitive(location.real)
+        and is_secret_file(location.real)
+    )
     needs = tuple(PermissionNeed(permission, pattern, secret=secret) for pattern in patterns)
     if location.inside:
         return needs
-    directory = location.real if is_directory(location.real) else location.real.parent
-    return (*needs, PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(location.real)))
+    if is_directory(location.real):
+        directory = location.real
+    else:
+        directory = location.real.parent
+    return (
+        *needs,
+        PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(location.real)),
+    )
 
 
 def missing(location: Location, context: ToolContext) -> ToolError:
     """Return the error for a path that does not exist, with the names that were probably meant."""
     shown = _cut(location.shown)
     if is_link(location.path):
-        return ToolError(f"{shown} is a link to {valid(str(location.path.readlink()))}, which does not exist.")
+        return ToolError(
+            f"{shown} is a link to {valid(str(location.path.readlink()))}, which does not exist."
+        )
     if not _WILD.isdisjoint(shown):
         return ToolError(f"{shown} does not exist. To find files by a pattern use glob.")
     close = _suggestions(location, context)
-    meant = f" Did you mean {' or '.join(close)}?" if close else ""
+    meant = ""
+    if close:
+        meant = f" Did you mean {' or '.join(close)}?"
     return ToolError(f"{shown} does not exist.{meant}")
 
 
 def _suggestions(location: Location, context: ToolContext) -> list[str]:
     name = location.path.name
-    found = [meant] if (meant := _same_end(location, context)) else []
-    found += [_relative(location.path.parent / near, context.cwd) for near in _close_siblings(location.path)]
+    found = []
+    if meant := _same_end(location, context):
+        found = [meant]
+    found += [
+        _relative(location.path.parent / near, context.cwd)
+        for near in _close_siblings(location.path)
+    ]
     if location.inside:
         files = {
             _relative(path, context.cwd): path.name
             for path in walk_files(context.project, limit=_FILES_LOOKED_AT)
             if path.name == name or path.name.lower() == name.lower()
         }
-        found += sorted(files, key=lambda path: (-len(set(path.split("/")) & set(location.shown.split("/"))), path))
+        found += sorted(
+            files,
+            key=lambda path: (-len(set(path.split("/")) & set(location.shown.split("/"))), path),
+        )
     return [valid(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
 
 
@@ -174,7 +210,9 @@ def explain(error: OSError, shown: str) -> ToolError:
 
 
 def _cut(shown: str) -> str:
-    return shown if len(shown) <= _MAX_CHARS else f"{shown[:_MAX_CHARS]}..."
+    if len(shown) <= _MAX_CHARS:
+        return shown
+    return f"{shown[:_MAX_CHARS]}..."
 
 
 def _undressed(text: str) -> str:
@@ -186,7 +224,9 @@ def _undressed(text: str) -> str:
 
         text = unquote(text.removeprefix("file://"))
     text = text.removeprefix("@")
-    return text if "/" in text else text.replace("\\", "/")
+    if "/" in text:
+        return text
+    return text.replace("\\", "/")
 
 
 def _with_home(text: str) -> Path:
@@ -198,7 +238,9 @@ def _with_home(text: str) -> Path:
 
 def _relative(path: Path, *bases: Path) -> str:
     base = next((base for base in bases if path.is_relative_to(base)), None)
-    return path.as_posix() if base is None else path.relative_to(base).as_posix()
+    if base is None:
+        return path.as_posix()
+    return path.relative_to(base).as_posix()
 
 
 def _close_siblings(path: Path) -> list[str]:
@@ -208,7 +250,10 @@ def _close_siblings(path: Path) -> list[str]:
     except OSError:
         return []
     lowered = {name.lower(): name for name in sorted(names)}
-    return [lowered[near] for near in difflib.get_close_matches(path.name.lower(), lowered, _SUGGESTIONS, 0.7)]
+    return [
+        lowered[near]
+        for near in difflib.get_close_matches(path.name.lower(), lowered, _SUGGESTIONS, 0.7)
+    ]
 
 
 def _same_end(location: Location, context: ToolContext) -> str:
@@ -216,4 +261,6 @@ def _same_end(location: Location, context: ToolContext) -> str:
     parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
     ends = (context.project.joinpath(*parts[start:]) for start in range(len(parts)))
     found = next((path for path in ends if os.path.lexists(path) and path != location.path), None)
-    return "" if found is None else valid(_relative(found, context.cwd))
+    if found is None:
+        return ""
+    return valid(_relative(found, context.cwd))

@@ -31,11 +31,17 @@ class Program:
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
         """Return the command to run: in the view that was laid out, without one as it is."""
         if launch is None:
-            return Command(self.words, context.cwd, self.environment, self.timeout, self.descriptors)
+            return Command(
+                self.words, context.cwd, self.environment, self.timeout, self.descriptors
+            )
         return Command(
-            launch.arguments, context.cwd, launch.environment, self.timeout, (*launch.descriptors, *self.descriptors),
+            launch.arguments,
+            context.cwd,
+            launch.environment,
+            self.timeout,
+            (*launch.descriptors, *self.descriptors),
             gone=launch.gone if launch.info >= 0 else None,
-        )  # fmt: skip
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,9 @@ class EndedProgram:
     note: str = ""
 
 
-async def run_program(program: Program, context: ToolContext, sandbox: Sandbox | None) -> EndedProgram:
+async def run_program(
+    program: Program, context: ToolContext, sandbox: Sandbox | None
+) -> EndedProgram:
     """Run a program to its end, without a sandbox for None. A cancelled call has reported the output until then.
 
     Raises:
@@ -56,7 +64,8 @@ async def run_program(program: Program, context: ToolContext, sandbox: Sandbox |
         run = FinishedCommand()
         await _run(program, program.command(context), context, run)
         return EndedProgram(run)
-    view, runs = context.view, 1
+    view = context.view
+    runs = 1
     ended, wanted = await _run_in(view, program, context, sandbox)
     while wanted is not None and context.request_grants is not None and runs < MAX_RUNS:
         granted = await context.request_grants(wanted, program.name)
@@ -64,7 +73,8 @@ async def run_program(program: Program, context: ToolContext, sandbox: Sandbox |
             return replace(ended, note="\n".join(filter(None, [ended.note, f"[{granted}]"])))
         if sandbox.lacks(view.opened(granted)) or not granted.beyond(view.grants):
             break
-        view, runs = view.opened(granted), runs + 1
+        view = view.opened(granted)
+        runs = runs + 1
         ended, wanted = await _run_in(view, program, context, sandbox)
     return ended
 
@@ -86,7 +96,9 @@ async def _run_in(
     return EndedProgram(run, outcome.note), outcome.wanted
 
 
-async def _run(program: Program, command: Command, context: ToolContext, run: FinishedCommand) -> None:
+async def _run(
+    program: Program, command: Command, context: ToolContext, run: FinishedCommand
+) -> None:
     try:
         await run_command(command, context.report, run)
     except OSError as error:
@@ -96,7 +108,9 @@ async def _run(program: Program, command: Command, context: ToolContext, run: Fi
         run.job = context.jobs.adopt(program.name, run.left).id
 
 
-async def launch_program(program: Program, context: ToolContext, sandbox: Sandbox, view: View, *, live: bool) -> Launch:
+async def launch_program(
+    program: Program, context: ToolContext, sandbox: Sandbox, view: View, *, live: bool
+) -> Launch:
     """Lay out the view of a program; see ``Sandbox.launch``.
 
     Raises:
@@ -105,16 +119,25 @@ async def launch_program(program: Program, context: ToolContext, sandbox: Sandbo
 
     def tell() -> None:
         if sandbox.searching:
-            context.notify(f"Searching {sandbox.searching:,} files for secrets before the command may see them")
+            context.notify(
+                f"Searching {sandbox.searching:,} files for secrets before the command may see them"
+            )
 
     telling = asyncio.get_running_loop().call_later(_SEARCH_NOTICE_SECONDS, tell)
     try:
         return await sandbox.launch(
-            program.words, context.cwd, context.project, view, program.environment,
-            live=live, allow_host=context.allow_host,
-        )  # fmt: skip
+            program.words,
+            context.cwd,
+            context.project,
+            view,
+            program.environment,
+            live=live,
+            allow_host=context.allow_host,
+        )
     except (SandboxError, OSError) as error:
-        raise ToolError(f"The sandbox could not be laid out, so nothing was run: {error}") from error
+        raise ToolError(
+            f"The sandbox could not be laid out, so nothing was run: {error}"
+        ) from error
     finally:
         telling.cancel()
 
@@ -143,6 +166,11 @@ def ending(run: FinishedCommand) -> str:
     elif run.exit_code:
         notes.append(f"[Exit code {run.exit_code}.]")
     if run.left is not None:
-        job = f" It is job {run.job}." if run.job is not None else ""
-        notes.append(f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]")
+        if run.job is not None:
+            job = f" It is job {run.job}."
+        else:
+            job = ""
+        notes.append(
+            f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]"
+        )
     return "\n".join(notes)

@@ -35,7 +35,9 @@ class FileReads:
         try:
             status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
             # Files that the system makes up as they are read say that they are empty, and some never end.
-            digest = _digest(real) if 0 < status.st_size <= HASHED_BYTES else None
+            digest = None
+            if 0 < status.st_size <= HASHED_BYTES:
+                digest = _digest(real)
         except OSError:
             self._states.pop(real, None)
             return

@@ -17,7 +17,9 @@ from tui_agent.tools.outputs import Output, counted, finish
 MAX_HITS = 12
 WITH_LINES = 6
 """Hits that are shown with the lines that fit; of the others there is one line."""
-_ADDRESS = re.compile(r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9}))?\s*", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9}))?\s*", re.IGNORECASE
+)
 _NUMBERED = re.compile(r"(\d+)\t")
 """How a line of a file begins that was read: its number is the line's."""
 
@@ -25,7 +27,9 @@ _NUMBERED = re.compile(r"(\d+)\t")
 class RecallInput(ToolInput):
     """Arguments of ``recall``."""
 
-    what: str = Field(description="An entry's number, with a range of its lines if wanted; or words to search for")
+    what: str = Field(
+        description="An entry's number, with a range of its lines if wanted; or words to search for"
+    )
     offset: int = Field(default=1, ge=1)
     limit: int | None = Field(default=None, ge=1)
     grep: str = Field(default="", description="Only lines with this text")
@@ -55,44 +59,67 @@ class RecallTool(FreeTool[RecallInput]):
         found = await asyncio.to_thread(context.archive.search, arguments.what, MAX_HITS)
         if not found:
             raise ToolError(f"Nothing in this session matches {arguments.what!r}; try other words.")
-        lines = [line for place, hit in enumerate(found) for line in _told(hit, whole=place < WITH_LINES)]
+        lines = [
+            line for place, hit in enumerate(found) for line in _told(hit, whole=place < WITH_LINES)
+        ]
         footer = "[Recall an entry by its #number to see all of it.]"
         metadata = ToolMetadata(count=len(found))
         title = f"“{arguments.what}”"
-        return await finish(Output("\n".join(lines), title, footer=footer, metadata=metadata, stored=False), context)
+        return await finish(
+            Output("\n".join(lines), title, footer=footer, metadata=metadata, stored=False), context
+        )
 
     @staticmethod
     async def _entry(entry_id: int, wanted: RecallInput, context: ToolContext) -> ToolResult:
         archive = context.archive
-        text = await asyncio.to_thread(archive.text, entry_id) if archive is not None else None
+        if archive is not None:
+            text = await asyncio.to_thread(archive.text, entry_id)
+        else:
+            text = None
         if text is None:
             raise ToolError(f"There is no entry #{entry_id} in this session.")
         lines = text.removesuffix("\n").split("\n")
         numbered = _NUMBERED.match(lines[0])
-        before = int(numbered[1]) - 1 if numbered else 0
+        before = 0
+        if numbered:
+            before = int(numbered[1]) - 1
         offset = max(wanted.offset - before, 1)
         if offset > len(lines):
             end = before + len(lines)
             raise ToolError(f"#{entry_id} ends at line {end:,}; {wanted.offset} is beyond its end.")
-        if archive is not None and wanted == RecallInput(what=wanted.what) and not fits(lines, context.limits):
+        if (
+            archive is not None
+            and wanted == RecallInput(what=wanted.what)
+            and not fits(lines, context.limits)
+        ):
             names = await asyncio.to_thread(archive.names_in_use)
             shown = await asyncio.to_thread(outline, lines, names, context.limits)
             return await finish(_part(entry_id, lines, shown, before), context)
         total = len(lines)
-        numbers = [at for at in range(offset, total + 1) if wanted.grep.lower() in lines[at - 1].lower()]
+        numbers = [
+            at for at in range(offset, total + 1) if wanted.grep.lower() in lines[at - 1].lower()
+        ]
         if not numbers:
-            raise ToolError(f"No line of #{entry_id} from {offset} on holds {wanted.grep!r}; it has {total}.")
+            raise ToolError(
+                f"No line of #{entry_id} from {offset} on holds {wanted.grep!r}; it has {total}."
+            )
         given = numbers[: wanted.limit]
 
         def footer(shown: int) -> str:
             if wanted.grep:
-                rest = f" Go on with offset={before + given[max(shown, 1) - 1] + 1}." if shown < len(numbers) else ""
+                rest = ""
+                if shown < len(numbers):
+                    rest = f" Go on with offset={before + given[max(shown, 1) - 1] + 1}."
                 return f"[{shown} of {counted(len(numbers), 'line')} that hold it, of {total} in all.{rest}]"
-            first, last = before + offset, before + offset - 1 + shown
+            first = before + offset
+            last = before + offset - 1 + shown
             return f"[Lines {first}-{last} of {before + total}. Go on with offset={last + 1}.]"
 
         output = Output(
-            "\n".join(f"{at}: {lines[at - 1]}" if wanted.grep and not before else lines[at - 1] for at in given),
+            "\n".join(
+                f"{at}: {lines[at - 1]}" if wanted.grep and not before else lines[at - 1]
+                for at in given
+            ),
             f"#{entry_id}",
             cut_hint=lambda cut: footer(cut.kept_lines),
             footer=footer(len(given)) if wanted.grep or len(given) < len(numbers) else "",
@@ -112,11 +139,22 @@ def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before:
     """Return the beginning of a text and the most telling lines after it, numbered where they are not already."""
     head = next((at for at, row in enumerate(shown) if row != (at, lines[at])), len(shown))
     rows = [text for _, text in shown[:head]]
-    rows += [text if _NUMBERED.match(text) else f"{before + at + 1}: {text}" for at, text in shown[head:]]
-    more = ", and those that hold names in use or new ones, some (…) cut to them" if len(shown) > head else ""
-    first, last = before + 1, before + len(lines)
+    rows += [
+        text if _NUMBERED.match(text) else f"{before + at + 1}: {text}" for at, text in shown[head:]
+    ]
+    more = ""
+    if len(shown) > head:
+        more = ", and those that hold names in use or new ones, some (…) cut to them"
+    first = before + 1
+    last = before + len(lines)
     footer = f'[Lines {first}-{before + head} of {last}{more}. For others: "#{entry_id} {first}-{last}", or grep.]'
-    return Output("\n".join(rows), f"#{entry_id}", footer=footer, metadata=ToolMetadata(count=len(lines)), stored=False)
+    return Output(
+        "\n".join(rows),
+        f"#{entry_id}",
+        footer=footer,
+        metadata=ToolMetadata(count=len(lines)),
+        stored=False,
+    )
 
 
 def _told(hit: FoundEntry, *, whole: bool) -> list[str]:
@@ -124,5 +162,8 @@ def _told(hit: FoundEntry, *, whole: bool) -> list[str]:
     best = max((text for _, text in hit.lines), key=len, default="").strip()
     if not whole:
         return [f"{head}: {best}" if best else head]
-    beside = [f"  ({hit.beside})"] if hit.beside else []
+    if hit.beside:
+        beside = [f"  ({hit.beside})"]
+    else:
+        beside = []
     return [head, *beside, *(f"  {number}: {text}" for number, text in hit.lines)]

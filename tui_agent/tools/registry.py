@@ -13,14 +13,28 @@ from tui_agent.tools.base import Tool
 from tui_agent.web.fetching import WebClient
 from tui_agent.web.settings import FetchSettings
 
-OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job", "remember")
+OFFERED = (
+    "read",
+    "edit",
+    "write",
+    "bash",
+    "grep",
+    "glob",
+    "ls",
+    "recall",
+    "webfetch",
+    "todo",
+    "job",
+    "remember",
+)
 """The tools every session has, each in the module of its name; the order is part of every request's cached prefix.
 
 A module ``NAME_tool.py`` in this package is one more, after these and by name.
 """
 
 _MODULES = dict.fromkeys(OFFERED, "") | {
-    path.stem.removesuffix("_tool"): "_tool" for path in sorted(Path(__file__).parent.glob("*_tool.py"))
+    path.stem.removesuffix("_tool"): "_tool"
+    for path in sorted(Path(__file__).parent.glob("*_tool.py"))
 }
 """The suffix of each tool's module name."""
 
@@ -44,7 +58,10 @@ def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     from tui_agent.tools.webfetch import WebFetchTool
 
     made = map(_class_of, _MODULES)
-    return tuple(WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
+    return tuple(
+        WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool()
+        for tool in made
+    )
 
 
 def builtin_named(name: str) -> str:
@@ -53,7 +70,14 @@ def builtin_named(name: str) -> str:
     if plain in BUILTIN:
         return plain
     squeezed = plain.replace("_", "").replace("-", "")
-    return next((known for known, traits in tool_traits().items() if squeezed in traits.other_names.split()), "")
+    return next(
+        (
+            known
+            for known, traits in tool_traits().items()
+            if squeezed in traits.other_names.split()
+        ),
+        "",
+    )
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
@@ -71,5 +95,7 @@ def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
     if same in by_name and not any(known.endswith(plain) for known in by_name):
         return by_name[same]
     near = difflib.get_close_matches(plain, by_name, n=2, cutoff=0.5)
-    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    meant = ""
+    if near:
+        meant = f" Did you mean {' or '.join(near)}?"
     raise ToolError(f"There is no tool {name!r}.{meant} Tools: {', '.join(by_name)}.")

@@ -27,7 +27,9 @@ class RememberTool(Tool[RememberInput]):
     """Adds a line to the project's notes, which stand in the head of every session."""
 
     name: ClassVar[str] = "remember"
-    description: ClassVar[str] = "Keep a fact or wish of the user that no file holds for later sessions."
+    description: ClassVar[str] = (
+        "Keep a fact or wish of the user that no file holds for later sessions."
+    )
     Input = RememberInput
     traits = ToolTraits(
         kind="edit",
@@ -38,15 +40,23 @@ class RememberTool(Tool[RememberInput]):
     def needs(self, arguments: RememberInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         before, after = _plan(arguments, context)
         location = locate(str(context.project / NOTES_FILE), context)
-        return change_needs(location, lambda: diff_texts(location.pattern, before or None, after).text, context)
+        return change_needs(
+            location, lambda: diff_texts(location.pattern, before or None, after).text, context
+        )
 
     async def run(self, arguments: RememberInput, context: ToolContext) -> ToolResult:
         location = relocate(str(context.project / NOTES_FILE), Permission.EDIT, context)
         before, after = await asyncio.to_thread(_plan, arguments, context)
         await asyncio.to_thread(write_notes, context.project, after)
         diff = diff_texts(location.pattern, before or None, after)
-        metadata = ToolMetadata(path=location.pattern, diff=diff.text, additions=1, modified_files=(location.pattern,))
-        return ToolResult(f"Noted in {location.shown}.", title=" ".join(arguments.note.split())[:80], metadata=metadata)
+        metadata = ToolMetadata(
+            path=location.pattern, diff=diff.text, additions=1, modified_files=(location.pattern,)
+        )
+        return ToolResult(
+            f"Noted in {location.shown}.",
+            title=" ".join(arguments.note.split())[:80],
+            metadata=metadata,
+        )
 
     def touches(self, arguments: RememberInput, context: ToolContext) -> tuple[Path, ...]:  # noqa: ARG002 - as inherited
         return (locate(str(context.project / NOTES_FILE), context).real,)

@@ -26,7 +26,9 @@ class Known:
     all_of_it: bool
 
 
-def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]) -> Known | None:
+def short_answer(
+    title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]
+) -> Known | None:
     """Return the answer in place of a file's lines; None to show them.
 
     Args:
@@ -46,12 +48,20 @@ def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResu
             continue
         known = _lines(result.output)
         # A file that grew or shrank has changed, though the lines that are still there have not.
-        if lines and lines.items() <= known.items() and _length(output, lines) == _length(result.output, known):
+        if (
+            lines
+            and lines.items() <= known.items()
+            and _length(output, lines) == _length(result.output, known)
+        ):
             span = f"lines {min(lines)}-{max(lines)} of {shown}"
             note = f"[Unchanged: {span} are as in the read of #{result.id}, which you still see.]"
             return Known(note, result.id, all_of_it=True)
         whole = _is_whole(output, lines) and _is_whole(result.output, known)
-        if same_read and whole and (changed := _difference(shown, known, lines, len(output), result.id)):
+        if (
+            same_read
+            and whole
+            and (changed := _difference(shown, known, lines, len(output), result.id))
+        ):
             return Known(changed, result.id, all_of_it=False)
         if lines.keys() <= known.keys():
             break  # Its version of these lines is outdated, and so are earlier reads.
@@ -65,14 +75,18 @@ def _lines(output: str) -> dict[int, str]:
 def _length(output: str, lines: dict[int, str]) -> str:
     """Return how many lines the file has: a read of a part says so, otherwise it is those that are shown."""
     found = _SPAN.search(output)
-    return str(max(lines, default=0)) if found is None else found[1]
+    if found is None:
+        return str(max(lines, default=0))
+    return found[1]
 
 
 def _is_whole(output: str, lines: dict[int, str]) -> bool:
     return bool(lines) and min(lines) == 1 and _length(output, lines) == str(max(lines))
 
 
-def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int) -> str | None:
+def _difference(
+    shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int
+) -> str | None:
     """Return the changes since a read of the whole file, None where they are too many."""
     before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
     diff = diff_texts(shown, before, after).text

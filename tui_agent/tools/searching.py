@@ -34,19 +34,30 @@ class Scope:
 
     @property
     def directory(self) -> Path:
-        return self.location.real if is_directory(self.location.real) else self.location.real.parent
+        if is_directory(self.location.real):
+            return self.location.real
+        return self.location.real.parent
 
     @property
     def single_file(self) -> str | None:
-        return None if is_directory(self.location.real) else self.location.real.name
+        if is_directory(self.location.real):
+            return None
+        return self.location.real.name
 
     def takes(self, path: str) -> bool:
-        if self.excludes and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip():
+        if (
+            self.excludes
+            and folded(path.rpartition("/")[2]).strip() == folded(self.written).strip()
+        ):
             return True  # A name that begins with the sign for what is left out.
         return self.matcher is None or self._matches(path) != self.excludes
 
     def shown(self, path: str) -> str:
-        base = self.location.shown if self.single_file is None else os.path.dirname(self.location.shown)  # noqa: PTH120 - a text to show
+        base = (
+            self.location.shown
+            if self.single_file is None
+            else os.path.dirname(self.location.shown)  # noqa: PTH120
+        )
         return path if base in {"", "."} else f"{base.rstrip('/')}/{path}"
 
     def some(self, paths: list[str]) -> str:
@@ -76,7 +87,8 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
     base = ""
     if len(wanted) == 1 and "/" in wanted[0] and not excludes:
         base, rest = _split(wanted[0], place)
-        wanted = [f"/{rest}"] if base else wanted
+        if base:
+            wanted = [f"/{rest}"]
         if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
             # From the root of the search: nobody means to look through the whole machine.
             base = base.strip("/")
@@ -98,7 +110,10 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
 
 def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
     """Return the globs that a text holds, separated by commas; first the text as it is."""
-    plain = glob.strip().removeprefix("!") if excludes else glob.strip()
+    if excludes:
+        plain = glob.strip().removeprefix("!")
+    else:
+        plain = glob.strip()
     if is_name and glob != plain:
         return [glob]
     parts = [plain]
@@ -120,7 +135,9 @@ def _inside(glob: str) -> str:
     """Return for ``src/`` the glob of the files in the directory, any other glob as it is."""
     if not glob.endswith("/") or glob == "/":
         return glob
-    return f"{glob}**" if "/" in glob[:-1] else f"**/{glob}**"
+    if "/" in glob[:-1]:
+        return f"{glob}**"
+    return f"**/{glob}**"
 
 
 def _split(glob: str, place: Path) -> tuple[str, str]:

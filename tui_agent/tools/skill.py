@@ -42,7 +42,9 @@ class Skill:
 
     def filled(self, text: str, arguments: str) -> str:
         """Return a part of its text with arguments filled in."""
-        return text if self.fill is None else self.fill(text, arguments)
+        if self.fill is None:
+            return text
+        return self.fill(text, arguments)
 
     def text(self, arguments: str = "") -> str:
         return self.with_files(self.filled(self.body, arguments))
@@ -74,7 +76,9 @@ class SkillTool(Tool[SkillInput]):
     traits = ToolTraits(state="text", protected=True)
     read_only = True
 
-    def __init__(self, skills: Callable[[], Mapping[str, Skill]], wanted: Callable[[], bool] | None = None) -> None:
+    def __init__(
+        self, skills: Callable[[], Mapping[str, Skill]], wanted: Callable[[], bool] | None = None
+    ) -> None:
         self._skills = skills
         self._wanted = wanted or (lambda: bool(skills()))
 
@@ -89,13 +93,20 @@ class SkillTool(Tool[SkillInput]):
         skills = self._skills()
         skill = skills.get(_plain_name(arguments))
         if skill is not None and not skill.for_model:
-            raise ToolError(f"The skill {skill.name} is started by the user alone: /skill:{skill.name}.")
+            raise ToolError(
+                f"The skill {skill.name} is started by the user alone: /skill:{skill.name}."
+            )
         if skill is None:
             names = [name for name, known in skills.items() if known.for_model]
-            near = difflib.get_close_matches(arguments.name, names, n=3, cutoff=0.4) or sorted(names)[:10]
+            near = (
+                difflib.get_close_matches(arguments.name, names, n=3, cutoff=0.4)
+                or sorted(names)[:10]
+            )
             raise ToolError(f"There is no skill {arguments.name!r}. Skills: {', '.join(near)}.")
         text = await asyncio.to_thread(skill.text, arguments.arguments)
-        return await finish(Output(text, skill.name, metadata=ToolMetadata(count=len(text.splitlines()))), context)
+        return await finish(
+            Output(text, skill.name, metadata=ToolMetadata(count=len(text.splitlines()))), context
+        )
 
 
 def _plain_name(arguments: SkillInput) -> str:
@@ -110,4 +121,6 @@ def _files(folder: Path) -> list[str]:
         found += ((Path(parent) / name).relative_to(folder).as_posix() for name in wanted)
         if len(found) > MAX_LISTED:
             break
-    return [*found[:MAX_LISTED], "..."] if len(found) > MAX_LISTED else found
+    if len(found) > MAX_LISTED:
+        return [*found[:MAX_LISTED], "..."]
+    return found

@@ -8,7 +8,14 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import SubagentHost, SubagentReport, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import (
+    SubagentHost,
+    SubagentReport,
+    Tool,
+    ToolContext,
+    ToolInput,
+    ToolResult,
+)
 from tui_agent.tools.outputs import Output, finish
 
 TITLE_CHARS = 60
@@ -23,7 +30,9 @@ class TaskInput(ToolInput):
         default="task", description="conversation: it knows all that was said here, for little"
     )
     continue_: int | None = Field(
-        default=None, alias="continue", description="The number at the end of a report: that subagent goes on"
+        default=None,
+        alias="continue",
+        description="The number at the end of a report: that subagent goes on",
     )
 
     model_config = ConfigDict(validate_by_alias=True, validate_by_name=True)
@@ -55,7 +64,9 @@ class TaskTool(Tool[TaskInput]):
         report = await self._report(arguments, context, context.subagents)
         if report.error and not report.text:
             raise ToolError(f"The subagent stopped: {report.error}")
-        stopped = f"; stopped: {report.error}" if report.error else ""
+        stopped = ""
+        if report.error:
+            stopped = f"; stopped: {report.error}"
         footer = f"[{arguments.agent}, {report.steps} steps{stopped}; continue: {report.branch}]"
         return await finish(
             Output(
@@ -69,12 +80,20 @@ class TaskTool(Tool[TaskInput]):
         )
 
     @staticmethod
-    async def _report(arguments: TaskInput, context: ToolContext, subagents: SubagentHost) -> SubagentReport:
+    async def _report(
+        arguments: TaskInput, context: ToolContext, subagents: SubagentHost
+    ) -> SubagentReport:
         if arguments.continue_ is not None:
-            return await subagents.go_on(arguments.continue_, arguments.task, context.report, call_id=context.call_id)
+            return await subagents.go_on(
+                arguments.continue_, arguments.task, context.report, call_id=context.call_id
+            )
         forked = arguments.context == "conversation"
         return await subagents.run(
-            arguments.agent, arguments.task, context.report, call_id=context.call_id, in_conversation=forked
+            arguments.agent,
+            arguments.task,
+            context.report,
+            call_id=context.call_id,
+            in_conversation=forked,
         )
 
     def title(self, arguments: TaskInput) -> str:

@@ -28,6 +28,18 @@ EMPTY = "The list is empty."
 
 _NAME = "todo"
 
+_LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
+
+_CONTENT = ("content", "text", "title", "task", "step", "description", "name")
+"""Other programs' names for an item's text."""
+
+_OTHER_NAMES = {
+    "completed": "done",
+    "complete": "done",
+    "canceled": "cancelled",
+    "doing": "in_progress",
+}
+
 
 class TodoStatus(StrEnum):
     """How far one thing is."""
@@ -44,11 +56,10 @@ _MARKS = {
     TodoStatus.DONE: "x",
     TodoStatus.CANCELLED: "-",
 }
-_STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {"X": TodoStatus.DONE, "~": TodoStatus.IN_PROGRESS}
-_LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
-_CONTENT = ("content", "text", "title", "task", "step", "description", "name")
-"""Other programs' names for an item's text."""
-_OTHER_NAMES = {"completed": "done", "complete": "done", "canceled": "cancelled", "doing": "in_progress"}
+_STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {
+    "X": TodoStatus.DONE,
+    "~": TodoStatus.IN_PROGRESS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +77,16 @@ class Todo:
 class TodoInput(ToolInput):
     """Arguments of ``todo``."""
 
-    todos: str = Field(description="A line each: [ ] pending, [>] in progress, [x] done, [-] cancelled")
+    todos: str = Field(
+        description="A line each: [ ] pending, [>] in progress, [x] done, [-] cancelled"
+    )
 
     @field_validator("todos", mode="before")
     @classmethod
     def _as_lines(cls, value: Any) -> Any:
-        return "\n".join(map(_line, value)) if isinstance(value, list) else value
+        if isinstance(value, list):
+            return "\n".join(map(_line, value))
+        return value
 
 
 class TodoTool(FreeTool[TodoInput]):
@@ -91,7 +106,9 @@ class TodoTool(FreeTool[TodoInput]):
         todos = parse(arguments.todos)
         text = "\n".join(map(str, todos)) or EMPTY
         if len(todos) > MAX_TODOS or len(text) > MAX_CHARS:
-            raise ToolError(f"The list is too long: at most {MAX_TODOS} items and {MAX_CHARS:,} characters.")
+            raise ToolError(
+                f"The list is too long: at most {MAX_TODOS} items and {MAX_CHARS:,} characters."
+            )
         return ToolResult(text, progress(todos), metadata=ToolMetadata(count=len(todos)))
 
     def touches(self, arguments: TodoInput, context: ToolContext) -> tuple[()]:  # noqa: ARG002 - as inherited
@@ -112,7 +129,9 @@ def parse(text: str) -> tuple[Todo, ...]:
     todos = []
     for line in text.split("\n"):
         match = _LINE.fullmatch(" ".join(line.split()))
-        content = match["content"].strip() if match else ""
+        content = ""
+        if match:
+            content = match["content"].strip()
         if match and content and content != EMPTY and not content.startswith("#"):
             todos.append(Todo(content, _STATUS_OF[match["mark"] or " "]))
     return tuple(todos)

@@ -19,7 +19,9 @@ from tui_agent.web.addresses import WebAddress, read_address, same_site
 from tui_agent.web.fetching import MovedError, WebClient, WebPage
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_TEXT = LazyPattern(r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$")
+_TEXT = LazyPattern(
+    r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$"
+)
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_CHARS = 4_096
 _ERROR_CHARS = 2_000
@@ -65,9 +67,13 @@ class WebFetchTool(Tool[WebFetchInput]):
                 page = await self._web.get(asked, may_follow)
                 return await finish(await _output(page, asked, context), context)
         except MovedError as moved:
-            raise ToolError(f"{asked} redirects to {moved.address}. To read that, call webfetch with it.") from None
+            raise ToolError(
+                f"{asked} redirects to {moved.address}. To read that, call webfetch with it."
+            ) from None
         except TimeoutError:
-            raise ToolError(f"{asked.netloc} took longer than {self._web.settings.timeout:g} s.") from None
+            raise ToolError(
+                f"{asked.netloc} took longer than {self._web.settings.timeout:g} s."
+            ) from None
 
     def title(self, arguments: WebFetchInput) -> str:
         return arguments.url.strip().removeprefix("https://")
@@ -80,21 +86,31 @@ def _need(address: WebAddress) -> PermissionNeed:
 
 async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Output:
     title = f"{page.address.netloc}{page.address.target}"
-    is_text = _TEXT.match(page.content_type) or page.content_type in _HTML or _reads_as_text(page.body)
+    is_text = (
+        _TEXT.match(page.content_type) or page.content_type in _HTML or _reads_as_text(page.body)
+    )
     if page.binary or not is_text:
         kind = page.content_type or "no known type"
-        size = f", {size_text(page.length)}" if page.length is not None else ""
+        size = ""
+        if page.length is not None:
+            size = f", {size_text(page.length)}"
         about = f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
         return Output(about, title)
     text = await _text(page, context)
-    notes = [f"[From {page.address}]"] if page.address != asked else []
+    notes = []
+    if page.address != asked:
+        notes = [f"[From {page.address}]"]
     if page.status >= 400:
         text = text[:_ERROR_CHARS].rstrip()
         failed = f"[{page.address.netloc} answers {page.status} {page.reason}.]"
         return Output("\n".join([failed, *notes, text]).rstrip(), title, is_error=True)
-    footer = f"[The page goes on; only its first {size_text(len(page.body))} were read.]" if page.cut else ""
+    footer = ""
+    if page.cut:
+        footer = f"[The page goes on; only its first {size_text(len(page.body))} were read.]"
     return Output(
-        text="\n".join([*notes, text if text.strip() else "[The page has no text. It may be made by scripts.]"]),
+        text="\n".join(
+            [*notes, text if text.strip() else "[The page has no text. It may be made by scripts.]"]
+        ),
         title=title,
         footer=footer,
         cut_hint=lambda truncation: "\n".join(filter(None, [_rest(truncation), footer])),
@@ -128,9 +144,13 @@ async def _text(page: WebPage, context: ToolContext) -> str:
         not page.content_type and text.lstrip()[:15].lower().startswith("<!doctype html")
     ):
         return await _markdown(text, page.address, context)
-    if page.content_type.endswith("json") and any(len(line) > _LONG_LINE for line in text.split("\n")):
+    if page.content_type.endswith("json") and any(
+        len(line) > _LONG_LINE for line in text.split("\n")
+    ):
         with contextlib.suppress(ValueError, RecursionError):
-            return await asyncio.to_thread(lambda: json.dumps(json.loads(text), indent=1, ensure_ascii=False))
+            return await asyncio.to_thread(
+                lambda: json.dumps(json.loads(text), indent=1, ensure_ascii=False)
+            )
     return text
 
 
@@ -138,9 +158,12 @@ async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str
     """Convert in another process: a large page takes seconds, and the screen must not wait for it."""
     process = await asyncio.create_subprocess_exec(
         *isolated_module("tui_agent.web.markdown", str(address)),
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        env=own(SafeEnvironment(context.environment)), start_new_session=True,
-    )  # fmt: skip
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=own(SafeEnvironment(context.environment)),
+        start_new_session=True,
+    )
     try:
         converted, _ = await process.communicate(html.encode("utf-8", "replace"))
     finally:

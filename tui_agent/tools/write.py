@@ -49,7 +49,9 @@ class WriteInput(ToolInput):
             return values
         if not str(values.get("path", "")).strip().endswith(".json"):
             return values
-        return values | {"content": json.dumps(values["content"], indent=2, ensure_ascii=False) + "\n"}
+        return values | {
+            "content": json.dumps(values["content"], indent=2, ensure_ascii=False) + "\n"
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,9 @@ class WriteTool(Tool[WriteInput]):
 
     def needs(self, arguments: WriteInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         location = locate(arguments.path, context)
-        return change_needs(location, lambda: _plan(arguments, location, context).diff.text, context)
+        return change_needs(
+            location, lambda: _plan(arguments, location, context).diff.text, context
+        )
 
     async def run(self, arguments: WriteInput, context: ToolContext) -> ToolResult:
         location = relocate(arguments.path, Permission.EDIT, context)
@@ -86,11 +90,16 @@ class WriteTool(Tool[WriteInput]):
         except OSError as error:
             raise explain(error, location.shown) from error
         before = plan.before or ""
-        diff = await asyncio.to_thread(shown_diff, location.real, (before, plan.text), plan.diff.text)
+        diff = await asyncio.to_thread(
+            shown_diff, location.real, (before, plan.text), plan.diff.text
+        )
         note = await asyncio.to_thread(validity_note, location, before, plan.text)
         lines = counted(line_count(arguments.content), "line")
         verb = "Created" if plan.before is None else "Wrote"
-        counts = "" if plan.before is None else f", +{plan.diff.additions} -{plan.diff.deletions}"
+        if plan.before is None:
+            counts = ""
+        else:
+            counts = f", +{plan.diff.additions} -{plan.diff.deletions}"
         return ToolResult(
             f"{verb} {location.shown} ({lines}{counts}).{note}",
             title=location.shown,
@@ -120,18 +129,27 @@ def _write(arguments: WriteInput, location: Location, context: ToolContext) -> _
 
 def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _Plan:
     if arguments.path.strip().endswith("/") and not is_directory(location.real):
-        raise ToolError(f"{arguments.path.strip()} names a directory. Name a file: directories are made with it.")
+        raise ToolError(
+            f"{arguments.path.strip()} names a directory. Name a file: directories are made with it."
+        )
     if not os.path.lexists(location.real):
         data = new_file(location.real).encoded(arguments.content, location.shown)
-        return _Plan(None, arguments.content, data, diff_texts(location.pattern, None, arguments.content))
+        return _Plan(
+            None, arguments.content, data, diff_texts(location.pattern, None, arguments.content)
+        )
     refuse_unless_file(location)
     changed = context.reads.changed_since(location.real)
     if changed is None and location.real.stat().st_size:
-        raise ToolError(f"{location.shown} exists and was not read. Read it first, or change it with edit.")
+        raise ToolError(
+            f"{location.shown} exists and was not read. Read it first, or change it with edit."
+        )
     if changed:
         raise stale(location)
     file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
-    content = with_newlines(arguments.content, newline_of(file.text)) if file.text else arguments.content
+    if file.text:
+        content = with_newlines(arguments.content, newline_of(file.text))
+    else:
+        content = arguments.content
     content = _with_odd_bytes(content, file, location)
     refuse_left_out(file.text, content, location)
     data = file.encoded(content, location.shown)

@@ -31,12 +31,45 @@ from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal, terminal_input
 from tui_agent.ui.attention import TerminalCall
-from tui_agent.ui.contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT, readable_variables
+from tui_agent.ui.contrast import (
+    HIGH_CONTRAST,
+    HIGH_CONTRAST_LIGHT,
+    WHITE_LIGHT,
+    readable_variables,
+)
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.error_boundary import ErrorBoundary
 from tui_agent.ui.key_order import KeyDone, KeyOrder
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.terminal_suspend import lending
+
+log = logging.getLogger(__name__)
+
+FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
+"""Style sheets of the first paint."""
+
+SESSION_STYLES = ("transcript.tcss", "question.tcss")
+"""Style sheets of the widgets of a session."""
+
+LATER_STYLES = ("screens.tcss", "tree.tcss")
+"""Style sheets of the other screens, in the order they are read: when the first of these is opened."""
+
+RESIZE_SETTLES = 0.3
+"""Seconds after a resize in which another one would have arrived."""
+
+COLLECTED_AFTER = (20_000, 10, 10)
+"""Objects after which the collector looks at the youngest, and how often before it looks at older ones.
+
+Looking at everything takes 75 ms in a session of 100,000 entries, and by default reading its tree does so five times.
+"""
+
+QUIT_HINT = "Press ctrl+c again to quit."
+
+QUIT_WINDOW = 2.0
+"""Seconds in which a second ctrl+c quits."""
+
+LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
+"""Brings the ports, and the first view."""
 
 
 class ControlCharacterFilter(LineFilter):
@@ -50,37 +83,13 @@ class ControlCharacterFilter(LineFilter):
         else:
             return segments
         return [
-            segment if segment.control else Segment(ACTING.sub("", segment.text), segment.style) for segment in segments
+            segment if segment.control else Segment(ACTING.sub("", segment.text), segment.style)
+            for segment in segments
         ]
 
 
-log = logging.getLogger(__name__)
-
-FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
-"""Style sheets of the first paint."""
-SESSION_STYLES = ("transcript.tcss", "question.tcss")
-"""Style sheets of the widgets of a session."""
-LATER_STYLES = ("screens.tcss", "tree.tcss")
-"""Style sheets of the other screens, in the order they are read: when the first of these is opened."""
-
 # Paints a second, at most. With Textual's 60 a key or a first word waits 8 ms on average.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
-
-RESIZE_SETTLES = 0.3
-"""Seconds after a resize in which another one would have arrived."""
-
-COLLECTED_AFTER = (20_000, 10, 10)
-"""Objects after which the collector looks at the youngest, and how often before it looks at older ones.
-
-Looking at everything takes 75 ms in a session of 100,000 entries, and by default reading its tree does so five times.
-"""
-QUIT_HINT = "Press ctrl+c again to quit."
-QUIT_WINDOW = 2.0
-"""Seconds in which a second ctrl+c quits."""
-
-
-LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
-"""Brings the ports, and the first view."""
 
 
 class TuiAgentApp(ErrorBoundary[int]):
@@ -98,11 +107,15 @@ class TuiAgentApp(ErrorBoundary[int]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    def __init__(self, load: LoadServices, look: Look, memory: background.BackgroundMemory | None = None) -> None:
+    def __init__(
+        self, load: LoadServices, look: Look, memory: background.BackgroundMemory | None = None
+    ) -> None:
         """Make the application. ``load`` is called after the first paint; without ``memory`` nothing is remembered."""
         # Without colour the terminal keeps its own, and emphasis is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
-        super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
+        super().__init__(
+            css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
+        )
         # The last of them: nothing that a terminal would act on gets through, whatever widget draws it.
         self._filters.append(ControlCharacterFilter())
         for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
@@ -134,7 +147,10 @@ class TuiAgentApp(ErrorBoundary[int]):
             return
         self._chosen = look.theme
         self._follows_terminal = look.theme not in self.available_themes
-        self.theme = self._terminals_theme if self._follows_terminal else str(look.theme)
+        if self._follows_terminal:
+            self.theme = self._terminals_theme
+        else:
+            self.theme = str(look.theme)
 
     # -- start and end ----------------------------------------------------------------------------------------
 
@@ -167,7 +183,11 @@ class TuiAgentApp(ErrorBoundary[int]):
         if isinstance(self._driver, TerminalDriver):
             where = self.main.prompt.cursor_screen_offset
             self._driver.painted(where.y, where.x)
-        if self._follows_terminal and not self.no_color and os.environ.get("TERM", "") not in background.MUTE:
+        if (
+            self._follows_terminal
+            and not self.no_color
+            and os.environ.get("TERM", "") not in background.MUTE
+        ):
             self._write(background.QUESTION)
         self._install_services()
 
@@ -179,7 +199,9 @@ class TuiAgentApp(ErrorBoundary[int]):
         if self._follows_terminal and self.theme == self._guessed:
             self.theme = self._terminals_theme
         if self._memory is not None:
-            self.run_worker(partial(self._memory.keep, light=message.light), thread=True, group="memory")
+            self.run_worker(
+                partial(self._memory.keep, light=message.light), thread=True, group="memory"
+            )
 
     @work(group="start")
     async def _install_services(self) -> None:
@@ -286,7 +308,12 @@ class TuiAgentApp(ErrorBoundary[int]):
     def watch_app_focus(self) -> None:
         """The widget with the focus looks as it has to; where none has it since the start, the prompt gets it."""
         self.is_refocusing = False
-        if self.app_focus and self.screen_stack and self.screen is self.main and self.main.focused is None:
+        if (
+            self.app_focus
+            and self.screen_stack
+            and self.screen is self.main
+            and self.main.focused is None
+        ):
             self.main.prompt.focus()
 
     @on(events.AppBlur)
@@ -314,7 +341,11 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._write(terminal.PUSH_TITLE)
         self._resumed()
         if not stopped:
-            self.notify("Nothing could bring it back: it was not started by a shell.", severity="warning", markup=False)
+            self.notify(
+                "Nothing could bring it back: it was not started by a shell.",
+                severity="warning",
+                markup=False,
+            )
 
     def _resumed(self, _app: object = None) -> None:
         """Draw everything: the terminal shows other programs' output."""
@@ -330,10 +361,18 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def _fatal_error(self) -> None:
         log.critical("The interface failed", exc_info=self._exception)
-        files = [handler.baseFilename for handler in logging.root.handlers if isinstance(handler, logging.FileHandler)]
-        where = f" Details are in {files[0]}." if files else ""
+        files = [
+            handler.baseFilename
+            for handler in logging.root.handlers
+            if isinstance(handler, logging.FileHandler)
+        ]
+        where = ""
+        if files:
+            where = f" Details are in {files[0]}."
         self.bell()
-        self.panic(Text(f"tui-agent hit an internal error and had to exit. Your session is saved.{where}"))
+        self.panic(
+            Text(f"tui-agent hit an internal error and had to exit. Your session is saved.{where}")
+        )
 
     def action_command_palette(self) -> None:
         from tui_agent.ui.screens.help import HelpScreen
@@ -351,7 +390,9 @@ class TuiAgentApp(ErrorBoundary[int]):
     async def _copy(self, text: str) -> None:
         await self.main.controller.attached.wait()
         services = self.main.controller.services
-        how = await asyncio.to_thread(clipboard.copy, text, self._write, services.state_dir, services.cwd)
+        how = await asyncio.to_thread(
+            clipboard.copy, text, self._write, services.state_dir, services.cwd
+        )
         self.notify(how, markup=False, timeout=4)
 
     def action_help_quit(self) -> None:

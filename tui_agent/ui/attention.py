@@ -87,7 +87,9 @@ class Attention:
 
     def asked(self, request: PermissionRequest) -> None:
         self.show(Sign.ASKING)
-        self._call("asks", f"asks about {one_line(request.tool, 20)}: {one_line(request.title, 100)}")
+        self._call(
+            "asks", f"asks about {one_line(request.tool, 20)}: {one_line(request.title, 100)}"
+        )
 
     def run_ended(self, ended: RunEnded) -> None:
         took = self._main.clock() - self._since
@@ -97,9 +99,18 @@ class Attention:
         failed = ended.reason == "error"
         self.show(Sign.IDLE if self._is_looked_at else Sign.FAILED if failed else Sign.DONE)
         if took >= LONG:
-            event = "failed" if failed else "done" if ended.reason in {"done", "length"} else "stopped"
-            why = f": {one_line(ended.error, 100)}" if ended.error else ""
-            self._call(event, f"{'is done' if event == 'done' else event} after {seconds(took)}{why}", took)
+            if failed:
+                event = "failed"
+            elif ended.reason in {"done", "length"}:
+                event = "done"
+            else:
+                event = "stopped"
+            why = ""
+            if ended.error:
+                why = f": {one_line(ended.error, 100)}"
+            self._call(
+                event, f"{'is done' if event == 'done' else event} after {seconds(took)}{why}", took
+            )
 
     @property
     def _is_looked_at(self) -> bool:
@@ -128,17 +139,26 @@ class Attention:
 
     def _call(self, event: str, text: str, took: float = 0.0) -> None:
         """Call the user; ``event`` is asks, done, failed or stopped, ``text`` a sentence about it."""
-        agent, settings = self._main.agent, self._main.controller.services.config().ui
+        agent = self._main.agent
+        settings = self._main.controller.services.config().ui
         if self._is_looked_at or agent is None:
             return
         info = agent.session.info
         title = info.title or info.first_message
         if settings.notify != "off":
             body = f"{one_line(title, 50)} {text}".strip()
-            sequence = terminal.notification("tui-agent", body) if settings.notify == "desktop" else None
+            sequence = None
+            if settings.notify == "desktop":
+                sequence = terminal.notification("tui-agent", body)
             self._main.post_message(TerminalCall(f"\a{sequence or ''}"))
         if settings.notify_command:
-            facts = {"event": event, "text": text, "session": info.id, "title": title, "directory": info.cwd}
+            facts = {
+                "event": event,
+                "text": text,
+                "session": info.id,
+                "title": title,
+                "directory": info.cwd,
+            }
             given = json.dumps({**facts, "seconds": round(took, 1)}).encode()
             task = asyncio.get_running_loop().create_task(self._run(settings.notify_command, given))
             self._running.add(task)
@@ -153,7 +173,9 @@ class Attention:
             code, _out, errors = await run_command(
                 shell_command(command, cwd, os.environ, COMMAND_SECONDS, find_project(cwd)), given
             )
-            problem = f"it ended with {code}: {one_line(errors.decode('utf-8', 'replace'))}" if code else ""
+            problem = ""
+            if code:
+                problem = f"it ended with {code}: {one_line(errors.decode('utf-8', 'replace'))}"
         except CommandFailedError as error:
             problem = str(error)
         if problem:

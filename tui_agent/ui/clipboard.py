@@ -22,6 +22,30 @@ OSC52_LIMIT = 74_000
 TOOL_TIMEOUT = 2.0
 """Seconds a native tool may take."""
 
+_POWERSHELL = (
+    "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
+    "if ($i) { $m = New-Object IO.MemoryStream; $i.Save($m, 'Png'); [Convert]::ToBase64String($m.ToArray()) }"
+)
+_IMAGE = "image/png"
+
+_TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
+    ("WAYLAND_DISPLAY", ["wl-copy"], ["wl-paste", "--no-newline", "--type", _IMAGE]),
+    (
+        "DISPLAY",
+        ["xclip", "-selection", "clipboard"],
+        ["xclip", "-selection", "clipboard", "-target", _IMAGE, "-out"],
+    ),
+    ("DISPLAY", ["xsel", "--clipboard", "--input"], []),
+    (
+        "WSL_DISTRO_NAME",
+        ["clip.exe"],
+        ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL],
+    ),
+)
+"""The variable that a tool needs, its command to copy a text, and its command to print the image."""
+
+_MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
+
 
 def osc52(text: str, environment: Mapping[str, str]) -> str | None:
     """Return the escape sequence that sets the terminal's clipboard, None when the text is too long for it.
@@ -36,21 +60,6 @@ def osc52(text: str, environment: Mapping[str, str]) -> str | None:
     return (bare if environment.get("TMUX") else "") + through_multiplexer(bare, environment)
 
 
-_POWERSHELL = (
-    "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
-    "if ($i) { $m = New-Object IO.MemoryStream; $i.Save($m, 'Png'); [Convert]::ToBase64String($m.ToArray()) }"
-)
-_IMAGE = "image/png"
-_TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
-    ("WAYLAND_DISPLAY", ["wl-copy"], ["wl-paste", "--no-newline", "--type", _IMAGE]),
-    ("DISPLAY", ["xclip", "-selection", "clipboard"], ["xclip", "-selection", "clipboard", "-target", _IMAGE, "-out"]),
-    ("DISPLAY", ["xsel", "--clipboard", "--input"], []),
-    ("WSL_DISTRO_NAME", ["clip.exe"], ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL]),
-)
-"""The variable that a tool needs, its command to copy a text, and its command to print the image."""
-_MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
-
-
 def native_tools(
     environment: Mapping[str, str], platform: str = sys.platform, *, reading: bool = False
 ) -> list[Sequence[str]]:
@@ -60,10 +69,16 @@ def native_tools(
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]
-    return [tools[reading] for variable, *tools in _TOOLS if environment.get(variable) and tools[reading]]
+    return [
+        tools[reading]
+        for variable, *tools in _TOOLS
+        if environment.get(variable) and tools[reading]
+    ]
 
 
-def copy_natively(text: str, environment: Mapping[str, str], outside: Path | None = None) -> str | None:
+def copy_natively(
+    text: str, environment: Mapping[str, str], outside: Path | None = None
+) -> str | None:
     """Give the text to the first tool that is installed and takes it; return its name. Blocks: call it in a thread.
 
     No tool in ``outside`` is started: the project must not get the copied text.
@@ -87,7 +102,10 @@ def _run(
     program = find_program(command[0], outside, environment)
     if program is None:
         return None
-    source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
+    if given is None:
+        source: dict[str, Any] = {"stdin": subprocess.DEVNULL}
+    else:
+        source = {"input": given}
     try:
         done = subprocess.run(
             [program, *command[1:]],
@@ -101,7 +119,9 @@ def _run(
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return (done.stdout or b"") if done.returncode == 0 else None
+    if done.returncode == 0:
+        return done.stdout or b""
+    return None
 
 
 def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
@@ -135,14 +155,18 @@ def _save(text: str, directory: Path) -> Path | None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="replace") as file:
+        with os.fdopen(
+            os.open(path, flags, 0o600), "w", encoding="utf-8", errors="replace"
+        ) as file:
             file.write(text)
     except OSError:
         return None
     return path
 
 
-def copy(text: str, write: Callable[[str], None], directory: Path, outside: Path | None = None) -> str:
+def copy(
+    text: str, write: Callable[[str], None], directory: Path, outside: Path | None = None
+) -> str:
     """Copy by all ways and return a sentence about how it went. ``write`` sends a sequence to the terminal. Blocks.
 
     A copy that nothing confirmed is saved in ``directory``. No tool in ``outside``, the project, is started.
@@ -155,6 +179,10 @@ def copy(text: str, write: Callable[[str], None], directory: Path, outside: Path
         return f"{copied} ({confirmed})."
     saved = _save(text, directory)
     if sequence is not None:
-        kept = f". If it did not take them: {saved}" if saved else "."
+        kept = "."
+        if saved:
+            kept = f". If it did not take them: {saved}"
         return f"{copied} through the terminal (OSC 52){kept}"
-    return f"It could not be put into a clipboard; saved to {saved}" if saved else "Nothing could be copied."
+    if saved:
+        return f"It could not be put into a clipboard; saved to {saved}"
+    return "Nothing could be copied."

@@ -80,6 +80,11 @@ _APART: Final = 25
 _LEAST_SATURATION: Final = 0.45
 _STEPS: Final = 40
 
+WHITE_LIGHT: Final = replace(
+    BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#f5f5f5", panel="#ececec"
+)
+"""Takes the place of Textual's light theme, whose grey stands out on a white terminal."""
+
 
 def contrast(text: Color, background: Color) -> float:
     """Return the contrast ratio of two colours, 1 to 21."""
@@ -88,15 +93,23 @@ def contrast(text: Color, background: Color) -> float:
 
 
 def _luminance(color: Color) -> float:
-    shares = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized]
+    shares = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in color.normalized
+    ]
     return 0.2126 * shares[0] + 0.7152 * shares[1] + 0.0722 * shares[2]
 
 
 def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) -> Color:
     """Return the colour nearest to ``color``, on the way to black or white, that has ``least`` on every ground."""
-    end = Color(0, 0, 0) if _luminance(grounds[0]) > 0.18 else Color(255, 255, 255)
+    if _luminance(grounds[0]) > 0.18:
+        end = Color(0, 0, 0)
+    else:
+        end = Color(255, 255, 255)
     steps = (color.blend(end, step / _STEPS) for step in range(_STEPS + 1))
-    return next((one for one in steps if all(contrast(one, ground) >= least for ground in grounds)), end)
+    return next(
+        (one for one in steps if all(contrast(one, ground) >= least for ground in grounds)), end
+    )
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -105,23 +118,34 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     A theme that names a role keeps its colour. Terminals that keep their own colours get the theme's names.
     """
     try:
-        colours = {name: Color.parse(variables[name]) for name in ("background", "foreground", *_COLOURED)}
+        colours = {
+            name: Color.parse(variables[name]) for name in ("background", "foreground", *_COLOURED)
+        }
     except (KeyError, ColorParseError):
         return {**variables, **_own_names(variables)}
-    background, foreground = colours["background"], colours["foreground"]
+    background = colours["background"]
+    foreground = colours["foreground"]
     if background.ansi is not None:
         return {**variables, **_own_names(variables)}
-    tinted = {name: background.blend(colours[colour], share) for name, (colour, share) in TINTS.items()}
+    tinted = {
+        name: background.blend(colours[colour], share) for name, (colour, share) in TINTS.items()
+    }
     found = {name: color.hex for name, color in tinted.items()}
     grounds = [background, *(tinted[name] for name in GROUNDS if name in tinted)]
     foreground = lifted(foreground, [*grounds, *tinted.values()])
     texts = {f"text-{name}": Color.parse(variables[f"text-{name}"]) for name in _COLOURED}
     texts |= _own_hues(colours)
     texts |= {name: background.blend(foreground, share) for name, share in SHADES.items()}
-    texts |= {name: Color.parse(variables[name]) for name in (*COLOURED_ROLES, *SHADES) if _is_color(variables, name)}
+    texts |= {
+        name: Color.parse(variables[name])
+        for name in (*COLOURED_ROLES, *SHADES)
+        if _is_color(variables, name)
+    }
     found |= {name: lifted(color, grounds).hex for name, color in texts.items()}
     for name, (colour, share) in SIGNS.items():
-        found[name] = lifted(background.blend(colours[colour], share), [background], MIN_SIGN_CONTRAST).hex
+        found[name] = lifted(
+            background.blend(colours[colour], share), [background], MIN_SIGN_CONTRAST
+        ).hex
     return {**variables, **found, "foreground": foreground.hex}
 
 
@@ -138,7 +162,11 @@ def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
             taken = taken[:-1]
         color = colours[name]
         if any(_distance(_degrees(color), hue) < _APART for hue in taken):
-            free = [hue for hue in _OTHER_HUES if all(_distance(hue, other) >= _APART for other in taken)]
+            free = [
+                hue
+                for hue in _OTHER_HUES
+                if all(_distance(hue, other) >= _APART for other in taken)
+            ]
             _, saturation, lightness = color.hsl
             color = Color.from_hsl(free[0] / 360, max(saturation, _LEAST_SATURATION), lightness)
         found[role] = color
@@ -157,7 +185,9 @@ def _distance(one: float, other: float) -> float:
 def _own_names(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the roles, grounds and signs of a terminal that keeps its own colours."""
     default = variables.get("foreground", "ansi_default")
-    names = {role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()}
+    names = {
+        role: variables.get(f"text-{colour}", default) for role, colour in COLOURED_ROLES.items()
+    }
     names |= {name: default for name in SHADES if name.startswith("role-")}
     names |= {name: variables.get(colour, default) for name, (colour, _share) in SIGNS.items()}
     return {**names, **dict.fromkeys(TINTS, variables.get("background", "ansi_default"))}
@@ -206,6 +236,3 @@ HIGH_CONTRAST_LIGHT: Final = _exact(
     ),
     muted="#2b2b2b",
 )
-
-WHITE_LIGHT: Final = replace(BUILTIN_THEMES["textual-light"], background="#ffffff", surface="#f5f5f5", panel="#ececec")
-"""Takes the place of Textual's light theme, whose grey stands out on a white terminal."""

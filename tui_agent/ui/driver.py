@@ -49,7 +49,10 @@ class TerminalDriver(LinuxDriver):
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         # Textual draws on standard error, which may be closed or a file where standard output is the terminal.
-        drawn_on = next((stream for stream in (sys.__stderr__, sys.__stdout__) if stream and stream.isatty()), None)
+        drawn_on = next(
+            (stream for stream in (sys.__stderr__, sys.__stdout__) if stream and stream.isatty()),
+            None,
+        )
         if drawn_on is not None:
             self._file = cast("TextIOWrapper", _Output(drawn_on, self._lost))
 
@@ -120,7 +123,9 @@ class TerminalDriver(LinuxDriver):
         """Stop on request; at once where another program has the terminal."""
         if self._auto_restart:
             # Not here: the interrupted code may hold a lock of the threads that are to end.
-            self._loop.call_soon_threadsafe(self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP))
+            self._loop.call_soon_threadsafe(
+                self._stop, lambda: os.kill(os.getpid(), signal.SIGTSTP)
+            )
         else:
             signal.signal(signal.SIGTSTP, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTSTP)
@@ -143,14 +148,17 @@ class TerminalDriver(LinuxDriver):
         # Before the first frame nothing has the focus, and keys would be lost.
         while not (self._is_painted.wait(_ESCAPE_TIMEOUT_SECONDS) or self.exit_event.is_set()):
             pass
-        typed, self._typed = decode(self._typed), b""
+        typed = decode(self._typed)
+        self._typed = b""
         for message in parser.feed(typed) if typed else ():
             self.process_message(message)
         # Not the default selector: on macOS that one can't watch a terminal.
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)
             while not self.exit_event.is_set():
-                data = self._read() if selector.select(_ESCAPE_TIMEOUT_SECONDS) else None
+                data = None
+                if selector.select(_ESCAPE_TIMEOUT_SECONDS):
+                    data = self._read()
                 if data == b"":
                     self._lost()
                     break

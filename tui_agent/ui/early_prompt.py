@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-ALTERNATE_SCREEN, NORMAL_SCREEN = "\x1b[?1049h", "\x1b[0m\x1b[?1049l"
+ALTERNATE_SCREEN = "\x1b[?1049h"
+NORMAL_SCREEN = "\x1b[0m\x1b[?1049l"
 MOST_TYPED = 65_536
 """Bytes that are taken over; a terminal keeps 4,095 of a line."""
 
@@ -76,7 +77,9 @@ class EarlyPrompt:
             finally:
                 termios.tcsetattr(0, termios.TCSANOW, before)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
-        return typed[:-1] + b"\r" if typed.find(b"\n") == len(typed) - 1 >= 0 else typed
+        if typed.find(b"\n") == len(typed) - 1 >= 0:
+            return typed[:-1] + b"\r"
+        return typed
 
     def keep(self, frame: str, row: int, column: int) -> None:
         """Keep the prompt's line of the interface's first frame for the next start.
@@ -95,12 +98,17 @@ class EarlyPrompt:
     def _picture(self) -> str | None:
         """Return the text to write, None where the terminal has another size or owner, or nothing is kept."""
         try:
-            kept = json.loads(self._file.read_text(encoding="utf-8")) if self._file else {}
-            size, picture = tuple(kept["size"]), kept["picture"]
+            kept = {}
+            if self._file:
+                kept = json.loads(self._file.read_text(encoding="utf-8"))
+            size = tuple(kept["size"])
+            picture = kept["picture"]
             is_ours = os.tcgetpgrp(0) == os.getpgrp()
         except (OSError, ValueError, TypeError, KeyError):
             return None
-        return picture if is_ours and size == self._size and isinstance(picture, str) else None
+        if is_ours and size == self._size and isinstance(picture, str):
+            return picture
+        return None
 
     def _write(self, sequence: str) -> None:
         with suppress(OSError):
@@ -125,7 +133,9 @@ def _line_of(frame: str, row: int, column: int) -> str | None:
         written.append(part)
     # The cursor stands there: the text's style reversed.
     written[-1:] = [f"{style}\x1b[7m" if "48;" in style else "\x1b[0m"]
-    return f"{ground[0] if ground else ''}\x1b[2J\x1b[{row + 1};1H{''.join(written)}" if cells == column else None
+    if cells == column:
+        return f"{ground[0] if ground else ''}\x1b[2J\x1b[{row + 1};1H{''.join(written)}"
+    return None
 
 
 early_prompt = EarlyPrompt()

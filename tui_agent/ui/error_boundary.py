@@ -35,6 +35,8 @@ _BUILDING = (events.Load, events.Compose, events.Mount)
 _INPUT = (events.InputEvent, events.Paste)
 """The events that a person causes."""
 
+_dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees the messages of every widget
+
 
 class ErrorBoundary(App[Result]):
     """An application that reports failures of its pages, timers and workers, and goes on."""
@@ -80,10 +82,16 @@ class ErrorBoundary(App[Result]):
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
         about = self.screen if node is self else page  # the application runs the actions of keys
-        parts = [about, *about.walk_children()] if about is not None and isinstance(error, NoMatches) else []
+        parts = []
+        if about is not None and isinstance(error, NoMatches):
+            parts = [about, *about.walk_children()]
         if about is not None and not building and not all(part.is_running for part in parts):
             log.info("Not done, the page is not there yet: %s", error)
-            if isinstance(message, events.Key) and message.key == "escape" and about is not self.screen_stack[0]:
+            if (
+                isinstance(message, events.Key)
+                and message.key == "escape"
+                and about is not self.screen_stack[0]
+            ):
                 self.call_later(_close, about)
             return
         if not self._say(node, error) or page is None or page is self.screen_stack[0]:
@@ -98,9 +106,12 @@ class ErrorBoundary(App[Result]):
             log.info("Failed when its page was closed already: %s: %s", type(error).__name__, error)
             return False
         problem = report(error)
-        before, self._last_said = self._last_said, (problem.sentence, monotonic())
+        before = self._last_said
+        self._last_said = (problem.sentence, monotonic())
         if problem.sentence != before[0] or monotonic() - before[1] > self.NOTIFICATION_TIMEOUT:
-            self.notify(problem.sentence, severity="warning" if problem.expected else "error", markup=False)
+            self.notify(
+                problem.sentence, severity="warning" if problem.expected else "error", markup=False
+            )
         return True
 
     # -- the end of a page's work -----------------------------------------------------------------------------
@@ -138,7 +149,9 @@ class BoundedScreen(Screen[Result]):
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
         """Return the widget at a cell, None for one without a parent, whose region Textual would ask for."""
         widget, offset = super().get_widget_and_offset_at(x, y)
-        return (None, None) if widget is not None and widget is not self and widget.parent is None else (widget, offset)
+        if widget is not None and widget is not self and widget.parent is None:
+            return (None, None)
+        return (widget, offset)
 
 
 class PageScreen(BoundedScreen[Result]):
@@ -192,9 +205,6 @@ def _is_asked_for(message: Message | None) -> bool:
     if isinstance(message, events.Event):
         return isinstance(message, _INPUT)
     return message is not None and type(message).__module__ != messages.__name__
-
-
-_dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees the messages of every widget
 
 
 async def _dispatch_within(pump: MessagePump, message: Message) -> None:

@@ -12,21 +12,40 @@ from tui_agent.ui.widgets.gauge import GaugeReading
 def gauge_reading(agent: Agent, now: float) -> GaugeReading:
     """Return the gauge's reading of an agent's next request at ``now``, in seconds since the epoch."""
     path = agent.session.active_path()
-    cost, shares = agent.session_cost(), agent.inspector.shares()
+    cost = agent.session_cost()
+    shares = agent.inspector.shares()
     cache = agent.inspector.known_cache()
-    warm = None if cache is None else now + cache.seconds_left if cache.warm else 0.0
-    usages = [entry.usage for entry in path if isinstance(entry, AssistantEntry) and entry.usage is not None]
+    if cache is None:
+        warm = None
+    elif cache.warm:
+        warm = now + cache.seconds_left
+    else:
+        warm = 0.0
+    usages = [
+        entry.usage
+        for entry in path
+        if isinstance(entry, AssistantEntry) and entry.usage is not None
+    ]
     known = [usage for usage in usages if usage.prompt]
     # Unknown as long as nothing was read from the provider's cache: many have none.
-    share = known[-1].cache_read / known[-1].prompt if any(usage.cache_read for usage in known) else None
+    share = None
+    if any(usage.cache_read for usage in known):
+        share = known[-1].cache_read / known[-1].prompt
     return GaugeReading(
-        agent.context_size(), share, cost, warm, shares, has_summary=agent.context.has_summary, can_compact=True
+        agent.context_size(),
+        share,
+        cost,
+        warm,
+        shares,
+        has_summary=agent.context.has_summary,
+        can_compact=True,
     )
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
     """Return a reading with the answer that is being streamed, estimated."""
     written = len(live.text) + len(live.reasoning) + sum(len(call.arguments) for call in live.calls)
-    size, more = reading.size, written // CHARACTERS_PER_TOKEN
+    size = reading.size
+    more = written // CHARACTERS_PER_TOKEN
     grown = replace(size, history=size.history + more, total=size.total + more, estimated=True)
     return replace(reading, size=grown)

@@ -77,7 +77,8 @@ class Inbox:
         elif isinstance(event, EntryAppended) and self._pause() > 0:
             wait = ENDING_SECONDS
         if wait > 0:
-            self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
+            self._timer = self._receiver.set_timer(wait, self._tell)
+            self._holds_words = is_words
         else:
             self._tell()
 
@@ -95,10 +96,13 @@ class Inbox:
         """Return the events since the last time, neighbouring deltas joined."""
         self._stop_waiting()
         self._is_told = False
-        events, self._events = self._events, []
+        events = self._events
+        self._events = []
         joined: list[AgentEvent] = []
         for event in events:
-            merged = _join(joined[-1], event) if joined else None
+            merged = None
+            if joined:
+                merged = _join(joined[-1], event)
             if merged is None:
                 joined.append(event)
             else:
@@ -115,9 +119,13 @@ def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
             return ReasoningProgress(one + more)
         case CompactionProgress(text=one), CompactionProgress(text=more):
             return CompactionProgress(one + more)
-        case ToolOutput(call_id=call, text=one), ToolOutput(call_id=same, text=more) if call == same:
+        case ToolOutput(call_id=call, text=one), ToolOutput(call_id=same, text=more) if (
+            call == same
+        ):
             return ToolOutput(call, one + more)
-        case ToolCallProgress(call_id=call), ToolCallProgress(call_id=same) if call and call == same:
+        case ToolCallProgress(call_id=call), ToolCallProgress(call_id=same) if (
+            call and call == same
+        ):
             return second
         case _:
             return None

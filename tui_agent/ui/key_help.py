@@ -20,6 +20,32 @@ MAIN = "main"
 RESERVED = frozenset({"escape", "enter", "ctrl+c", "ctrl+q"})
 """Keys that always do the same: without them one could not get out again."""
 
+PROMPT_KEYS: tuple[tuple[str, str], ...] = (
+    ("enter", "send; while it works: steer it after the current step"),
+    ("alt+enter", "while it works: send when it is done"),
+    ("escape ctrl+c", "stop the agent; twice, prompt empty: go back, or quit"),
+    ("tab", "into the conversation: j k move, space folds, o opens"),
+    ("shift+enter ctrl+j", "new line"),
+    ("up down", "earlier messages, from the first or last line"),
+    ("/name @file #12", "a command, a file, an entry; tab completes"),
+    ("!command", "run a command; !!command keeps it from the model"),
+    ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
+    ("ctrl+p", "find a command, a key or a setting"),
+    ("alt+up", "take back the last message that waits"),
+    (
+        "any other letter",
+        "in the conversation: begins a message, as long as it does nothing to the block",
+    ),
+    ("ctrl+c", "copy what is selected, or clear the prompt"),
+    ("ctrl+v", "paste an image from the clipboard"),
+    ("ctrl+x ctrl+e", "one after the other: write in $VISUAL or $EDITOR"),
+    ("ctrl+a ctrl+e", "the begin and the end of the line; alt+left and alt+right go by words"),
+    ("ctrl+z", "suspend; fg in the shell brings it back"),
+    ("ctrl+_ ctrl+y", "undo and redo what was written"),
+    ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
+)
+"""Keys that are not commands."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rebindable:
@@ -48,19 +74,28 @@ def checked(
         else:
             problems.append(problem)
     for name in list(good):
-        wanted, place = set(good[name].split(",")), actions[name].place
-        others = [action for action in actions.values() if action.place == place and action.id != name]
-        taken = (other.id for other in others if wanted & set(good.get(other.id, other.keys).split(",")))
+        wanted = set(good[name].split(","))
+        place = actions[name].place
+        others = [
+            action for action in actions.values() if action.place == place and action.id != name
+        ]
+        taken = (
+            other.id for other in others if wanted & set(good.get(other.id, other.keys).split(","))
+        )
         if (other := next(taken, None)) is not None:
             problems.append(f"[keys] {name} = “{good[name]}”: {other} has this key already.")
             del good[name]
     return good, problems
 
 
-def _problem(name: str, keys: str, actions: Mapping[str, Rebindable], writing: Container[str]) -> str | None:
+def _problem(
+    name: str, keys: str, actions: Mapping[str, Rebindable], writing: Container[str]
+) -> str | None:
     if name not in actions:
         close = get_close_matches(name, actions, 1)
-        meant = f" Did you mean {close[0]}?" if close else " /keys lists them."
+        meant = " /keys lists them."
+        if close:
+            meant = f" Did you mean {close[0]}?"
         return f"[keys] has no action “{name}”.{meant}"
     for key in (key.strip() for key in keys.split(",")):
         if not _is_key(key):
@@ -77,31 +112,12 @@ def _is_key(key: str) -> bool:
     *modifiers, last = key.split("+")
     if not set(modifiers) <= _MODIFIERS or len(set(modifiers)) != len(modifiers):
         return False
-    return key in _NAMES or last in _NAMES or last in _PUNCTUATION or (len(last) == 1 and last.isprintable())
-
-
-PROMPT_KEYS: tuple[tuple[str, str], ...] = (
-    ("enter", "send; while it works: steer it after the current step"),
-    ("alt+enter", "while it works: send when it is done"),
-    ("escape ctrl+c", "stop the agent; twice, prompt empty: go back, or quit"),
-    ("tab", "into the conversation: j k move, space folds, o opens"),
-    ("shift+enter ctrl+j", "new line"),
-    ("up down", "earlier messages, from the first or last line"),
-    ("/name @file #12", "a command, a file, an entry; tab completes"),
-    ("!command", "run a command; !!command keeps it from the model"),
-    ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
-    ("ctrl+p", "find a command, a key or a setting"),
-    ("alt+up", "take back the last message that waits"),
-    ("any other letter", "in the conversation: begins a message, as long as it does nothing to the block"),
-    ("ctrl+c", "copy what is selected, or clear the prompt"),
-    ("ctrl+v", "paste an image from the clipboard"),
-    ("ctrl+x ctrl+e", "one after the other: write in $VISUAL or $EDITOR"),
-    ("ctrl+a ctrl+e", "the begin and the end of the line; alt+left and alt+right go by words"),
-    ("ctrl+z", "suspend; fg in the shell brings it back"),
-    ("ctrl+_ ctrl+y", "undo and redo what was written"),
-    ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
-)
-"""Keys that are not commands."""
+    return (
+        key in _NAMES
+        or last in _NAMES
+        or last in _PUNCTUATION
+        or (len(last) == 1 and last.isprintable())
+    )
 
 
 def writing_keys() -> frozenset[str]:
@@ -127,7 +143,9 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     ]
 
 
-def use_keys(main: Screen[Any], before: Mapping[str, str], keymap: Mapping[str, str]) -> Mapping[str, str]:
+def use_keys(
+    main: Screen[Any], before: Mapping[str, str], keymap: Mapping[str, str]
+) -> Mapping[str, str]:
     """Give actions the keys the user wants in place of those ``before``.
 
     Reports keys that can't be used and why, and returns those taken.

@@ -70,13 +70,21 @@ class KeyOrder:
         if event.key in self._app.screen.active_bindings:
             return (event,)
         field = self._app.focused
-        text = field.value if isinstance(field, Input) else field.text if isinstance(field, TextArea) else ""
+        if isinstance(field, Input):
+            text = field.value
+        elif isinstance(field, TextArea):
+            text = field.text
+        else:
+            text = ""
         if text and (word := WORD_KEYS.get(event.key)) is not None:
             return (events.Key(word, None),)
         if not event.is_printable:
             return (event,)
         letter = event.character or ""
-        name = letter if letter.isalnum() else event.key.removeprefix("alt+")
+        if letter.isalnum():
+            name = letter
+        else:
+            name = event.key.removeprefix("alt+")
         return (events.Key("escape", "\x1b"), events.Key(name, letter))
 
     async def _hand_on(self) -> None:

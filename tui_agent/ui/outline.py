@@ -24,6 +24,9 @@ from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 MAX_FILES = 12
 """Files listed; the ones changed last."""
 
+_OUTLINED = kinds(lambda kind: kind.in_outline)
+"""Kinds of entries on the path that have a row; of the others only the leaf and those with a label."""
+
 
 @dataclass(frozen=True, slots=True)
 class OutlineRow:
@@ -64,10 +67,6 @@ class PanelFacts:
     jobs: tuple[tuple[int, str], ...] = ()
 
 
-_OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries on the path that have a row; of the others only the leaf and those with a label."""
-
-
 def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
     """Return the rows with an entry appended at the leaf; none when there are none yet, so that all are rebuilt.
 
@@ -75,11 +74,18 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
     """
     leaf = next((row for row in reversed(rows) if row.is_leaf), None)
     if leaf is None or entry.id <= leaf.entry_id:
-        return list(rows) if leaf is not None else []
+        if leaf is not None:
+            return list(rows)
+        return []
     depth = leaf.depth
-    earlier = [replace(row, is_leaf=False) if row.is_leaf else row for row in rows if not row.is_passing]
+    earlier = [
+        replace(row, is_leaf=False) if row.is_leaf else row for row in rows if not row.is_passing
+    ]
     text = _text(entry)
-    return [*earlier, OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=not entry.in_outline)]
+    return [
+        *earlier,
+        OutlineRow(entry.id, text, depth, is_leaf=True, is_passing=not entry.in_outline),
+    ]
 
 
 def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> list[OutlineRow]:
@@ -115,15 +121,20 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 
 
 def _ways(segments: Iterable[Segment]) -> list[Segment]:
-    return [segment for segment in segments if not segment.is_subagent and not segment.is_former_attempt]
+    return [
+        segment for segment in segments if not segment.is_subagent and not segment.is_former_attempt
+    ]
 
 
-def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]) -> Iterable[OutlineRow]:
+def _messages(
+    segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]
+) -> Iterable[OutlineRow]:
     """Yield a row per message of the user, labelled entry and summary on the path, and one for the leaf."""
     on_path = segment.headers[: segment.active]
     places = {*on_path.of_kinds(_OUTLINED), *_places(on_path, labels), len(on_path) - 1}
     for header in on_path.some(sorted(places)):
-        label, is_outlined = labels.get(header.id, ""), header.kind in _OUTLINED
+        label = labels.get(header.id, "")
+        is_outlined = header.kind in _OUTLINED
         if is_outlined or label or header.id == leaf:
             yield OutlineRow(
                 header.id,
@@ -152,7 +163,9 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
     return PanelFacts(
         todos=tuple((str(todo.status), todo.content) for todo in todos),
         todo_entry=newest_list.id if newest_list is not None else None,
-        files=tuple(changed_files(entry for entry in path if entry.kind != "checkpoint").values())[-MAX_FILES:],
+        files=tuple(changed_files(entry for entry in path if entry.kind != "checkpoint").values())[
+            -MAX_FILES:
+        ],
         jobs=running(jobs),
     )
 
@@ -161,13 +174,18 @@ def summarised_changes(session: Session) -> list[Entry]:
     """Return the results, now summarised, that changed the files a summary names: it does not say how many lines."""
     active = {entry.id: entry for entry in session.active_path()}
     names = {
-        name for entry in active.values() if isinstance(entry, CompactionEntry) for name in entry.details.modified_files
+        name
+        for entry in active.values()
+        if isinstance(entry, CompactionEntry)
+        for name in entry.details.modified_files
     }
     if not names:
         return []
     results = session.path_outline().of_kind("tool_result")
     headers = session.reader.headers([entry_id for entry_id in results if entry_id not in active])
-    return session.entries([header.id for header in headers if any(name in header.preview for name in names)])
+    return session.entries(
+        [header.id for header in headers if any(name in header.preview for name in names)]
+    )
 
 
 def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
@@ -189,9 +207,12 @@ def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
                 of_one = bool(data.path and (data.diff or data.additions or data.deletions))
                 names = data.modified_files or ((data.path or "",) if of_one else ())
                 for name in names:
-                    before, counts = found.pop(name, ChangedFile(name)), len(names) == 1 or name == data.path
+                    before = found.pop(name, ChangedFile(name))
+                    counts = len(names) == 1 or name == data.path
                     added, removed = (data.additions, data.deletions) if counts else (0, 0)
-                    found[name] = ChangedFile(name, before.additions + added, before.deletions + removed, entry.id)
+                    found[name] = ChangedFile(
+                        name, before.additions + added, before.deletions + removed, entry.id
+                    )
             case _:
                 pass
     return found

@@ -48,9 +48,14 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
     agent = controller.agent
     match page:
         case frontend.Report():
-            at = page.lines.index(page.at) if page.at else 0
+            if page.at:
+                at = page.lines.index(page.at)
+            else:
+                at = 0
             lines = [
-                Content(visible(line)).stylize("bold") if isinstance(line, frontend.Heading) else Content(line)
+                Content(visible(line)).stylize("bold")
+                if isinstance(line, frontend.Heading)
+                else Content(line)
                 for line in page.lines
             ]
             return ReportScreen(page.title, Content("\n").join(lines), at)

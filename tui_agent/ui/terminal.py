@@ -12,41 +12,18 @@ from tui_agent.lazy import LazyPattern
 
 _UNSAFE = LazyPattern("[\x00-\x1f\x7f-\x9f]")
 
-
-class EnterKeys(Enum):
-    """Enter with modifiers, which Textual knows from the kitty protocol only; it drops Alt otherwise (issue 6378)."""
-
-    ALT = "alt+enter"
-
-
-for _sequence in ("\x1b\r", "\x1b\n"):
-    ANSI_SEQUENCES_KEYS.setdefault(_sequence, (EnterKeys.ALT,))  # type: ignore[attr-defined]  # declared as a mapping, made as a dict
-
-
-def title_sequence(title: str) -> str:
-    """Return the sequence that sets the terminal's title; nothing in ``title`` can end or extend it."""
-    return f"\x1b]2;{_UNSAFE.sub('', one_line(title, 80))}\x07"
-
-
 THEMES = "textual-dark", "textual-light"
 """Themes by whether the terminal's background is light."""
-PUSH_TITLE, POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
+
+PUSH_TITLE = "\x1b[22;2t"
+
+POP_TITLE = "\x1b[23;2t"
 """Keep the terminal's title aside, and put it back."""
-
-
-def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a sequence such that tmux or screen hands it on to the terminal outside; as it is without either.
-
-    tmux does so where ``allow-passthrough`` is on.
-    """
-    if environment.get("TMUX"):
-        return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-    return f"\x1bP{sequence}\x1b\\" if environment.get("TERM", "").startswith("screen") else sequence
-
 
 _OSC_9 = "\x1b]9;{title}: {body}\x07"
 _OSC_777 = "\x1b]777;notify;{title};{body}\x07"
 _OSC_99 = "\x1b]99;i=tui-agent:d=0;{title}\x1b\\\x1b]99;i=tui-agent:d=1:p=body;{body}\x1b\\"
+
 _NOTIFYING: tuple[tuple[str, re.Pattern[str], str], ...] = (
     ("KITTY_WINDOW_ID", LazyPattern(""), _OSC_99),
     ("ITERM_SESSION_ID", LazyPattern(""), _OSC_9),
@@ -63,6 +40,39 @@ _NOTIFYING: tuple[tuple[str, re.Pattern[str], str], ...] = (
 Those that are not here may print such a sequence, or take it for something else.
 """
 
+_PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
+"""First versions that show a bar, by ``TERM_PROGRAM``; older ones show the sequence as a notification."""
+
+_VTE_WITH_PROGRESS = 8_000
+"""GNOME Terminal, Ptyxis and others: VTE 0.80, as ``VTE_VERSION`` writes it."""
+
+
+class EnterKeys(Enum):
+    """Enter with modifiers, which Textual knows from the kitty protocol only; it drops Alt otherwise (issue 6378)."""
+
+    ALT = "alt+enter"
+
+
+for _sequence in ("\x1b\r", "\x1b\n"):
+    ANSI_SEQUENCES_KEYS.setdefault(_sequence, (EnterKeys.ALT,))  # type: ignore[attr-defined]  # declared as a mapping, made as a dict
+
+
+def title_sequence(title: str) -> str:
+    """Return the sequence that sets the terminal's title; nothing in ``title`` can end or extend it."""
+    return f"\x1b]2;{_UNSAFE.sub('', one_line(title, 80))}\x07"
+
+
+def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.environ) -> str:
+    """Return a sequence such that tmux or screen hands it on to the terminal outside; as it is without either.
+
+    tmux does so where ``allow-passthrough`` is on.
+    """
+    if environment.get("TMUX"):
+        return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    if environment.get("TERM", "").startswith("screen"):
+        return f"\x1bP{sequence}\x1b\\"
+    return sequence
+
 
 def notification(title: str, body: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the sequence that shows a notification, None for a terminal that has none.
@@ -71,7 +81,12 @@ def notification(title: str, body: str, environment: Mapping[str, str] = os.envi
     rxvt-unicode (777).
     """
     shape = next(
-        (shape for name, wanted, shape in _NOTIFYING if name in environment and wanted.match(environment[name])), None
+        (
+            shape
+            for name, wanted, shape in _NOTIFYING
+            if name in environment and wanted.match(environment[name])
+        ),
+        None,
     )
     if shape is None:
         return None
@@ -89,16 +104,13 @@ class Progress(Enum):
     WAITING = "4;100"
 
 
-_PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
-"""First versions that show a bar, by ``TERM_PROGRAM``; older ones show the sequence as a notification."""
-_VTE_WITH_PROGRESS = 8_000
-"""GNOME Terminal, Ptyxis and others: VTE 0.80, as ``VTE_VERSION`` writes it."""
-
-
 def shows_progress(environment: Mapping[str, str] = os.environ) -> bool:
     if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
         return True
-    if environment.get("VTE_VERSION", "").isdecimal() and int(environment["VTE_VERSION"]) >= _VTE_WITH_PROGRESS:
+    if (
+        environment.get("VTE_VERSION", "").isdecimal()
+        and int(environment["VTE_VERSION"]) >= _VTE_WITH_PROGRESS
+    ):
         return True
     since = _PROGRESS_SINCE.get(environment.get("TERM_PROGRAM", ""))
     version = tuple(map(int, re.findall(r"\d+", environment.get("TERM_PROGRAM_VERSION", ""))[:3]))
@@ -110,7 +122,9 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
 
     Sources: the documents of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs ST at the end.
     """
-    return through_multiplexer(f"\x1b]9;4;{state.value}\x1b\\", environment) if shows_progress(environment) else ""
+    if shows_progress(environment):
+        return through_multiplexer(f"\x1b]9;4;{state.value}\x1b\\", environment)
+    return ""
 
 
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:

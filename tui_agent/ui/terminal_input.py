@@ -49,7 +49,9 @@ _PIECE: Final = LazyPattern(
     r"(?:\x1b(?:\x1b?\[?|\[M(?s:.){0,2}|\[\[|O)|(?:\x1b\[|\x9b)[0-?]*[ -/]*"
     rf"|(?:\x1b\]|\x9d)(?:[0-9]+(?:;{_INSIDE})?|[lLI]{_INSIDE})?\x1b?|(?:\x1b[PX^_]|[\x90\x98\x9e\x9f]){_INSIDE}\x1b?)\Z"
 )
-_BROKEN: Final = LazyPattern(rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}")
+_BROKEN: Final = LazyPattern(
+    rf"(?:\x1b\[|\x9b)[0-?]+[ -/]*|(?:\x1b\]|\x9d)[0-9]+;{_INSIDE}|[\x90-\x9f]{_INSIDE}"
+)
 """The begin of a sequence that another character ends; nobody types that."""
 _UNMISTAKABLE: Final = LazyPattern(
     r"(?:\x1b\[|\x9b)[0-?]|(?:\x1b\]|\x9d)[0-9]+;|(?:\x1bP|\x90)[0-9;]*[>!$+]|(?:\x1b_|\x9f)G|[\x90-\x9f]"
@@ -104,7 +106,10 @@ class InputParser(XTermParser):
                 at = yield from self._paste(data, at)
                 continue
             begin = _BEGIN.search(data, at)
-            end = len(data) if begin is None else begin.start()
+            if begin is None:
+                end = len(data)
+            else:
+                end = begin.start()
             if at < end:
                 yield from super().feed(data[at:end])
             if begin is None:
@@ -113,7 +118,11 @@ class InputParser(XTermParser):
 
     def tick(self) -> Iterable[Message]:
         """Let go of a piece whose rest did not come, then do the parser's work."""
-        if self._piece and self._pasted is None and self._clock() >= self._piece_since + self._patience():
+        if (
+            self._piece
+            and self._pasted is None
+            and self._clock() >= self._piece_since + self._patience()
+        ):
             piece = self._piece
             self._piece = ""
             if not _UNMISTAKABLE.match(piece):
@@ -188,13 +197,19 @@ class InputParser(XTermParser):
             case _:
                 if found := _BACKGROUND.fullmatch(written):
                     # Red, green and blue as hexadecimal numbers of one to four digits.
-                    red, green, blue = (int(part, 16) / int("f" * len(part), 16) for part in found.groups())
+                    red, green, blue = (
+                        int(part, 16) / int("f" * len(part), 16) for part in found.groups()
+                    )
                     yield BackgroundKnown(0.299 * red + 0.587 * green + 0.114 * blue > 0.5)
 
     def _control(self, written: str) -> Iterator[Message]:
         if found := _OTHER_KEY.fullmatch(written):
             modifiers, code = (found[1], found[2]) if found[1] else (found[4], found[3])
-            if modifiers in {"1", "2"} and int(code) <= _LAST_CHARACTER and chr(int(code)).isprintable():
+            if (
+                modifiers in {"1", "2"}
+                and int(code) <= _LAST_CHARACTER
+                and chr(int(code)).isprintable()
+            ):
                 # The character that Shift makes; the key is not told apart from it.
                 yield from super().feed(chr(int(code)))
                 return
@@ -206,7 +221,12 @@ class InputParser(XTermParser):
         """Whether Textual makes of it what it is: a key, the mouse, focus, or an answer it asked for."""
         if written in {FOCUSIN, FOCUSOUT} or written in ANSI_SEQUENCES_KEYS:
             return True
-        forms = (_re_mouse_event, _re_in_band_window_resize, _re_terminal_mode_response, _re_cursor_position)
+        forms = (
+            _re_mouse_event,
+            _re_in_band_window_resize,
+            _re_terminal_mode_response,
+            _re_cursor_position,
+        )
         if any(form.fullmatch(written) for form in forms):
             return True
         return _is_key(written) and self._parse_extended_key(written) is not None
@@ -224,7 +244,14 @@ class InputParser(XTermParser):
             yield events.Paste(text.replace("\0", ""))
             return end + len(_PASTE_END)
         # The end may have come in part.
-        tail = next((size for size in range(len(_PASTE_END) - 1, 0, -1) if data.endswith(_PASTE_END[:size])), 0)
+        tail = next(
+            (
+                size
+                for size in range(len(_PASTE_END) - 1, 0, -1)
+                if data.endswith(_PASTE_END[:size])
+            ),
+            0,
+        )
         tail = min(tail, len(data) - at)
         self._pasted.append(data[at : len(data) - tail])
         self._piece = data[len(data) - tail :]
@@ -236,7 +263,10 @@ class InputParser(XTermParser):
 
 
 def _alt(letter: str) -> events.Key:
-    name = letter if letter.isalnum() else _character_to_key(letter)
+    if letter.isalnum():
+        name = letter
+    else:
+        name = _character_to_key(letter)
     return events.Key(f"alt+shift+{name.lower()}" if letter.isupper() else f"alt+{name}", letter)
 
 

@@ -58,7 +58,8 @@ class Lending:
                     self._end_borrower()
                 return await self._borrower.wait()
             finally:
-                self._lent, self._borrower = False, None
+                self._lent = False
+                self._borrower = None
                 if self._waiting is not None:
                     app.call_later(self._waiting)
 
@@ -94,7 +95,9 @@ async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
         path = lending.directory / name
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise EditorError(f"Cannot write the text into a file for the editor: {error.strerror}.") from error
+        raise EditorError(
+            f"Cannot write the text into a file for the editor: {error.strerror}."
+        ) from error
     try:
         code = await _open_in_editor(app, path)
         if code != 0:

@@ -39,8 +39,13 @@ class WebAddress:
     @property
     def netloc(self) -> str:
         """Host and, where it isn't the scheme's own, port."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+        if ":" in self.host:
+            host = f"[{self.host}]"
+        else:
+            host = self.host
+        if self.port == _DEFAULT_PORTS[self.scheme]:
+            return host
+        return f"{host}:{self.port}"
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.netloc}{self.target}"
@@ -58,7 +63,9 @@ def read_address(text: str) -> WebAddress:
     if len(plain) > MAX_URL_CHARS:
         raise ToolError(f"The URL has more than {MAX_URL_CHARS:,} characters.")
     if _UNSAFE.search(plain):
-        raise ToolError("The URL holds a space, a backslash or a control character; encode it with %.")
+        raise ToolError(
+            "The URL holds a space, a backslash or a control character; encode it with %."
+        )
     try:
         parts = urlsplit(plain)
         port = parts.port
@@ -69,7 +76,9 @@ def read_address(text: str) -> WebAddress:
         raise ToolError("Only http and https URLs can be read; use the read tool for files.")
     if "@" in parts.netloc:
         raise ToolError("The URL names a user or password; leave them out.")
-    target = quote(parts.path or "/", safe=_KEPT) + (f"?{quote(parts.query, safe=_KEPT)}" if parts.query else "")
+    target = quote(parts.path or "/", safe=_KEPT) + (
+        f"?{quote(parts.query, safe=_KEPT)}" if parts.query else ""
+    )
     return WebAddress(scheme, _host(parts.hostname or ""), port or _DEFAULT_PORTS[scheme], target)
 
 
@@ -81,7 +90,9 @@ def redirected(address: WebAddress, location: str) -> WebAddress:
 def same_site(before: WebAddress, after: WebAddress) -> bool:
     """Whether a redirect stays where the user allowed it: same host, with or without www, http to https at most."""
     bare = before.host.removeprefix("www."), after.host.removeprefix("www.")
-    upgraded = replace(before, scheme="https", port=443) if before.port == 80 else before
+    upgraded = before
+    if before.port == 80:
+        upgraded = replace(before, scheme="https", port=443)
     ports = {(before.scheme, before.port), (upgraded.scheme, upgraded.port)}
     return bare[0] == bare[1] and (after.scheme, after.port) in ports
 
@@ -94,7 +105,10 @@ def is_public(address: IpAddress) -> bool:
     return (
         address.is_global
         and not address.is_multicast
-        and not any(address.version == network.version and address in network for network in (*_METADATA, *_LOCAL))
+        and not any(
+            address.version == network.version and address in network
+            for network in (*_METADATA, *_LOCAL)
+        )
     )
 
 
@@ -128,7 +142,11 @@ def _host(host: str) -> str:
             plain = plain.encode("idna").decode("ascii")
         except UnicodeError:
             raise ToolError(f"{host} is not a host name.") from None
-    if not plain or len(plain) > 253 or not all(_LABEL.fullmatch(label) for label in plain.split(".")):
+    if (
+        not plain
+        or len(plain) > 253
+        or not all(_LABEL.fullmatch(label) for label in plain.split("."))
+    ):
         raise ToolError(f"{host or 'The URL without a host'} is not a host name.")
     return plain
 
@@ -137,7 +155,9 @@ def _embedded(address: IpAddress) -> IpAddress | None:
     """Return the IPv4 address that an IPv6 address stands for."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
-    if any(address in network for network in _IPV4_INSIDE) and not (address.is_loopback or address.is_unspecified):
+    if any(address in network for network in _IPV4_INSIDE) and not (
+        address.is_loopback or address.is_unspecified
+    ):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if address.teredo is not None:
         return address.teredo[1]

@@ -24,7 +24,9 @@ class Callback:
     async def listen(self) -> None:
         """Begin to listen; raises OSError where the port is in use."""
         self._answer = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_LONGEST_LINE)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, limit=_LONGEST_LINE
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def wait(self) -> dict[str, str]:
@@ -52,7 +54,13 @@ class Callback:
             address = urlsplit(line[1] if len(line) > 1 else "")
             values = answer_in(address.query)
             found = address.path == self.path and self.fits(values)
-            body = (_DONE if "code" in values else _REFUSED) if found else "Not here."
+            if found:
+                if "code" in values:
+                    body = _DONE
+                else:
+                    body = _REFUSED
+            else:
+                body = "Not here."
             status = "200 OK" if found else "404 Not Found"
             head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nConnection: close\r\n"
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())

@@ -95,7 +95,9 @@ class WebClient:
     tls: Callable[[], "ssl.SSLContext"] = system_tls
     """Says whose certificates count; called in a thread."""
 
-    async def get(self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]) -> WebPage:
+    async def get(
+        self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]
+    ) -> WebPage:
         """Get a page; ``may_follow`` is asked about every redirect, with both ends.
 
         Raises:
@@ -140,10 +142,15 @@ class WebClient:
         targets = await self._targets(address, proxied=proxy is not None)
         seconds = self.settings.timeout
         async with httpx.AsyncClient(
-            verify=await asyncio.to_thread(self.tls), proxy=proxy, trust_env=False,
+            verify=await asyncio.to_thread(self.tls),
+            proxy=proxy,
+            trust_env=False,
             timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
-        ) as client:  # fmt: skip
-            hosts = [address.host] if proxy else [str(target) for target in targets[:_TRIED_ADDRESSES]]
+        ) as client:
+            if proxy:
+                hosts = [address.host]
+            else:
+                hosts = [str(target) for target in targets[:_TRIED_ADDRESSES]]
             try:
                 response = await _connected(client, address, hosts)
             except httpx.HTTPError as error:
@@ -180,7 +187,9 @@ class WebClient:
         )
 
 
-async def _connected(client: "httpx.AsyncClient", address: WebAddress, hosts: Sequence[str]) -> "httpx.Response":
+async def _connected(
+    client: "httpx.AsyncClient", address: WebAddress, hosts: Sequence[str]
+) -> "httpx.Response":
     """Send the request to the first host that takes the connection.
 
     The URL names the address that was checked; the server is asked, and its certificate judged, by the name.
@@ -189,8 +198,15 @@ async def _connected(client: "httpx.AsyncClient", address: WebAddress, hosts: Se
 
     headers = {**_HEADERS, "Host": address.netloc}
     for host in hosts:
-        url = httpx.URL(scheme=address.scheme, host=host, port=address.port, raw_path=address.target.encode("ascii"))
-        request = client.build_request("GET", url, headers=headers, extensions={"sni_hostname": address.host})
+        url = httpx.URL(
+            scheme=address.scheme,
+            host=host,
+            port=address.port,
+            raw_path=address.target.encode("ascii"),
+        )
+        request = client.build_request(
+            "GET", url, headers=headers, extensions={"sni_hostname": address.host}
+        )
         try:
             return await client.send(request, stream=True)
         except (httpx.ConnectError, httpx.ConnectTimeout):

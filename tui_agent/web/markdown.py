@@ -54,7 +54,9 @@ def _content(soup: Any) -> Any:
     whole = len(soup.get_text(" ", strip=True))
     found = [(len(element.get_text(" ", strip=True)), element) for element in soup.select(_CONTENT)]
     length, element = max(found, key=lambda pair: pair[0], default=(0, None))
-    return element if element is not None and length >= whole * _MAIN_SHARE else soup
+    if element is not None and length >= whole * _MAIN_SHARE:
+        return element
+    return soup
 
 
 def _absolute(content: Any, url: str) -> None:
@@ -79,9 +81,12 @@ def _converted(content: Any) -> str:
     from markdownify import MarkdownConverter
 
     converter = MarkdownConverter(
-        heading_style="ATX", bullets="-", escape_asterisks=False, escape_underscores=False,
+        heading_style="ATX",
+        bullets="-",
+        escape_asterisks=False,
+        escape_underscores=False,
         code_language_callback=_language,
-    )  # fmt: skip
+    )
     try:
         return str(converter.convert_soup(content))
     except RecursionError:  # thousands of elements inside each other
@@ -90,7 +95,9 @@ def _converted(content: Any) -> str:
 
 def _language(element: Any) -> str:
     for node in (element, element.find("code"), element.parent):
-        found = _LANGUAGE.search(" ".join(node.get("class", ()))) if node is not None else None
+        found = None
+        if node is not None:
+            found = _LANGUAGE.search(" ".join(node.get("class", ())))
         if found:
             return found[1]
     return ""

@@ -16,7 +16,13 @@ from tui_agent.lazy import dataclass
 
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_SCHEMES = {"http": "http", "https": "https", "socks": "socks5", "socks5": "socks5", "socks5h": "socks5h"}
+_SCHEMES = {
+    "http": "http",
+    "https": "https",
+    "socks": "socks5",
+    "socks5": "socks5",
+    "socks5h": "socks5h",
+}
 """How proxies may be named, and what they are for the connections. Desktops write ``socks`` for SOCKS 5."""
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
 _PATTERN = re.compile(r"<local>|[a-z0-9_.*?-]+")
@@ -39,7 +45,11 @@ class Exempt:
             return False
         if self.network is not None:
             address = _address(host)
-            return address is not None and address.version == self.network.version and address in self.network
+            return (
+                address is not None
+                and address.version == self.network.version
+                and address in self.network
+            )
         if self.pattern == "<local>":
             return "." not in host and ":" not in host
         return fnmatchcase(host, self.pattern) or fnmatchcase(host, f"*.{self.pattern}")
@@ -48,10 +58,15 @@ class Exempt:
         """Return the entry as any library reads it, "" where not all do."""
         if self.network is not None and self.network.num_addresses == 1:
             return str(self.network.network_address)
-        text = self.pattern if self.network is None else str(self.network)
+        if self.network is None:
+            text = self.pattern
+        else:
+            text = str(self.network)
         if set(text) & set("<?:") or "*" in text[1:]:
             return ""
-        return text if self.port is None else f"{text}:{self.port}"
+        if self.port is None:
+            return text
+        return f"{text}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +85,20 @@ class Proxies:
         if parts is None or proxy is None or _is_this_machine(host):
             return None
         port = parts.port or _PORTS[scheme]
-        return None if any(row.covers(scheme, host, port) for row in self.exempt) else proxy
+        if any(row.covers(scheme, host, port) for row in self.exempt):
+            return None
+        return proxy
 
     def variables(self) -> dict[str, str]:
         """Return the variables for a program that reads them in a way of its own: only what any library takes."""
         if not self.by_scheme:
             return {}
-        exempt = ["localhost", "127.0.0.1", "::1", *(text for row in self.exempt if (text := row.common()))]
+        exempt = [
+            "localhost",
+            "127.0.0.1",
+            "::1",
+            *(text for row in self.exempt if (text := row.common())),
+        ]
         named = {f"{scheme}_proxy": proxy for scheme, proxy in self.by_scheme.items()}
         named["no_proxy"] = ",".join(exempt)
         return named | {name.upper(): value for name, value in named.items()}
@@ -84,7 +106,11 @@ class Proxies:
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
     """Read the proxies that an environment names; without any, on macOS, those of the system's settings."""
-    named = {name: value for name in ("http", "https", "all") if (value := _named(environ, f"{name}_proxy"))}
+    named = {
+        name: value
+        for name in ("http", "https", "all")
+        if (value := _named(environ, f"{name}_proxy"))
+    }
     if "REQUEST_METHOD" in environ and not environ.get("http_proxy"):
         named.pop("http", None)  # a header of a web server's visitor
     excepted = _named(environ, "no_proxy")
@@ -93,7 +119,10 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
     if not named:
         return Proxies({})
     problems: list[str] = []
-    usable = {scheme: _usable(f"{scheme.upper()}_PROXY", value, problems) for scheme, value in named.items()}
+    usable = {
+        scheme: _usable(f"{scheme.upper()}_PROXY", value, problems)
+        for scheme, value in named.items()
+    }
     by_scheme = {scheme: usable.get(scheme) or usable.get("all") for scheme in ("http", "https")}
     exempt = [_exempt(entry, problems) for entry in re.split(r"[,\s]+", excepted) if entry]
     return Proxies(
@@ -112,7 +141,9 @@ def _of_the_system() -> tuple[dict[str, str], str]:
     import urllib.request
 
     found = urllib.request.getproxies()
-    socks = {"all": f"socks5://{found['socks'].partition('://')[2]}"} if "://" in found.get("socks", "") else {}
+    socks = {}
+    if "://" in found.get("socks", ""):
+        socks = {"all": f"socks5://{found['socks'].partition('://')[2]}"}
     named = {name: found[name] for name in ("http", "https") if found.get(name)}
     return socks | named, found.get("no", "")
 
@@ -120,8 +151,13 @@ def _of_the_system() -> tuple[dict[str, str], str]:
 def _usable(name: str, value: str, problems: list[str]) -> str | None:
     """Return a proxy's URL as connections take it, None with a problem more where they can't."""
     parts = _split(value if "://" in value else f"http://{value}")
-    scheme = _SCHEMES.get(parts.scheme.lower()) if parts else None
-    host = _plain(parts.hostname or "") if parts else ""
+    if parts:
+        scheme = _SCHEMES.get(parts.scheme.lower())
+    else:
+        scheme = None
+    host = ""
+    if parts:
+        host = _plain(parts.hostname or "")
     if parts is None or scheme is None or not (_HOST.fullmatch(host) or _address(host)):
         problems.append(f"{name} is left out: “{_shown(value)}” is no proxy of HTTP or SOCKS 5.")
         return None
@@ -130,9 +166,18 @@ def _usable(name: str, value: str, problems: list[str]) -> str | None:
             f"{name} is left out: a SOCKS proxy needs the package socksio ({sys.executable} -m pip install socksio)."
         )
         return None
-    login = ":".join(quote(unquote(word), safe="") for word in (parts.username, parts.password) if word is not None)
-    place = f"[{host}]" if ":" in host else host
-    port = f":{parts.port}" if parts.port else ""
+    login = ":".join(
+        quote(unquote(word), safe="")
+        for word in (parts.username, parts.password)
+        if word is not None
+    )
+    place = host
+    if ":" in host:
+        place = f"[{host}]"
+    if parts.port:
+        port = f":{parts.port}"
+    else:
+        port = ""
     return f"{scheme}://{login}{'@' if login else ''}{place}{port}"
 
 
@@ -145,8 +190,12 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
         network = ipaddress.ip_network(name, strict=False)
     except ValueError:
         network = None
-    if (separator and scheme not in {*_PORTS, "all"}) or (network is None and not _PATTERN.fullmatch(name)):
-        problems.append(f"NO_PROXY: “{_shown(entry)}” is left out; it is no host, address or network.")
+    if (separator and scheme not in {*_PORTS, "all"}) or (
+        network is None and not _PATTERN.fullmatch(name)
+    ):
+        problems.append(
+            f"NO_PROXY: “{_shown(entry)}” is left out; it is no host, address or network."
+        )
         return None
     pattern = name.lstrip(".").removeprefix("*.") or "*"
     return Exempt(pattern, network, None if scheme in {"", "all"} else scheme, port)
@@ -155,14 +204,18 @@ def _exempt(entry: str, problems: list[str]) -> Exempt | None:
 def _without_port(text: str) -> tuple[str, int | None]:
     """Split a port off; an IPv6 address without brackets has none."""
     found = re.fullmatch(r"(\[[^\]]*\]|[^:]*):([0-9]{1,5})", text)
-    return (found[1], int(found[2])) if found else (text, None)
+    if found:
+        return (found[1], int(found[2]))
+    return (text, None)
 
 
 def _plain(host: str) -> str:
     """Return a host without brackets, zone and the dot at its end, in ASCII where it can be."""
     host = re.sub(r"%[^/]*", "", re.sub(r"[\[\]]", "", host)).lower().rstrip(".")
     try:
-        return host if host.isascii() else host.encode("idna").decode("ascii")
+        if host.isascii():
+            return host
+        return host.encode("idna").decode("ascii")
     except UnicodeError:
         return host
 
@@ -192,5 +245,9 @@ def _split(url: str) -> SplitResult | None:
 
 def _shown(value: str) -> str:
     """Return a value for a sentence, without a password."""
-    hidden = re.sub(r"(?<=//)[^/]*@", "…@", value if "://" in value else re.sub(r"^.*@", "…@", value))
-    return hidden if len(hidden) <= _MOST_NAMED else f"{hidden[:_MOST_NAMED]}…"
+    hidden = re.sub(
+        r"(?<=//)[^/]*@", "…@", value if "://" in value else re.sub(r"^.*@", "…@", value)
+    )
+    if len(hidden) <= _MOST_NAMED:
+        return hidden
+    return f"{hidden[:_MOST_NAMED]}…"

@@ -19,7 +19,9 @@ def host_or_network(text: str) -> str:
         ipaddress.ip_network(plain, strict=False)
     except ValueError:
         if not _HOST.fullmatch(plain):
-            raise ValueError(f"“{text}” is neither a host name nor an address or network such as 10.0.0.0/8") from None
+            raise ValueError(
+                f"“{text}” is neither a host name nor an address or network such as 10.0.0.0/8"
+            ) from None
     return plain
 
 
@@ -29,7 +31,9 @@ class FetchSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     timeout: float = Field(default=30, gt=0, le=300, description="Most seconds for one page.")
-    max_bytes: int = Field(default=5_000_000, ge=10_000, le=50_000_000, description="Bytes read of one page.")
+    max_bytes: int = Field(
+        default=5_000_000, ge=10_000, le=50_000_000, description="Bytes read of one page."
+    )
     private: tuple[Annotated[str, AfterValidator(host_or_network)], ...] = Field(
         default=(),
         description="Private hosts, addresses and networks that pages may be read from.",

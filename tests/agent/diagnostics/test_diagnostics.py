@@ -76,11 +76,17 @@ def make_checked(
 
 
 def told(harness: Harness) -> list[UserEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic == "diagnostics"]
+    return [
+        entry
+        for entry in harness.path()
+        if isinstance(entry, UserEntry) and entry.synthetic == "diagnostics"
+    ]
 
 
 def texts(harness: Harness) -> str:
-    return "\n".join(part.text for entry in told(harness) for part in entry.parts if part.type == "file")
+    return "\n".join(
+        part.text for entry in told(harness) for part in entry.parts if part.type == "file"
+    )
 
 
 @needs_bubblewrap
@@ -91,7 +97,9 @@ async def test_what_an_edit_makes_is_told_with_the_next_request(tmp_path: Path) 
     (entry,) = told(harness)
     assert entry.diagnostics == {"a.txt": 1}
     assert texts(harness) == "1 new problem:\na.txt:3: error: BAD new (grep)"
-    sent = json.dumps([message.text for message in harness.agent.ports.client.requests[-1].messages])  # type: ignore[attr-defined]
+    sent = json.dumps(
+        [message.text for message in harness.agent.ports.client.requests[-1].messages]
+    )  # type: ignore[attr-defined]
     assert "BAD new" in sent
     assert harness.kinds()[-3:] == ["tool_result", "user", "assistant"]
     (awaited,) = harness.of(ChecksAwaited)
@@ -103,7 +111,10 @@ async def test_what_an_edit_makes_is_told_with_the_next_request(tmp_path: Path) 
 @needs_bubblewrap
 async def test_what_was_there_is_not_told_however_lines_move(tmp_path: Path) -> None:
     old = "".join(f"BAD number {number}\n" for number in range(10_000))
-    steps = [[edit("a.txt", "BAD number 77\n", "fine\nfine\nBAD number 77\n")], [edit("a.txt", "fine\nfine\n", "")]]
+    steps = [
+        [edit("a.txt", "BAD number 77\n", "fine\nfine\nBAD number 77\n")],
+        [edit("a.txt", "fine\nfine\n", "")],
+    ]
     harness = make_checked(tmp_path, steps, {"a.txt": old})
     await harness.say("go")
     assert told(harness) == []
@@ -131,7 +142,11 @@ async def test_edits_of_one_answer_are_checked_together(tmp_path: Path) -> None:
 
 @needs_bubblewrap
 async def test_what_is_told_once_is_not_told_again(tmp_path: Path) -> None:
-    steps = [[write("a.txt", "BAD a\n")], [edit("a.txt", "BAD a", "BAD a\nfine")], [edit("a.txt", "fine", "BAD b")]]
+    steps = [
+        [write("a.txt", "BAD a\n")],
+        [edit("a.txt", "BAD a", "BAD a\nfine")],
+        [edit("a.txt", "fine", "BAD b")],
+    ]
     harness = make_checked(tmp_path, steps, {})
     await harness.say("go")
     assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}, {"a.txt": 1}]
@@ -152,7 +167,9 @@ async def test_a_slow_checker_holds_nothing_up_and_is_told_later(tmp_path: Path)
     assert checker.running
     (tmp_path / "project/target/go").write_text("")
     await harness.until(lambda: not checker.running)
-    assert harness.notices() == ["while found 1 new in a.txt. The model is told with your next message."]
+    assert harness.notices() == [
+        "while found 1 new in a.txt. The model is told with your next message."
+    ]
     await harness.say("and now?")
     assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}]
     assert harness.kinds()[-3:] == ["user", "user", "assistant"], "behind what the user said"
@@ -180,7 +197,9 @@ async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path
 
     command = f"while [ ! -e target/go ]; do sleep 0.05; done; {GREP}"
     files = {".gitignore": "target\n", "target/x": ""}
-    harness = make_checked(tmp_path, Slow(script), files, commands={"*.txt": command}, wait=0.05, state=NO_SANDBOX)
+    harness = make_checked(
+        tmp_path, Slow(script), files, commands={"*.txt": command}, wait=0.05, state=NO_SANDBOX
+    )
     assert (await harness.say("go")).reason == "done"
     assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}]
     assert harness.kinds()[-3:] == ["assistant", "user", "assistant"]
@@ -191,7 +210,11 @@ async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path
     ("command", "settings", "why"),
     [
         ("sleep 1000", {"timeout": 0.5}, "took longer than 0.5 s"),
-        ("echo 'cannot read settings' >&2; exit 2", {}, "ended with exit code 2 and named no place in a file (“cannot"),
+        (
+            "echo 'cannot read settings' >&2; exit 2",
+            {},
+            "ended with exit code 2 and named no place in a file (“cannot",
+        ),
         ("head -c 100000000 /dev/zero | tr '\\0' 'x'", {}, "printed more than 8 MB"),
         ("kill -9 $$", {}, "ended with exit code"),
     ],
@@ -200,7 +223,11 @@ async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path
 async def test_a_checker_that_is_of_no_use_is_told_of_once_and_left_alone(
     tmp_path: Path, command: str, settings: dict[str, Any], why: str
 ) -> None:
-    steps = [[write("a.txt", "BAD\n")], [edit("a.txt", "BAD", "BAD BAD")], [edit("a.txt", "BAD BAD", "BAD")]]
+    steps = [
+        [write("a.txt", "BAD\n")],
+        [edit("a.txt", "BAD", "BAD BAD")],
+        [edit("a.txt", "BAD BAD", "BAD")],
+    ]
     harness = make_checked(tmp_path, steps, {}, commands={"*.txt": command}, **settings)
     assert (await harness.say("go")).reason == "done"
     (said,) = harness.notices()
@@ -216,7 +243,9 @@ async def test_programs_of_a_project_run_in_a_sandbox_only(tmp_path: Path) -> No
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     program.chmod(0o755)
     none = SandboxState(None, reason="there is none")
-    harness = make_checked(tmp_path, [[write("a.py", "x\n")], [write("b.py", "x\n")]], {}, state=none, commands={})
+    harness = make_checked(
+        tmp_path, [[write("a.py", "x\n")], [write("b.py", "x\n")]], {}, state=none, commands={}
+    )
     await harness.say("go")
     assert not (tmp_path / "ran").exists()
     assert any("runs in a sandbox only" in said for said in harness.notices())
@@ -233,7 +262,9 @@ async def test_a_command_of_the_users_runs_without_one_too(tmp_path: Path) -> No
 
 
 def names(path: Path, root: Path, **settings: Any) -> list[str]:
-    return [check.name for check in checks_for(path, root, DiagnosticSettings.model_validate(settings))]
+    return [
+        check.name for check in checks_for(path, root, DiagnosticSettings.model_validate(settings))
+    ]
 
 
 def test_the_projects_own_programs_come_first(tmp_path: Path) -> None:
@@ -244,15 +275,23 @@ def test_the_projects_own_programs_come_first(tmp_path: Path) -> None:
     assert names(tmp_path / "web/src/a.ts", tmp_path) == [], "nothing is set up for it"
     (tmp_path / "web/tsconfig.json").write_text("{}")
     (check,) = checks_for(tmp_path / "web/src/a.ts", tmp_path, DiagnosticSettings())
-    assert (check.where, check.words[0]) == (tmp_path / "web", str(tmp_path / "web/node_modules/.bin/tsc"))
+    assert (check.where, check.words[0]) == (
+        tmp_path / "web",
+        str(tmp_path / "web/node_modules/.bin/tsc"),
+    )
 
 
 def test_commands_of_the_settings_take_the_place_of_what_is_found(tmp_path: Path) -> None:
     path = tmp_path / "src/a.py"
     assert names(path, tmp_path, commands={"*.py": "flake8 {files}"}) == ["flake8"]
-    assert names(path, tmp_path, commands={"src/*": ["pyright {files}", "flake8 {files}"]}) == ["pyright", "flake8"]
+    assert names(path, tmp_path, commands={"src/*": ["pyright {files}", "flake8 {files}"]}) == [
+        "pyright",
+        "flake8",
+    ]
     assert names(path, tmp_path, commands={"*.py": ""}) == []
-    assert names(tmp_path.parent / "a.py", tmp_path, commands={"*.py": "flake8"}) == [], "outside of the project"
+    assert names(tmp_path.parent / "a.py", tmp_path, commands={"*.py": "flake8"}) == [], (
+        "outside of the project"
+    )
 
 
 def test_names_of_files_are_quoted(tmp_path: Path) -> None:
@@ -261,7 +300,9 @@ def test_names_of_files_are_quoted(tmp_path: Path) -> None:
     assert check.command([path])[2] == """cat './a; rm -rf b'"'"'.txt'"""
 
 
-async def _real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], call: Call) -> Harness:
+async def _real(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], call: Call
+) -> Harness:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     monkeypatch.setenv("PATH", path)
     harness = make_checked(tmp_path, [[call]], files, home=Path.home(), commands={})
@@ -274,10 +315,13 @@ async def _real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str
 @needs_bubblewrap
 async def test_ruff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a.py": "import os\n"}
-    harness = await _real(tmp_path, monkeypatch, files, edit("a.py", "import os\n", "import os\n\nprint(x)\n"))
-    assert texts(harness).splitlines() == ["1 new problem:", "a.py:3: F821 Undefined name `x` (ruff)"], (
-        harness.notices()
+    harness = await _real(
+        tmp_path, monkeypatch, files, edit("a.py", "import os\n", "import os\n\nprint(x)\n")
     )
+    assert texts(harness).splitlines() == [
+        "1 new problem:",
+        "a.py:3: F821 Undefined name `x` (ruff)",
+    ], harness.notices()
 
 
 @pytest.mark.neighbours

@@ -10,17 +10,26 @@ from tui_agent.agent.diagnostics.checks import Problem, new_problems, parse_prob
 from tui_agent.editing.diffs import line_origins
 
 PRINTED = {
-    "ruff": ("app.py:3:5: F821 Undefined name `x`\nFound 1 error.\n", Problem("app.py", 3, "F821 Undefined name `x`")),
+    "ruff": (
+        "app.py:3:5: F821 Undefined name `x`\nFound 1 error.\n",
+        Problem("app.py", 3, "F821 Undefined name `x`"),
+    ),
     "mypy": (
         'app.py:3: error: Name "x" is not defined  [name-defined]\napp.py:3: note: Did you forget to import it?\n',
         Problem("app.py", 3, 'error: Name "x" is not defined [name-defined]'),
     ),
-    "mypy with columns and ends": ("app.py:3:5:3:9: error: Bad  [misc]", Problem("app.py", 3, "error: Bad [misc]")),
+    "mypy with columns and ends": (
+        "app.py:3:5:3:9: error: Bad  [misc]",
+        Problem("app.py", 3, "error: Bad [misc]"),
+    ),
     "tsc": (
         "app.py(3,7): error TS2322: Type 'string' is not assignable to type 'number'.",
         Problem("app.py", 3, "error TS2322: Type 'string' is not assignable to type 'number'."),
     ),
-    "go vet": ("# example.org/x\nvet: ./app.py:3:5: undefined: x\n", Problem("app.py", 3, "undefined: x")),
+    "go vet": (
+        "# example.org/x\nvet: ./app.py:3:5: undefined: x\n",
+        Problem("app.py", 3, "undefined: x"),
+    ),
     "gopls": ("ROOT/app.py:3:5-9: undefined: x\n", Problem("app.py", 3, "undefined: x")),
     "brackets in a path": ("(a) b/c.ts:3:1: error: Bad", Problem("(a) b/c.ts", 3, "error: Bad")),
 }
@@ -56,7 +65,9 @@ def test_a_checker_in_a_directory_below(tmp_path: Path) -> None:
     assert [problem.path for problem in found] == ["web/src/a.ts"]
 
 
-def at(*lines: int, message: str = "F821 Undefined name `x`", path: str = "app.py") -> list[Problem]:
+def at(
+    *lines: int, message: str = "F821 Undefined name `x`", path: str = "app.py"
+) -> list[Problem]:
     return [Problem(path, line, message) for line in lines]
 
 

@@ -44,7 +44,10 @@ def start(tmp_path: Path, script: list[Reply], **events: Any) -> Harness:
     assert not any(isinstance(hook, UnusableHook) for hook in found)
 
     def load() -> LoadedHooks:
-        rows = [(hook, CommandHook(settings_of(hook, sandboxed=False), project, ENVIRONMENT)) for hook in found]
+        rows = [
+            (hook, CommandHook(settings_of(hook, sandboxed=False), project, ENVIRONMENT))
+            for hook in found
+        ]
         return LoadedHooks(tuple(claude_hook(hook, handler) for hook, handler in rows))
 
     return make_agent(tmp_path, script, hooks=Hooks(load))
@@ -60,7 +63,9 @@ def specific(**fields: Any) -> str:
 
 async def test_exit_two_refuses_and_the_reason_goes_to_the_model(tmp_path: Path) -> None:
     guard = group("echo 'Not on Fridays.' >&2; exit 2", "Bash")
-    harness = start(tmp_path, [Reply(calls=(call("bash", command="make"),)), Reply("k")], PreToolUse=[guard])
+    harness = start(
+        tmp_path, [Reply(calls=(call("bash", command="make"),)), Reply("k")], PreToolUse=[guard]
+    )
     await harness.say("go")
     (result,) = harness.results()
     assert result.status is ToolStatus.DENIED
@@ -77,20 +82,33 @@ async def test_a_hook_reads_the_calls_in_their_words(tmp_path: Path) -> None:
     given = {row["tool_name"]: row["tool_input"] for row in map(json.loads, rows)}
     path = str(tmp_path / "project/a.py")
     assert given["Read"] == {"file_path": path, "limit": 1}
-    assert given["Edit"] == {"file_path": path, "old_string": "one", "new_string": "two", "replace_all": False}
+    assert given["Edit"] == {
+        "file_path": path,
+        "old_string": "one",
+        "new_string": "two",
+        "replace_all": False,
+    }
     assert given["Bash"] == {"command": "true", "timeout": 5_000}
     assert json.loads(rows[0])["hook_event_name"] == "PreToolUse"
 
 
 async def test_a_hook_changes_the_input_allows_and_has_the_user_asked(tmp_path: Path) -> None:
-    change = group(specific(permissionDecision="allow", updatedInput={"command": "echo changed"}), "Bash")
-    harness = start(tmp_path, [Reply(calls=(call("bash", command="rm x"),)), Reply("k")], PreToolUse=[change])
+    change = group(
+        specific(permissionDecision="allow", updatedInput={"command": "echo changed"}), "Bash"
+    )
+    harness = start(
+        tmp_path, [Reply(calls=(call("bash", command="rm x"),)), Reply("k")], PreToolUse=[change]
+    )
     await harness.say("go")
     assert "changed" in harness.results()[0].output
     assert harness.of(PermissionAsked) == []
     (tmp_path / "two").mkdir()
-    ask = group(specific(permissionDecision="ask", permissionDecisionReason="is that wise?"), "Read")
-    harness = start(tmp_path / "two", [Reply(calls=(call("read", path="a.py"),)), Reply("k")], PreToolUse=[ask])
+    ask = group(
+        specific(permissionDecision="ask", permissionDecisionReason="is that wise?"), "Read"
+    )
+    harness = start(
+        tmp_path / "two", [Reply(calls=(call("read", path="a.py"),)), Reply("k")], PreToolUse=[ask]
+    )
     await harness.say("go")
     (asked,) = harness.of(PermissionAsked)
     assert "is that wise?" in asked.request.reason
@@ -99,7 +117,11 @@ async def test_a_hook_changes_the_input_allows_and_has_the_user_asked(tmp_path: 
 async def test_context_for_the_prompt_and_notes_on_results(tmp_path: Path) -> None:
     harness = start(
         tmp_path,
-        [Reply(calls=(call("read", path="a.py"),)), Reply(calls=(call("read", path="gone.py"),)), Reply("k")],
+        [
+            Reply(calls=(call("read", path="a.py"),)),
+            Reply(calls=(call("read", path="gone.py"),)),
+            Reply("k"),
+        ],
         SessionStart=[group("echo begun")],
         UserPromptSubmit=[group(said({"hookSpecificOutput": {"additionalContext": "ticket 7"}}))],
         PostToolUse=[group(said({"decision": "block", "reason": "format it"}), "Read")],
@@ -121,7 +143,9 @@ async def test_context_for_the_prompt_and_notes_on_results(tmp_path: Path) -> No
 )
 async def test_if_is_a_rule_on_the_call(tmp_path: Path, condition: str, runs: bool) -> None:
     hook = group("exit 2", "Bash", **{"if": condition})
-    harness = start(tmp_path, [Reply(calls=(call("bash", command="git log"),)), Reply("k")], PreToolUse=[hook])
+    harness = start(
+        tmp_path, [Reply(calls=(call("bash", command="git log"),)), Reply("k")], PreToolUse=[hook]
+    )
     await harness.say("go")
     assert (harness.results()[0].status is ToolStatus.DENIED) is runs
 
@@ -143,7 +167,9 @@ def test_matchers_mean_their_names_of_tools(matcher: str, tool: str, handled: bo
 
 def test_what_is_not_run_is_named(tmp_path: Path) -> None:
     odd = settings_file(
-        Notification=[group("x")], PreToolUse=[{"hooks": [{"type": "prompt", "prompt": "x"}]}, 3], Stop="x"
+        Notification=[group("x")],
+        PreToolUse=[{"hooks": [{"type": "prompt", "prompt": "x"}]}, 3],
+        Stop="x",
     )
     assert [(hook.event, hook.why) for hook in hooks_in(odd) if isinstance(hook, UnusableHook)] == [
         ("Notification", "this event is not sent here"),
@@ -154,7 +180,9 @@ def test_what_is_not_run_is_named(tmp_path: Path) -> None:
 
 async def test_one_in_the_background_holds_nothing_up(tmp_path: Path) -> None:
     slow = group("sleep 600", "Bash", **{"async": True})
-    harness = start(tmp_path, [Reply(calls=(call("bash", command="echo hi"),)), Reply("k")], PreToolUse=[slow])
+    harness = start(
+        tmp_path, [Reply(calls=(call("bash", command="echo hi"),)), Reply("k")], PreToolUse=[slow]
+    )
     await harness.say("go")
     assert "hi" in harness.results()[0].output
 
@@ -192,7 +220,9 @@ async def test_an_odd_answer_decides_nothing(tmp_path: Path, answer: str) -> Non
         call("edit", path=3, edits={}),
     ],
 )
-async def test_calls_with_odd_arguments_are_told_to_the_hook_or_refused(tmp_path: Path, wrong: Call) -> None:
+async def test_calls_with_odd_arguments_are_told_to_the_hook_or_refused(
+    tmp_path: Path, wrong: Call
+) -> None:
     harness = start(
         tmp_path,
         [Reply(calls=(wrong,)), Reply("k")],
@@ -219,7 +249,9 @@ def test_a_matcher_that_is_wrong_or_never_ends_is_named(matcher: str, why: str) 
     assert why in hook.why
 
 
-@pytest.mark.parametrize("matcher", ["mcp__.*__write.*", "^Edit$|^(Multi)?Edit", "|".join(["mcp__a__.*"] * 9), "*", ""])
+@pytest.mark.parametrize(
+    "matcher", ["mcp__.*__write.*", "^Edit$|^(Multi)?Edit", "|".join(["mcp__a__.*"] * 9), "*", ""]
+)
 def test_usual_matchers_are_taken(matcher: str) -> None:
     [hook] = hooks_in(settings_file(PreToolUse=[group("x", matcher)]))
     assert isinstance(hook, FoundHook)

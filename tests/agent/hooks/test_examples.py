@@ -64,7 +64,9 @@ async def test_user_prompt_refuses_and_explains(start: Start) -> None:
 
 async def test_before_tool_refuses_allows_and_changes(start: Start) -> None:
     commands = ("git push origin main", "make test", "npm install || true")
-    harness = start([*(Reply(calls=(call("bash", command=text),)) for text in commands), Reply("Done.")])
+    harness = start(
+        [*(Reply(calls=(call("bash", command=text),)) for text in commands), Reply("Done.")]
+    )
     (harness.agent.ports.project / "Makefile").write_text("test:\n\t@echo all green\n")
     await harness.say("go")
     pushed, tested, installed = harness.results()
@@ -140,7 +142,9 @@ async def test_moves_without_a_plan_ask_and_tell_hooks_too(start: Start) -> None
     assert sorted(told) == sorted([(here, end), (end, here), (here, end)])
 
 
-async def test_session_start_tells_the_model_once_and_run_end_is_told_how_it_went(start: Start) -> None:
+async def test_session_start_tells_the_model_once_and_run_end_is_told_how_it_went(
+    start: Start,
+) -> None:
     harness = start([Reply("Hello there.")])
     (harness.agent.ports.project / "FREEZE").touch()
     await harness.say("hi")

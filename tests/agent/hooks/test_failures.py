@@ -36,7 +36,9 @@ from tui_agent.session.entries import AssistantEntry, CompactionEntry, ToolStatu
 PATH = {"PATH": os.environ["PATH"]}
 
 
-def commands(tmp_path: Path, *rows: dict[str, object], environment: dict[str, str] | None = None) -> Hooks:
+def commands(
+    tmp_path: Path, *rows: dict[str, object], environment: dict[str, str] | None = None
+) -> Hooks:
     settings = [HookSettings.model_validate(row) for row in rows]
     (tmp_path / "project").mkdir(exist_ok=True)
     return Hooks(lambda: from_settings(settings, tmp_path / "project", environment or PATH))
@@ -53,12 +55,18 @@ class FunctionHook(CommandHook):
 
     async def __call__(self, payload: Any) -> HookAnswer:
         answer = self.functions[payload.event](payload)
-        return checked(payload.event, answer.model_dump() if isinstance(answer, HookAnswer) else answer)
+        return checked(
+            payload.event, answer.model_dump() if isinstance(answer, HookAnswer) else answer
+        )
 
 
 def functions(*rows: dict[str, Callable[[Any], Any]]) -> Hooks:
     settings = HookSettings(event="run_end", command="function")
-    return Hooks(lambda: LoadedHooks(tuple(FunctionHook(settings, Path(), {}, functions=row) for row in rows)))
+    return Hooks(
+        lambda: LoadedHooks(
+            tuple(FunctionHook(settings, Path(), {}, functions=row) for row in rows)
+        )
+    )
 
 
 def warnings(harness: Harness) -> list[str]:
@@ -77,7 +85,9 @@ def warnings(harness: Harness) -> list[str]:
         ("/nowhere/at/all", "ended with 127"),
     ],
 )
-async def test_a_failure_is_told_and_the_message_goes_on(tmp_path: Path, command: str, why: str) -> None:
+async def test_a_failure_is_told_and_the_message_goes_on(
+    tmp_path: Path, command: str, why: str
+) -> None:
     hooks = commands(tmp_path, {"event": "user_prompt", "command": command})
     harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     assert (await harness.say("hi")).reason == "done"
@@ -97,7 +107,9 @@ async def test_a_hook_that_hangs_is_ended_with_everything_it_started(tmp_path: P
 
 
 async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_path: Path) -> None:
-    hooks = commands(tmp_path, {"event": "user_prompt", "command": "test -f go || { touch started; sleep 600; }"})
+    hooks = commands(
+        tmp_path, {"event": "user_prompt", "command": "test -f go || { touch started; sleep 600; }"}
+    )
     harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     harness.agent.submit("important")
     await harness.until((tmp_path / "project" / "started").exists)
@@ -113,7 +125,9 @@ async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_pa
 
 async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:
     environment = SafeEnvironment({**PATH, "OPENAI_API_KEY": "s3cret", "EDITOR_NAME": "ed"})
-    hooks = commands(tmp_path, {"event": "user_prompt", "command": "env > seen"}, environment=environment)
+    hooks = commands(
+        tmp_path, {"event": "user_prompt", "command": "env > seen"}, environment=environment
+    )
     harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
     await harness.say("hi")
     seen = (tmp_path / "project" / "seen").read_text()
@@ -122,19 +136,26 @@ async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:
 
 
 async def test_allowing_never_overrules_a_rule_that_denies(tmp_path: Path) -> None:
-    hooks = commands(tmp_path, {"event": "before_tool", "command": """echo '{"decision": "allow"}'"""})
+    hooks = commands(
+        tmp_path, {"event": "before_tool", "command": """echo '{"decision": "allow"}'"""}
+    )
     calls = tuple(call("write", path=path, content="x") for path in "xy")
     rules = (Rule("edit", "x", Action.DENY, "user"),)
     harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Done.")], hooks=hooks, rules=rules)
     await harness.say("go")
-    assert [result.status for result in harness.results()] == [ToolStatus.DENIED, ToolStatus.COMPLETED]
+    assert [result.status for result in harness.results()] == [
+        ToolStatus.DENIED,
+        ToolStatus.COMPLETED,
+    ]
     assert harness.of(PermissionAsked) == []
     assert sorted(path.name for path in (tmp_path / "project").iterdir()) == ["y"]
 
 
 async def test_changed_arguments_are_checked_again(tmp_path: Path) -> None:
     changed = {"first": {"path": "denied", "content": "x"}, "second": {"wrong": 1}}
-    hooks = functions({"before_tool": lambda given: {"arguments": changed[given.arguments["path"]]}})
+    hooks = functions(
+        {"before_tool": lambda given: {"arguments": changed[given.arguments["path"]]}}
+    )
     calls = tuple(call("write", path=path, content="x") for path in changed)
     rules = (Rule("edit", "denied", Action.DENY, "user"),)
     harness = make_agent(tmp_path, [Reply(calls=calls), Reply("Done.")], hooks=hooks, rules=rules)
@@ -149,9 +170,16 @@ async def test_a_matcher_limits_a_hook_to_tools(tmp_path: Path) -> None:
     hooks = commands(
         tmp_path,
         {"event": "before_tool", "matcher": "w*", "command": "echo never >&2; exit 2"},
-        {"event": "after_tool", "matcher": "ba*", "command": """echo '{"append": "seen by a hook"}'"""},
+        {
+            "event": "after_tool",
+            "matcher": "ba*",
+            "command": """echo '{"append": "seen by a hook"}'""",
+        },
     )
-    calls = [call("write", path="a", content="x"), *(call("bash", command=text) for text in ("echo hi", "exit 3"))]
+    calls = [
+        call("write", path="a", content="x"),
+        *(call("bash", command=text) for text in ("echo hi", "exit 3")),
+    ]
     harness = make_agent(tmp_path, [Reply(calls=tuple(calls)), Reply("Done.")], hooks=hooks)
     await harness.say("go")
     written, *others = harness.results()
@@ -161,18 +189,30 @@ async def test_a_matcher_limits_a_hook_to_tools(tmp_path: Path) -> None:
     assert all(result.output.endswith("seen by a hook") for result in others)
 
 
-async def test_hooks_are_asked_in_their_order_and_see_what_the_one_before_did(tmp_path: Path) -> None:
+async def test_hooks_are_asked_in_their_order_and_see_what_the_one_before_did(
+    tmp_path: Path,
+) -> None:
     def add(letter: str, given: BeforeTool) -> BeforeToolAnswer:
-        return BeforeToolAnswer(arguments={"command": f"{given.arguments['command']}{letter}"}, decision="allow")
+        return BeforeToolAnswer(
+            arguments={"command": f"{given.arguments['command']}{letter}"}, decision="allow"
+        )
 
     hooks = functions(*({"before_tool": partial(add, letter)} for letter in "ab"))
-    harness = make_agent(tmp_path, [Reply(calls=(call("bash", command="echo "),)), Reply("Done.")], hooks=hooks)
+    harness = make_agent(
+        tmp_path, [Reply(calls=(call("bash", command="echo "),)), Reply("Done.")], hooks=hooks
+    )
     await harness.say("go")
     assert harness.results()[0].output.startswith("ab\n")
 
 
 async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> None:
-    hooks = functions({"user_prompt": lambda given: UserPromptAnswer(block=given.prompt == "bad", message="not this")})
+    hooks = functions(
+        {
+            "user_prompt": lambda given: UserPromptAnswer(
+                block=given.prompt == "bad", message="not this"
+            )
+        }
+    )
     client = ScriptedClient([Reply(calls=(call("bash", command="touch x"),)), Reply("Done.")])
     harness = make_agent(tmp_path, client, answer=None, hooks=hooks)
     harness.agent.submit("good")
@@ -209,7 +249,9 @@ async def test_a_summary_that_says_nothing_is_a_failure(tmp_path: Path) -> None:
     assert "its summary says nothing" in warnings(harness)[0]
 
 
-async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_writes_it(tmp_path: Path) -> None:
+async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_writes_it(
+    tmp_path: Path,
+) -> None:
     def wants(name: str) -> dict[str, Callable[[Any], Any]]:
         answer = SummaryAnswer(context=f"Keep what the {name} hook is about.")
         return {"before_compact": lambda _given: answer, "before_tree": lambda _given: answer}
@@ -226,7 +268,9 @@ async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_write
 
 async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: Path) -> None:
     given: list[Any] = []
-    harness = await long_talk(tmp_path, functions({"before_compact": given.append, "before_tree": given.append}))
+    harness = await long_talk(
+        tmp_path, functions({"before_compact": given.append, "before_tree": given.append})
+    )
     await harness.agent.compact("the till")
     (compaction,) = given
     assert isinstance(compaction, BeforeCompact)
@@ -234,7 +278,9 @@ async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: P
     assert (compaction.trigger, compaction.focus) == ("manual", "the till")
     summarised = (*compaction.entries, *compaction.turn_prefix)
     assert {row.kind for row in summarised} >= {"user", "assistant"}
-    assert all(path[row.id].kind == row.kind and row.text in compaction.conversation for row in summarised)
+    assert all(
+        path[row.id].kind == row.kind and row.text in compaction.conversation for row in summarised
+    )
     assert compaction.first_kept_id in path
     assert compaction.tokens_summarised + compaction.tokens_kept == compaction.tokens_before
     assert compaction.settings["keep_recent"] == 200
@@ -244,12 +290,21 @@ async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: P
     await harness.agent.navigator.move(plan)
     move = given[1]
     assert isinstance(move, BeforeTree)
-    assert (move.leaf, move.old_leaf, move.common_ancestor, move.wants_summary) == (here, left, here, False)
+    assert (move.leaf, move.old_leaf, move.common_ancestor, move.wants_summary) == (
+        here,
+        left,
+        here,
+        False,
+    )
     assert [row.id for row in move.entries] == list(plan.abandoned.ids)
 
 
-async def test_an_automatic_compaction_that_is_cancelled_is_not_made_behind_the_hooks_back(tmp_path: Path) -> None:
-    hooks = functions({"before_compact": lambda _given: SummaryAnswer(cancel=True, message="not today")})
+async def test_an_automatic_compaction_that_is_cancelled_is_not_made_behind_the_hooks_back(
+    tmp_path: Path,
+) -> None:
+    hooks = functions(
+        {"before_compact": lambda _given: SummaryAnswer(cancel=True, message="not today")}
+    )
     client = ScriptedClient([Reply("An answer. " + "word " * 700, usage=None)])
     harness = make_agent(tmp_path, client, hooks=hooks, settings=SMALL, window=5_000)
     ended = [await harness.say(f"question {number}") for number in range(6)][-1]
@@ -260,11 +315,18 @@ async def test_an_automatic_compaction_that_is_cancelled_is_not_made_behind_the_
 
 def test_the_schemas_name_every_event() -> None:
     found = schemas()
-    assert set(found["before_tool"]["answer"]["properties"]) == {"notice", "decision", "message", "arguments"}
+    assert set(found["before_tool"]["answer"]["properties"]) == {
+        "notice",
+        "decision",
+        "message",
+        "arguments",
+    }
     assert all(row["given"]["properties"]["event"]["const"] == name for name, row in found.items())
 
 
-async def test_the_end_of_the_program_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_the_program_does_not_wait_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tui_agent.agent.hooks.hooks.CLOSING_SECONDS", 0.2)
     hooks = commands(tmp_path, {"event": "run_end", "command": "echo $$ > pid; sleep 600"})
     harness = make_agent(tmp_path, [Reply("Hello.")], hooks=hooks)
@@ -276,14 +338,22 @@ async def test_the_end_of_the_program_does_not_wait_for_ever(tmp_path: Path, mon
     await harness.until(lambda: not Path(f"/proc/{pid}").exists())
 
 
-async def test_a_hook_chooses_where_a_summary_ends_and_keeps_something_with_it(tmp_path: Path) -> None:
+async def test_a_hook_chooses_where_a_summary_ends_and_keeps_something_with_it(
+    tmp_path: Path,
+) -> None:
     place = [1]
     told = {"details": {"ticket": 412}, "summary": TOLD}
-    harness = await long_talk(tmp_path, functions({"before_compact": lambda _given: {"first_kept": place[0], **told}}))
-    assert ((await harness.agent.compact()).problem or "").startswith("A hook wants to cut before #1: ")
+    harness = await long_talk(
+        tmp_path, functions({"before_compact": lambda _given: {"first_kept": place[0], **told}})
+    )
+    assert ((await harness.agent.compact()).problem or "").startswith(
+        "A hook wants to cut before #1: "
+    )
     place[0] = harness.entries(UserEntry)[1].id
     assert (await harness.agent.compact()).problem is None
     (entry,) = harness.entries(CompactionEntry)
     assert (entry.first_kept_id, entry.style) == (place[0], "hook")
     assert json.loads(entry.details.hook) == {"ticket": 412}
-    assert not any("ticket" in message.text for message in harness.agent.inspector.next_request().messages)
+    assert not any(
+        "ticket" in message.text for message in harness.agent.inspector.next_request().messages
+    )

@@ -31,7 +31,9 @@ class OpenDoor:
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         self.clients[client_info.client_id] = client_info
 
-    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+    async def authorize(
+        self, client: OAuthClientInformationFull, params: AuthorizationParams
+    ) -> str:
         code = AuthorizationCode(
             code=secrets.token_hex(20),
             scopes=params.scopes or [],
@@ -45,17 +47,23 @@ class OpenDoor:
         self.codes[code.code] = code
         return construct_redirect_uri(str(params.redirect_uri), code=code.code, state=params.state)
 
-    async def load_authorization_code(self, client, authorization_code: str) -> AuthorizationCode | None:
+    async def load_authorization_code(
+        self, client, authorization_code: str
+    ) -> AuthorizationCode | None:
         return self.codes.get(authorization_code)
 
-    async def exchange_authorization_code(self, client, authorization_code: AuthorizationCode) -> OAuthToken:
+    async def exchange_authorization_code(
+        self, client, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
         del self.codes[authorization_code.code]
         return self._tokens(client, authorization_code.scopes)
 
     async def load_refresh_token(self, client, refresh_token: str) -> RefreshToken | None:
         return self.refresh.get(refresh_token)
 
-    async def exchange_refresh_token(self, client, refresh_token: RefreshToken, scopes: list[str]) -> OAuthToken:
+    async def exchange_refresh_token(
+        self, client, refresh_token: RefreshToken, scopes: list[str]
+    ) -> OAuthToken:
         self.refreshed += 1
         return self._tokens(client, scopes)
 
@@ -65,7 +73,9 @@ class OpenDoor:
     def _tokens(self, client: OAuthClientInformationFull, scopes: list[str]) -> OAuthToken:
         access, refresh = secrets.token_hex(20), secrets.token_hex(20)
         self.access[access] = AccessToken(token=access, client_id=client.client_id, scopes=scopes)
-        self.refresh[refresh] = RefreshToken(token=refresh, client_id=client.client_id, scopes=scopes)
+        self.refresh[refresh] = RefreshToken(
+            token=refresh, client_id=client.client_id, scopes=scopes
+        )
         return OAuthToken(access_token=access, refresh_token=refresh, expires_in=3_600)
 
 

@@ -28,7 +28,8 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
 
 def told(client: ScriptedClient) -> list[set[str]]:
     return [
-        {tool.name for tool in request.tools if "_" in tool.name or tool.name == "mcp"} for request in client.requests
+        {tool.name for tool in request.tools if "_" in tool.name or tool.name == "mcp"}
+        for request in client.requests
     ]
 
 
@@ -67,7 +68,9 @@ async def test_tools_that_come_late_join_at_the_next_step(tmp_path: Path, place:
     assert heads(harness) == 2
 
 
-async def test_in_a_long_conversation_tools_that_come_late_wait_for_the_next_head(tmp_path: Path, place: Place) -> None:
+async def test_in_a_long_conversation_tools_that_come_late_wait_for_the_next_head(
+    tmp_path: Path, place: Place
+) -> None:
     gate = place.directory / "gate"
     place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
     client = ScriptedClient([Reply("Hello.", usage=Usage(input=100, cache_read=CHEAP_TO_READ))])
@@ -87,7 +90,9 @@ async def test_in_a_long_conversation_tools_that_come_late_wait_for_the_next_hea
     assert heads(harness) == 2
 
 
-async def test_a_session_opened_again_keeps_its_head_while_servers_start(tmp_path: Path, place: Place) -> None:
+async def test_a_session_opened_again_keeps_its_head_while_servers_start(
+    tmp_path: Path, place: Place
+) -> None:
     place.add_stdio(allow=("add",))
     await place.hub.settle()
     await until(lambda: place.hub.is_settled)
@@ -115,7 +120,9 @@ async def test_a_session_opened_again_keeps_its_head_while_servers_start(tmp_pat
         await agent.aclose()
 
 
-async def test_prompts_are_commands_and_resources_are_mentioned(tmp_path: Path, place: Place) -> None:
+async def test_prompts_are_commands_and_resources_are_mentioned(
+    tmp_path: Path, place: Place
+) -> None:
     place.add_stdio()
     await place.hub.settle()
     await until(lambda: place.hub.is_settled)
@@ -123,17 +130,23 @@ async def test_prompts_are_commands_and_resources_are_mentioned(tmp_path: Path, 
     (row,) = [row for row in harness.agent.commands() if row.name == "tracker:review"]
     assert (row.description, row.argument) == ("Review something.", "SUBJECT")
     filled = await prepare("/tracker:review the whole loop", harness.session, harness.agent.ports)
-    assert filled.parts == (TextPart(text="Please review the whole loop.", typed="/tracker:review the whole loop"),)
+    assert filled.parts == (
+        TextPart(text="Please review the whole loop.", typed="/tracker:review the whole loop"),
+    )
     with pytest.raises(CommandError):
         await prepare("/tracker:review", harness.session, harness.agent.ports)
     asked = await prepare(
-        "what of @tracker:memo://today and @tracker:memo://never?", harness.session, harness.agent.ports
+        "what of @tracker:memo://today and @tracker:memo://never?",
+        harness.session,
+        harness.agent.ports,
     )
     assert asked.parts[1:] == (FilePart(path="tracker:memo://today", text="Tests."),)
     assert "tracker:memo://never" in (asked.problem or "")
 
 
-async def test_a_run_without_a_required_server_ends_before_its_first_request(tmp_path: Path, place: Place) -> None:
+async def test_a_run_without_a_required_server_ends_before_its_first_request(
+    tmp_path: Path, place: Place
+) -> None:
     place.add("gone", command="/nowhere/at-all", required=True)
     client = ScriptedClient([Reply("Hello.")])
     harness = make_agent(tmp_path, client, mcp=place.hub)

@@ -14,7 +14,9 @@ pytestmark = pytest.mark.neighbours
 
 async def start(place: Place, name: str, *args: str) -> None:
     path = neighbours.environment(place.directory)["PATH"]
-    place.add("it", command=neighbours.program(name), args=args, env={"PATH": path}, log_level="debug")
+    place.add(
+        "it", command=neighbours.program(name), args=args, env={"PATH": path}, log_level="debug"
+    )
     await place.hub.settle()
     await until(lambda: place.state("it") is not ServerState.STARTING)
 
@@ -41,7 +43,10 @@ async def test_it_is_ready_and_its_tools_are_told_whole(place, name, args, tool)
 async def test_the_filesystem_server_reads(place):
     (place.directory / "note.txt").write_text("It is there.")
     await start(place, "mcp-server-filesystem", str(place.directory))
-    assert "It is there." in (await place.call("it_read_text_file", path=str(place.directory / "note.txt"))).output
+    assert (
+        "It is there."
+        in (await place.call("it_read_text_file", path=str(place.directory / "note.txt"))).output
+    )
 
 
 async def test_everything_is_told_and_asked(place, tmp_path):
@@ -51,7 +56,12 @@ async def test_everything_is_told_and_asked(place, tmp_path):
         asked.append(question)
         if isinstance(question, ServerForm):
             return Answer(
-                "accept", {field.name: field.read(_typed(field)) for field in question.fields if field.required}
+                "accept",
+                {
+                    field.name: field.read(_typed(field))
+                    for field in question.fields
+                    if field.required
+                },
             )
         return Answer("accept")
 
@@ -60,11 +70,20 @@ async def test_everything_is_told_and_asked(place, tmp_path):
     await start(place, "mcp-server-everything")
     [row] = place.hub.status(count_text=len)
     assert row.instructions
-    assert {template.uri for template in row.templates} >= {"demo://resource/dynamic/text/{resourceId}"}
+    assert {template.uri for template in row.templates} >= {
+        "demo://resource/dynamic/text/{resourceId}"
+    }
     form = await place.call("it_trigger-elicitation-request")
     assert "User provided the requested information" in form.output, form.output
     assert isinstance(asked[0], ServerForm)
-    assert {field.kind for field in asked[0].fields} >= {"text", "yes_no", "integer", "number", "choice", "choices"}
+    assert {field.kind for field in asked[0].fields} >= {
+        "text",
+        "yes_no",
+        "integer",
+        "number",
+        "choice",
+        "choices",
+    }
     assert place.directory.as_uri() in (await place.call("it_get-roots-list")).output
     await place.call("it_toggle-simulated-logging")
     await until(lambda: bool(place.hub.status()[0].messages))

@@ -19,8 +19,20 @@ from hypothesis import strategies as st
 from tests.agent.mcp.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import QUICK, Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
-from tui_agent.agent.mcp.records import MAX_LENGTH, McpError, ServerState, portable_name, tidy_schema
-from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings, Timeouts, expanded, find_servers
+from tui_agent.agent.mcp.records import (
+    MAX_LENGTH,
+    McpError,
+    ServerState,
+    portable_name,
+    tidy_schema,
+)
+from tui_agent.agent.mcp.settings import (
+    McpConfigError,
+    McpServerSettings,
+    Timeouts,
+    expanded,
+    find_servers,
+)
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import FilePart, TextPart
 from tui_agent.tools.arguments import parse_arguments
@@ -31,7 +43,9 @@ by_either_way = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["stdio", "http"])
-async def shared(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+async def shared(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Place]:
     """The same server, by either way. It takes a second of processor time to start."""
     tmp_path = tmp_path_factory.mktemp(request.param)
     found = Place(tmp_path)
@@ -141,7 +155,9 @@ async def test_a_server_that_dies_is_started_again(place: Place) -> None:
     assert place.state() is ServerState.STOPPED
 
 
-async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_hand(tmp_path: Path) -> None:
+async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_hand(
+    tmp_path: Path,
+) -> None:
     place = Place(tmp_path, Timeouts(settle=20, pauses=()))
     place.add_stdio()
     await place.hub.settle()
@@ -160,15 +176,22 @@ async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_han
 MUTE = ("-c", "echo $$ > pid; while read line; do :; done")
 
 
-async def test_without_a_screen_a_server_has_its_time_to_start_and_is_missed_aloud(tmp_path: Path) -> None:
+async def test_without_a_screen_a_server_has_its_time_to_start_and_is_missed_aloud(
+    tmp_path: Path,
+) -> None:
     place = Place(tmp_path, Timeouts(settle=None, starts=1_000))
     place.add("mute", command="/bin/sh", args=MUTE, start=0.2)
     place.add_stdio()
     await place.hub.settle()
-    assert (place.state("mute"), place.state("tracker")) == (ServerState.STARTING, ServerState.READY)
+    assert (place.state("mute"), place.state("tracker")) == (
+        ServerState.STARTING,
+        ServerState.READY,
+    )
     (said,) = place.notices
     assert said.severity == "warning"
-    assert said.message.startswith("The MCP server mute: no answer for 0.2 s. The work goes on without its tools")
+    assert said.message.startswith(
+        "The MCP server mute: no answer for 0.2 s. The work goes on without its tools"
+    )
     place.hub.check_required()
     await place.hub.aclose()
 
@@ -204,7 +227,9 @@ async def test_a_required_server_that_is_not_there_is_an_error(tmp_path: Path) -
     place.add("gone", command="/nowhere/at-all", required=True)
     place.add("off", command="/nowhere/at-all", required=True, enabled=False)
     await place.hub.settle()
-    with pytest.raises(McpError, match=r"^The MCP server gone is required and not there: there is no program"):
+    with pytest.raises(
+        McpError, match=r"^The MCP server gone is required and not there: there is no program"
+    ):
         place.hub.check_required()
     await place.hub.aclose()
 
@@ -230,7 +255,9 @@ async def test_a_call_that_takes_too_long_is_ended(place: Place) -> None:
     await until((place.directory / "cancelled").exists)
 
 
-async def test_processes_get_their_variables_and_no_others(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_processes_get_their_variables_and_no_others(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTHER_TOKEN", "hidden")
     place.add_stdio(env={"GIVEN": "${SECRET}-${MISSING:-fallback}"})
     await place.hub.settle()
@@ -254,18 +281,27 @@ async def test_too_many_tools_are_offered_through_one(place: Place) -> None:
     assert ", tracker_report_117, " in listed(50_000)
     assert "tracker (2" in listed(20_000)
     loaded = await place.call("mcp", action="search", query="tracker_add, tracker_report_5")
-    assert [line.split(":")[0] for line in loaded.output.splitlines()[:4:2]] == ["tracker_add", "tracker_report_5"]
+    assert [line.split(":")[0] for line in loaded.output.splitlines()[:4:2]] == [
+        "tracker_add",
+        "tracker_report_5",
+    ]
     found = await place.call("mcp", action="search", query="report topic117")
     assert found.output.startswith("tracker_report_117: ")
     assert '"title"' in found.output
-    called = await place.call("mcp", action="call", name="tracker_report_117", arguments={"title": "x"})
+    called = await place.call(
+        "mcp", action="call", name="tracker_report_117", arguments={"title": "x"}
+    )
     assert called.output == "report 117: x, 1 pages"
     (search,) = place.hub.offered(100_000, lambda _schema: 100)
     tool, arguments = search.resolve(
-        parse_arguments(search, '{"action": "call", "name": "tracker_report_3", "arguments": {"title": "y"}}')
+        parse_arguments(
+            search, '{"action": "call", "name": "tracker_report_3", "arguments": {"title": "y"}}'
+        )
     )
     needs = tool.needs(arguments, None)  # type: ignore[arg-type]
-    assert [(need.permission.value, need.pattern) for need in needs] == [("mcp", "tracker_report_3")]
+    assert [(need.permission.value, need.pattern) for need in needs] == [
+        ("mcp", "tracker_report_3")
+    ]
     with pytest.raises(ToolError, match="Search for it first"):
         await place.call("mcp", action="call", name="tracker_nothing")
     assert "No tool fits" in (await place.call("mcp", action="search", query="zeppelin")).output
@@ -286,7 +322,9 @@ async def test_a_server_says_when_its_parameters_are_sent(place: Place) -> None:
     assert [row.on_demand for row in status] == [False, True, True]
 
 
-async def test_an_http_server_that_was_restarted_is_reached_again(place: Place, tmp_path: Path) -> None:
+async def test_an_http_server_that_was_restarted_is_reached_again(
+    place: Place, tmp_path: Path
+) -> None:
     port = free_port()
     place.add("tracker", url=f"http://127.0.0.1:{port}/mcp")
     async with served(make_server(tmp_path), port):
@@ -304,7 +342,9 @@ async def test_an_http_server_that_was_restarted_is_reached_again(place: Place, 
                 await asyncio.sleep(0.02)
 
 
-async def test_a_reload_starts_what_is_new_ends_what_is_gone_and_leaves_the_rest(place: Place) -> None:
+async def test_a_reload_starts_what_is_new_ends_what_is_gone_and_leaves_the_rest(
+    place: Place,
+) -> None:
     place.add_stdio("one")
     place.add_stdio("two")
     await place.hub.settle()
@@ -312,7 +352,10 @@ async def test_a_reload_starts_what_is_new_ends_what_is_gone_and_leaves_the_rest
     place.specs.pop()
     place.add_stdio("three")
     await place.hub.reload()
-    assert {row.name: row.state for row in place.hub.status()} == {"one": ServerState.READY, "three": ServerState.READY}
+    assert {row.name: row.state for row in place.hub.status()} == {
+        "one": ServerState.READY,
+        "three": ServerState.READY,
+    }
     assert not any(tool.name.startswith("two_") for tool in place.hub.known())
     alive = {pid for pid in before if Path(f"/proc/{pid}").exists() and _alive(pid)}
     assert len(alive) == 1
@@ -341,12 +384,19 @@ def test_a_project_is_not_asked_before_it_is_trusted(tmp_path: Path) -> None:
     here = project(tmp_path, {"build": {"command": "evil"}, "tracker": {"command": "theirs"}})
     assert [spec.name for spec in find_servers(OURS, here, trusted=False).specs] == ["tracker"]
     found = find_servers(OURS, here, trusted=True)
-    assert [(spec.name, spec.source) for spec in found.specs] == [("tracker", "user"), ("build", "project")]
-    assert found.specs[0].settings.command == "ours", "a project can't take the place of the user's server"
+    assert [(spec.name, spec.source) for spec in found.specs] == [
+        ("tracker", "user"),
+        ("build", "project"),
+    ]
+    assert found.specs[0].settings.command == "ours", (
+        "a project can't take the place of the user's server"
+    )
 
 
 def test_what_is_wrong_in_a_projects_file_is_said_and_the_rest_is_used(tmp_path: Path) -> None:
-    here = project(tmp_path, {"good": {"type": "http", "url": "https://x.test/mcp"}, "bad": {"args": []}})
+    here = project(
+        tmp_path, {"good": {"type": "http", "url": "https://x.test/mcp"}, "bad": {"args": []}}
+    )
     found = find_servers({}, here, trusted=True)
     assert [spec.name for spec in found.specs] == ["good"]
     assert found.specs[0].transport == "http"
@@ -360,7 +410,9 @@ def test_a_projects_file_that_is_none_is_said(tmp_path: Path, text: str) -> None
 
 
 def test_variables_are_filled_in_everywhere() -> None:
-    settings = McpServerSettings(url="https://${HOST}/mcp", headers={"Authorization": "Bearer ${KEY:-none}"})
+    settings = McpServerSettings(
+        url="https://${HOST}/mcp", headers={"Authorization": "Bearer ${KEY:-none}"}
+    )
     filled = expanded(settings, {"HOST": "x.test"})
     assert (filled.url, filled.headers) == ("https://x.test/mcp", {"Authorization": "Bearer none"})
     with pytest.raises(McpConfigError, match="HOST is not set"):
@@ -384,7 +436,11 @@ def test_names_that_differ_only_in_what_is_left_out_are_told_apart() -> None:
 
 
 def test_schemas_lose_what_says_nothing_but_no_field() -> None:
-    schema = {"$schema": "x", "title": "Args", "properties": {"title": {"title": "Title", "type": "string"}}}
+    schema = {
+        "$schema": "x",
+        "title": "Args",
+        "properties": {"title": {"title": "Title", "type": "string"}},
+    }
     assert tidy_schema(schema) == {"properties": {"title": {"type": "string"}}}
 
 
@@ -405,7 +461,9 @@ async def visit(place: Place) -> str:
         return (await browser.get(url)).text
 
 
-async def test_the_user_logs_in_once_and_private_tokens_renew(tmp_path: Path, vault: tuple[OpenDoor, str]) -> None:
+async def test_the_user_logs_in_once_and_private_tokens_renew(
+    tmp_path: Path, vault: tuple[OpenDoor, str]
+) -> None:
     door, url = vault
     place = Place(tmp_path)
     place.add("vault", url=url)

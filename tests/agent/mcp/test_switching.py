@@ -82,7 +82,9 @@ async def test_what_is_wrong_is_said_with_what_to_do(place: Place, tmp_path: Pat
     assert "is not a program" in said["plain"][0]
     assert "Set it in the environment" in said["unset"][1]
     assert "no licence" in said["shy"][0]
-    assert {row.name for row in place.hub.status() if row.state is not ServerState.FAILED} == {"off"}
+    assert {row.name for row in place.hub.status() if row.state is not ServerState.FAILED} == {
+        "off"
+    }
     assert place.hub.offered(100_000, lambda _schema: 1) == ()
     assert len(place.notices) == 5
     assert said["refused"][0].startswith("nobody answers at http://127.0.0.1")
@@ -96,7 +98,10 @@ async def test_a_refusal_over_http_names_its_status(place: Place) -> None:
     async with served(make_closed_server(OpenDoor(), f"http://127.0.0.1:{port}"), port):
         await place.hub.settle()
         said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
-    assert said["vault"] == ("it refused with 401 Unauthorized", "Correct its headers in config.toml.")
+    assert said["vault"] == (
+        "it refused with 401 Unauthorized",
+        "Correct its headers in config.toml.",
+    )
     assert said["lost"][0] == "it answered 404 Not Found"
 
 
@@ -118,7 +123,10 @@ async def test_a_login_that_is_given_up_is_asked_for_again(place: Place) -> None
     async with served(make_closed_server(OpenDoor(), f"http://127.0.0.1:{port}"), port):
         place.hub.start()
         await log_in()
-        assert next(row for row in place.hub.status() if row.name == "vault").login is LoginState.SIGNED_IN
+        assert (
+            next(row for row in place.hub.status() if row.name == "vault").login
+            is LoginState.SIGNED_IN
+        )
         await place.hub.sign_out("vault")
         await log_in()
         with pytest.raises(McpError, match="no login of the program's own"):

@@ -11,18 +11,38 @@ from tests.model.test_tool_schemas import JSON
 from tests.support.thoroughness import examples
 from tui_agent.agent.mcp.tool_rows import read_answer, read_rows
 
-FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta", "execution", "icons")
+FIELDS = (
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "_meta",
+    "execution",
+    "icons",
+)
 ROWS = st.one_of(
     JSON,
     st.dictionaries(st.sampled_from(FIELDS), JSON),
-    st.builds(lambda name, row: {**row, "name": name}, st.text(), st.dictionaries(st.sampled_from(FIELDS), JSON)),
+    st.builds(
+        lambda name, row: {**row, "name": name},
+        st.text(),
+        st.dictionaries(st.sampled_from(FIELDS), JSON),
+    ),
 )
 
 
 @settings(max_examples=examples(300), deadline=None)
-@given(st.lists(ROWS, max_size=4), st.sampled_from(["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"]))
+@given(
+    st.lists(ROWS, max_size=4),
+    st.sampled_from(["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"]),
+)
 def test_any_list_is_one_that_the_protocol_takes(rows: list[Any], version: str) -> None:
-    good = {"name": "good tool", "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}}}
+    good = {
+        "name": "good tool",
+        "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}},
+    }
     result: dict[str, Any] = {"tools": [*rows, good]}
     if version == "2026-07-28":
         result |= {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"}
@@ -46,6 +66,10 @@ def test_what_is_left_out_is_named() -> None:
 
 
 def test_a_result_without_content_is_one_that_the_protocol_takes() -> None:
-    for result in ({"structuredContent": {"k": 1}}, {"content": "done"}, {"content": None, "structuredContent": {}}):
+    for result in (
+        {"structuredContent": {"k": 1}},
+        {"content": "done"},
+        {"content": None, "structuredContent": {}},
+    ):
         read_answer(result)
         validate_server_result("tools/call", "2025-06-18", result)

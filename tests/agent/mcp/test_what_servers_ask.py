@@ -43,7 +43,9 @@ def asking() -> MCPServer:
 @asynccontextmanager
 async def inn(tmp_path: Path, *, seconds: float) -> AsyncIterator[Place]:
     found, port = Place(tmp_path), free_port()
-    async with served(asking(), port, sse=True):  # servers of the newest protocol ask in another way
+    async with served(
+        asking(), port, sse=True
+    ):  # servers of the newest protocol ask in another way
         found.add("inn", url=f"http://127.0.0.1:{port}/sse", type="sse", timeout=seconds)
         await found.hub.settle()
         yield found
@@ -116,7 +118,11 @@ async def test_the_time_of_a_person_does_not_count(tmp_path: Path) -> None:
         (FormField("a", "A", kind="integer", least=1, most=5), "4", 4),
         (FormField("a", "A", kind="number"), "1.5", 1.5),
         (FormField("a", "A"), "", None),
-        (FormField("a", "A", kind="choices", options=(("r", "Red"), ("g", "Green"))), "Red, g", ["r", "g"]),
+        (
+            FormField("a", "A", kind="choices", options=(("r", "Red"), ("g", "Green"))),
+            "Red, g",
+            ["r", "g"],
+        ),
         (FormField("a", "A", kind="yes_no"), "no", False),
     ],
 )
@@ -131,7 +137,11 @@ def test_what_is_typed_becomes_a_value(field, typed, value):
         (FormField("a", "Age", kind="integer", most=5), "6", "Age has to be 5 or less."),
         (FormField("a", "Name", required=True), " ", "Name is needed."),
         (FormField("a", "Name", least=3), "ab", "Name needs at least 3 characters."),
-        (FormField("a", "Colours", kind="choices", options=(("r", "Red"),)), "blue", "“blue” is none of Red."),
+        (
+            FormField("a", "Colours", kind="choices", options=(("r", "Red"),)),
+            "blue",
+            "“blue” is none of Red.",
+        ),
     ],
 )
 def test_what_is_no_value_is_told_in_a_sentence(field, typed, told):

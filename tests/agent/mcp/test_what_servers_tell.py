@@ -60,7 +60,9 @@ async def talking(tmp_path: Path) -> AsyncIterator[Place]:
         await found.hub.aclose()
 
 
-async def test_a_servers_instructions_stand_in_the_head_with_their_tokens_in_the_map(talking, tmp_path):
+async def test_a_servers_instructions_stand_in_the_head_with_their_tokens_in_the_map(
+    talking, tmp_path
+):
     harness = make_agent(tmp_path, [Reply("Hello.")], mcp=talking.hub)
     await harness.say("hi")
     head = harness.entries(SystemEntry)[0]
@@ -98,7 +100,9 @@ async def test_messages_of_a_server_are_kept_from_a_level_on(talking):
 
 
 async def test_descriptions_are_whole_up_to_a_length_that_is_told(talking):
-    chart = next(tool for tool in talking.hub.offered(10**9, lambda _schema: 1) if tool.name == "talk_chart")
+    chart = next(
+        tool for tool in talking.hub.offered(10**9, lambda _schema: 1) if tool.name == "talk_chart"
+    )
     description = chart.schema().description
     assert "characters were left out]" in description
     [row] = [row for row in talking.hub.status()[0].tools if row.own == "chart"]
@@ -109,7 +113,9 @@ async def test_a_template_is_offered_and_its_resources_can_be_read(talking):
     [template] = talking.hub.offers()[0].templates
     assert (template.mention, template.description) == ("talk:note://{name}", "A note by its name.")
     mention = template.mention.replace("{name}", "today")
-    assert await talking.hub.resource(mention, talking.put_blob) == (FilePart(path=mention, text="The note today."),)
+    assert await talking.hub.resource(mention, talking.put_blob) == (
+        FilePart(path=mention, text="The note today."),
+    )
 
 
 @pytest.mark.parametrize("kind", [None, "sse"])

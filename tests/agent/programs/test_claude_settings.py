@@ -23,13 +23,23 @@ def found(tmp_path: Path, *, trusted: bool = False, cwd: str = "") -> ForeignSet
 
 
 def action(read: ForeignSettings, permission: str, pattern: str, *own: Rule) -> Action:
-    return decide(PermissionNeed(Permission(permission), pattern), (*DEFAULT_RULES, *read.rules, *own)).action
+    return decide(
+        PermissionNeed(Permission(permission), pattern), (*DEFAULT_RULES, *read.rules, *own)
+    ).action
 
 
 def test_denials_of_any_layer_hold_at_once_whatever_is_allowed(tmp_path: Path) -> None:
-    settings(tmp_path / "home/.claude/settings.json", permissions={"deny": ["Bash(curl:*)"], "allow": ["Read"]})
-    settings(tmp_path / "project/.claude/settings.json", permissions={"deny": ["Read(./secrets/**)"]})
-    settings(tmp_path / "project/.claude/settings.local.json", permissions={"deny": ["Read(/config/prod.json)"]})
+    settings(
+        tmp_path / "home/.claude/settings.json",
+        permissions={"deny": ["Bash(curl:*)"], "allow": ["Read"]},
+    )
+    settings(
+        tmp_path / "project/.claude/settings.json", permissions={"deny": ["Read(./secrets/**)"]}
+    )
+    settings(
+        tmp_path / "project/.claude/settings.local.json",
+        permissions={"deny": ["Read(/config/prod.json)"]},
+    )
     read = found(tmp_path)
     allowed = Rule("*", "*", Action.ALLOW, "user")
     for permission, pattern in (
@@ -46,7 +56,10 @@ def test_a_project_that_allows_waits_for_trust_and_ask_wins_over_it(tmp_path: Pa
     settings(tmp_path / "home/.claude/settings.json", permissions={"ask": ["Bash(git push *)"]})
     settings(
         tmp_path / "project/.claude/settings.json",
-        permissions={"allow": ["Bash(git *)", "WebFetch(domain:docs.test)"], "additionalDirectories": ["../lib"]},
+        permissions={
+            "allow": ["Bash(git *)", "WebFetch(domain:docs.test)"],
+            "additionalDirectories": ["../lib"],
+        },
         env={"LEVEL": "3"},
     )
     careful, trusting = found(tmp_path), found(tmp_path, trusted=True)
@@ -60,18 +73,29 @@ def test_a_project_that_allows_waits_for_trust_and_ask_wins_over_it(tmp_path: Pa
     assert held == ["Bash(git *)", "WebFetch(domain:docs.test)", "../lib", "LEVEL"]
 
 
-def test_the_trust_question_lists_what_acts_and_a_project_that_only_denies_is_not_asked_about(tmp_path: Path) -> None:
+def test_the_trust_question_lists_what_acts_and_a_project_that_only_denies_is_not_asked_about(
+    tmp_path: Path,
+) -> None:
     project = tmp_path / "project"
     settings(project / ".claude/settings.json", permissions={"deny": ["Bash"]})
     store = TrustStore(tmp_path / "trust.json")
     assert project_state(project, store).items == ()
     hook = {"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}
-    settings(project / ".claude/settings.json", permissions={"allow": ["Bash(make *)"]}, hooks={"PreToolUse": [hook]})
+    settings(
+        project / ".claude/settings.json",
+        permissions={"allow": ["Bash(make *)"]},
+        hooks={"PreToolUse": [hook]},
+    )
     rows = [(item.kind, item.name, item.text) for item in project_state(project, store).items]
-    assert rows == [("permission rule", "Bash(make *)", "allow"), ("hook", "PreToolUse", "runs ./guard.sh")]
+    assert rows == [
+        ("permission rule", "Bash(make *)", "allow"),
+        ("hook", "PreToolUse", "runs ./guard.sh"),
+    ]
 
 
-def test_what_has_no_effect_is_known_by_file_and_line_and_says_what_to_do_instead(tmp_path: Path) -> None:
+def test_what_has_no_effect_is_known_by_file_and_line_and_says_what_to_do_instead(
+    tmp_path: Path,
+) -> None:
     settings(
         tmp_path / "home/.claude/settings.json",
         permissions={"deny": ["Nonsense(x)"], "defaultMode": "plan"}, statusLine={"type": "command"}, fancy=1,
@@ -85,7 +109,8 @@ def test_what_has_no_effect_is_known_by_file_and_line_and_says_what_to_do_instea
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"permissions": 3, "env": [], "hooks": "x"}', "\ufeff{}", "\x00", "[" * 9_999]
+    "text",
+    ["{", "[]", '{"permissions": 3, "env": [], "hooks": "x"}', "\ufeff{}", "\x00", "[" * 9_999],
 )
 def test_settings_that_are_no_settings_never_end_anything(tmp_path: Path, text: str) -> None:
     write(tmp_path / "home/.claude/settings.json", text)

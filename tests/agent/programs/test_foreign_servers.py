@@ -9,7 +9,9 @@ from tui_agent.foreign_servers import servers_of_project, servers_of_user
 from tui_agent.trust import TrustStore, project_state
 
 
-def found(tmp_path: Path, *, trusted: bool = False, own: dict[str, McpServerSettings] | None = None) -> FoundServers:
+def found(
+    tmp_path: Path, *, trusted: bool = False, own: dict[str, McpServerSettings] | None = None
+) -> FoundServers:
     project = tmp_path / "project"
     return find_servers(
         own or {},
@@ -49,7 +51,11 @@ def test_the_users_servers_of_three_programs(tmp_path: Path) -> None:
     assert servers["both"].command == "b"
     assert servers["docs"].headers == {"Authorization": "Bearer ${DOCS}"}
     assert (servers["docs"].timeout, servers["off"].enabled) == (5, False)
-    assert (servers["local"].command, servers["local"].args, servers["local"].env) == ("bun", ("x",), {"B": "2"})
+    assert (servers["local"].command, servers["local"].args, servers["local"].env) == (
+        "bun",
+        ("x",),
+        {"B": "2"},
+    )
     assert not any(settings.sandboxed for settings in servers.values())
 
 
@@ -62,7 +68,8 @@ def test_ours_win_a_projects_wait_for_trust_and_run_in_the_sandbox(tmp_path: Pat
     write(tmp_path / "home/.claude.json", json.dumps({"mcpServers": {"x": {"command": "home"}}}))
     assert [spec.name for spec in found(tmp_path).specs] == ["x"]
     specs = {
-        spec.name: spec for spec in found(tmp_path, trusted=True, own={"x": McpServerSettings(command="own")}).specs
+        spec.name: spec
+        for spec in found(tmp_path, trusted=True, own={"x": McpServerSettings(command="own")}).specs
     }
     assert specs["x"].settings.command == "own"
     assert (specs["db"].source, specs["db"].settings.sandboxed) == ("project", True)
@@ -74,7 +81,8 @@ def test_ours_win_a_projects_wait_for_trust_and_run_in_the_sandbox(tmp_path: Pat
 
 def test_mistakes_are_said_with_file_and_line(tmp_path: Path) -> None:
     write(
-        tmp_path / "home/.claude.json", '{"mcpServers": {\n"none": {},\n"odd": {"command": "x", "args": 3}, "word": 1}}'
+        tmp_path / "home/.claude.json",
+        '{"mcpServers": {\n"none": {},\n"odd": {"command": "x", "args": 3}, "word": 1}}',
     )
     read = found(tmp_path)
     assert read.specs == ()

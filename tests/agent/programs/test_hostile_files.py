@@ -34,10 +34,19 @@ WORDS = (
     "environment", "instructions", "bash", "read", "edit", "Read(x)", "Bash(git *)", "Read(\\)", "Read(//)", "~x/y",
     "*", "", "a", "\ud800", "\0",
 )  # fmt: skip
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.just(10**400) | st.sampled_from(WORDS)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.just(10**400)
+    | st.sampled_from(WORDS)
+)
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 TABLES = st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=4)
@@ -58,7 +67,12 @@ def read_all(tmp_path: Path, *, trusted: bool = False) -> None:
     places = folders(tmp_path)
     project_state(places.project, TrustStore(tmp_path / "trust.json"))
     read = read_programs(places, trusted=trusted)
-    for permission, pattern in (("read", "a/x"), ("bash", "git x"), ("webfetch", "https://a.test/"), ("edit", "x")):
+    for permission, pattern in (
+        ("read", "a/x"),
+        ("bash", "git x"),
+        ("webfetch", "https://a.test/"),
+        ("edit", "x"),
+    ):
         decide(PermissionNeed(Permission(permission), pattern), (*DEFAULT_RULES, *read.rules))
     hooks = list(foreign_hooks(places.project, places.home, LeftOut(), trusted=trusted))
     list(servers_of_project(places.project, places.project))
@@ -89,9 +103,18 @@ def test_no_value_raises_or_lets_an_untrusted_project_act(name: str, value: obje
         ("opencode.json", "/* " * 80_000),
         ("opencode.json", '\\"' * 100_000),
         ("opencode.json", '\\"' * 100_000 + "\\"),
-        (".claude/settings.json", json.dumps({"permissions": {"deny": [f"x{i}" for i in range(200_000)]}})),
-        (".claude/settings.json", json.dumps({"permissions": {"deny": [f"Read({'*a' * 20}*b)", "Read(a\\)"]}})),
-        (".claude/settings.json", json.dumps({"permissions": {"deny": [f"Read({'**/a/' * 20}b)"]}})),
+        (
+            ".claude/settings.json",
+            json.dumps({"permissions": {"deny": [f"x{i}" for i in range(200_000)]}}),
+        ),
+        (
+            ".claude/settings.json",
+            json.dumps({"permissions": {"deny": [f"Read({'*a' * 20}*b)", "Read(a\\)"]}}),
+        ),
+        (
+            ".claude/settings.json",
+            json.dumps({"permissions": {"deny": [f"Read({'**/a/' * 20}b)"]}}),
+        ),
         ("CLAUDE.md", f" @../x\n{'*a _b `c [d](e) ' * 200_000}"),
     ],
     ids=[
@@ -140,7 +163,9 @@ def test_front_matter_that_grows_is_refused_and_named(tmp_path: Path, fields: st
 
 
 def test_a_date_that_there_is_not_is_a_text(tmp_path: Path) -> None:
-    write(tmp_path / "project/.claude/skills/x/SKILL.md", "---\ndescription: 2020-99-99\n---\nDo it.")
+    write(
+        tmp_path / "project/.claude/skills/x/SKILL.md", "---\ndescription: 2020-99-99\n---\nDo it."
+    )
     assert loaded(tmp_path).skills["x"].description == "2020-99-99"
 
 
@@ -175,10 +200,16 @@ def test_commands_deeper_than_trust_looks_are_not_read(tmp_path: Path) -> None:
 
 
 def test_another_programs_question_does_not_overrule_a_denial(tmp_path: Path) -> None:
-    write(tmp_path / "home/.claude/settings.json", json.dumps({"permissions": {"deny": ["Bash(curl *)"]}}))
+    write(
+        tmp_path / "home/.claude/settings.json",
+        json.dumps({"permissions": {"deny": ["Bash(curl *)"]}}),
+    )
     write(tmp_path / "project/opencode.json", json.dumps({"permission": {"bash": "ask"}}))
     rules = read_programs(folders(tmp_path), trusted=False).rules
-    assert decide(PermissionNeed(Permission.BASH, "curl x"), (*DEFAULT_RULES, *rules)).action is Action.DENY
+    assert (
+        decide(PermissionNeed(Permission.BASH, "curl x"), (*DEFAULT_RULES, *rules)).action
+        is Action.DENY
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,9 +225,14 @@ def test_another_programs_question_does_not_overrule_a_denial(tmp_path: Path) ->
 def test_of_opencodes_patterns_the_last_that_matches_counts(
     tmp_path: Path, table: dict[str, str], command: str, action: Action
 ) -> None:
-    write(tmp_path / "home/.config/opencode/opencode.json", json.dumps({"permission": {"bash": table}}))
+    write(
+        tmp_path / "home/.config/opencode/opencode.json",
+        json.dumps({"permission": {"bash": table}}),
+    )
     rules = read_programs(folders(tmp_path), trusted=False).rules
-    assert decide(PermissionNeed(Permission.BASH, command), (*DEFAULT_RULES, *rules)).action is action
+    assert (
+        decide(PermissionNeed(Permission.BASH, command), (*DEFAULT_RULES, *rules)).action is action
+    )
 
 
 def test_the_question_for_trust_names_what_codexs_hooks_run(tmp_path: Path) -> None:
@@ -210,7 +246,10 @@ def test_a_wrong_row_of_opencodes_table_takes_no_other_along(tmp_path: Path) -> 
     table = {"": "ask", "curl *": "deny", "x": ["deny"]}
     write(tmp_path / "project/opencode.json", json.dumps({"permission": {"bash": table}}))
     read = read_programs(folders(tmp_path), trusted=False)
-    assert decide(PermissionNeed(Permission.BASH, "curl x"), (*DEFAULT_RULES, *read.rules)).action is Action.DENY
+    assert (
+        decide(PermissionNeed(Permission.BASH, "curl x"), (*DEFAULT_RULES, *read.rules)).action
+        is Action.DENY
+    )
     assert len([item for item in read.items if item.why]) == 2
 
 

@@ -34,7 +34,11 @@ def test_every_file_of_claude_code_counts_from_broad_to_narrow(tmp_path: Path) -
 
 
 def test_other_programs_home_files_and_overrides_count(tmp_path: Path) -> None:
-    for path in ("home/.codex/AGENTS.md", "home/.pi/agent/AGENTS.md", "home/.config/opencode/AGENTS.md"):
+    for path in (
+        "home/.codex/AGENTS.md",
+        "home/.pi/agent/AGENTS.md",
+        "home/.config/opencode/AGENTS.md",
+    ):
         write(tmp_path / path, path)
     write(tmp_path / "project/AGENTS.md", "plain")
     write(tmp_path / "project/AGENTS.override.md", "override")
@@ -47,13 +51,19 @@ def test_other_programs_home_files_and_overrides_count(tmp_path: Path) -> None:
 
 
 def test_imports_are_followed_four_hops_and_name_where_they_come_from(tmp_path: Path) -> None:
-    write(tmp_path / "project/CLAUDE.md", "# Rules\n\nSee @docs/one.md, and\nmore in @docs/a\\ name.md.\n")
+    write(
+        tmp_path / "project/CLAUDE.md",
+        "# Rules\n\nSee @docs/one.md, and\nmore in @docs/a\\ name.md.\n",
+    )
     for number, name in enumerate(("one", "two", "three", "four", "five"), 2):
         following = ("two", "three", "four", "five", "six")[number - 2]
         write(tmp_path / f"project/docs/{name}.md", f"text {name} @./{following}.md")
     write(tmp_path / "project/docs/a name.md", "spaced")
     loaded = knowledge(tmp_path)
-    assert names(loaded) == ["CLAUDE.md", *(f"docs/{name}.md" for name in ("one", "two", "three", "four", "a name"))]
+    assert names(loaded) == [
+        "CLAUDE.md",
+        *(f"docs/{name}.md" for name in ("one", "two", "three", "four", "a name")),
+    ]
     assert '<instructions path="docs/one.md" imported="CLAUDE.md:3">' in sent(loaded)
     assert '<instructions path="docs/a name.md" imported="CLAUDE.md:4">' in sent(loaded)
 
@@ -61,7 +71,9 @@ def test_imports_are_followed_four_hops_and_name_where_they_come_from(tmp_path: 
 def test_a_file_of_nothing_but_an_import_is_that_file(tmp_path: Path) -> None:
     write(tmp_path / "project/AGENTS.md", "@CLAUDE.md\n")
     write(tmp_path / "project/CLAUDE.md", "the rules")
-    assert [(item.name, item.text) for item in knowledge(tmp_path).instructions] == [("CLAUDE.md", "the rules")]
+    assert [(item.name, item.text) for item in knowledge(tmp_path).instructions] == [
+        ("CLAUDE.md", "the rules")
+    ]
 
 
 def test_of_two_main_files_the_one_that_imports_the_other_counts(tmp_path: Path) -> None:
@@ -82,7 +94,14 @@ def test_where_two_disagree_the_setting_decides_and_the_other_is_known(tmp_path:
 
 @pytest.mark.parametrize(
     "text",
-    ["`@docs/x.md`", "```\n@docs/x.md\n```", "    @docs/x.md", "mail me@docs/x.md", "<!-- @docs/x.md -->", "a@b.c @ x"],
+    [
+        "`@docs/x.md`",
+        "```\n@docs/x.md\n```",
+        "    @docs/x.md",
+        "mail me@docs/x.md",
+        "<!-- @docs/x.md -->",
+        "a@b.c @ x",
+    ],
 )
 def test_code_comments_and_addresses_import_nothing(tmp_path: Path, text: str) -> None:
     write(tmp_path / "project/docs/x.md", "imported")
@@ -101,7 +120,9 @@ def test_what_an_import_names_in_vain_is_said_and_names_of_people_are_not(tmp_pa
     )
 
 
-def test_imports_that_lead_out_of_the_project_wait_for_trust_and_the_users_own_do_not(tmp_path: Path) -> None:
+def test_imports_that_lead_out_of_the_project_wait_for_trust_and_the_users_own_do_not(
+    tmp_path: Path,
+) -> None:
     write(tmp_path / "home/.claude/CLAUDE.md", "mine @team.md")
     write(tmp_path / "home/.claude/team.md", "team")
     outside = write(tmp_path / "shared/style.md", "style")
@@ -122,17 +143,34 @@ def test_imports_that_lead_out_of_the_project_wait_for_trust_and_the_users_own_d
 
 
 def test_a_rule_with_paths_comes_when_such_a_file_is_read(tmp_path: Path) -> None:
-    write(tmp_path / "project/.claude/rules/ts.md", '---\npaths: "src/**/*.{ts,tsx}"\n---\nUse strict.')
-    write(tmp_path / "project/.claude/rules/py.md", "---\npaths:\n  - lib/*.py\n  - '*.pyi'\n---\nType it.")
+    write(
+        tmp_path / "project/.claude/rules/ts.md",
+        '---\npaths: "src/**/*.{ts,tsx}"\n---\nUse strict.',
+    )
+    write(
+        tmp_path / "project/.claude/rules/py.md",
+        "---\npaths:\n  - lib/*.py\n  - '*.pyi'\n---\nType it.",
+    )
     write(tmp_path / "home/.claude/rules/sql.md", "---\npaths: '*.sql'\n---\nUpper case.")
     loaded = knowledge(tmp_path)
     assert loaded.instructions == ()
-    near = {path: [item.text for item in loaded.nearby([path], set())] for path in ("src/a/b.tsx", "x.pyi", "d/q.sql")}
-    assert near == {"src/a/b.tsx": ["Use strict."], "x.pyi": ["Type it."], "d/q.sql": ["Upper case."]}
+    near = {
+        path: [item.text for item in loaded.nearby([path], set())]
+        for path in ("src/a/b.tsx", "x.pyi", "d/q.sql")
+    }
+    assert near == {
+        "src/a/b.tsx": ["Use strict."],
+        "x.pyi": ["Type it."],
+        "d/q.sql": ["Upper case."],
+    }
     assert loaded.nearby(["lib/deep/a.py"], set()) == ()
 
 
 def test_comments_on_lines_of_their_own_are_not_sent(tmp_path: Path) -> None:
     text = "One\n\n<!-- not\nthis -->\n\nTwo <!-- stays -->\n\n```\n<!-- code -->\n```"
     assert without_comments(text) == "One\n\n\nTwo <!-- stays -->\n\n```\n<!-- code -->\n```"
-    assert [item.path for item in imports_of("@a.md\n@~/b.md and (@c/d.md)")] == ["a.md", "~/b.md", "c/d.md"]
+    assert [item.path for item in imports_of("@a.md\n@~/b.md and (@c/d.md)")] == [
+        "a.md",
+        "~/b.md",
+        "c/d.md",
+    ]

@@ -28,24 +28,38 @@ from tui_agent.tools.skill import SkillTool
         ("", "$1 costs $5", "tea", "tea costs $5"),
         ("", "echo $HOME ${PATH} $0", "x", "echo $HOME ${PATH} $0"),
         ("Codex", "$FILE at $LINE, $1, $HOME_DIR", "FILE=a.py LINE=3", "a.py at 3, FILE=a.py, "),
-        ("Pi", "$@ | ${@:2} | ${@:1:2} | ${1:-none} ${2:-none}", "a b c", "a b c | b c | a b | a b"),
+        (
+            "Pi",
+            "$@ | ${@:2} | ${@:1:2} | ${1:-none} ${2:-none}",
+            "a b c",
+            "a b c | b c | a b | a b",
+        ),
         ("Pi", "${1:-none}", "", "none"),
         ("OpenCode", "$1 and $ARGUMENTS", "a b", "a and a b"),
     ],
 )
-def test_each_program_counts_in_its_own_way(whose: str, template: str, typed: str, expected: str) -> None:
+def test_each_program_counts_in_its_own_way(
+    whose: str, template: str, typed: str, expected: str
+) -> None:
     assert fill_in(template, given(typed), slots_of(whose, template, None)) == expected
 
 
 def test_words_can_have_names() -> None:
     slots = slots_of("Claude Code", "", ["issue", "branch"])
-    assert fill_in("Fix $issue on ${branch}, $other", given("12 main"), slots) == "Fix 12 on main, $other"
+    assert (
+        fill_in("Fix $issue on ${branch}, $other", given("12 main"), slots)
+        == "Fix 12 on main, $other"
+    )
     assert takes_arguments("Fix $issue", slots)
     assert not takes_arguments("Fix it for $5", slots)
 
 
-@examples_of(st.text(max_size=60), st.text(max_size=20), st.sampled_from(["", "Claude Code", "Codex", "Pi"]))
-def test_no_text_breaks_it_and_what_is_typed_is_never_read_again(template: str, typed: str, whose: str) -> None:
+@examples_of(
+    st.text(max_size=60), st.text(max_size=20), st.sampled_from(["", "Claude Code", "Codex", "Pi"])
+)
+def test_no_text_breaks_it_and_what_is_typed_is_never_read_again(
+    template: str, typed: str, whose: str
+) -> None:
     slots = slots_of(whose, template, None)
     fill_in(template, given(typed), slots)
     assert fill_in("[$ARGUMENTS]", given(typed), Slots()) == f"[{typed}]"
@@ -59,11 +73,21 @@ def skill_file(tmp_path: Path, name: str, front: str, body: str) -> Path:
     return write(tmp_path / f"home/.claude/skills/{name}/SKILL.md", text)
 
 
-async def test_a_skill_that_only_the_user_starts_is_hidden_from_the_model_and_refused(tmp_path: Path) -> None:
-    skill_file(tmp_path, "deploy", "disable-model-invocation: true\n", "Ship $ARGUMENTS from ${CLAUDE_SKILL_DIR}.")
+async def test_a_skill_that_only_the_user_starts_is_hidden_from_the_model_and_refused(
+    tmp_path: Path,
+) -> None:
+    skill_file(
+        tmp_path,
+        "deploy",
+        "disable-model-invocation: true\n",
+        "Ship $ARGUMENTS from ${CLAUDE_SKILL_DIR}.",
+    )
     skill_file(tmp_path, "lint", "user-invocable: false\n", "Lint $0.")
     loaded = knowledge(tmp_path)
-    calls = [Call("skill", json.dumps({"name": name, "arguments": "a.py"})) for name in ("deploy", "lint")]
+    calls = [
+        Call("skill", json.dumps({"name": name, "arguments": "a.py"}))
+        for name in ("deploy", "lint")
+    ]
     client = ScriptedClient([Reply(calls=tuple(calls)), Reply("Done.")])
     tools = (*builtin_tools(), SkillTool(lambda: loaded.skills, lambda: bool(loaded.offers_skills)))
     harness = make_agent(tmp_path, client, knowledge=loaded, tools=tools)

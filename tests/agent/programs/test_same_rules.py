@@ -27,12 +27,16 @@ def ours(places: Places, project: str, *, trusted: bool = False) -> set[str]:
 def test_a_request_holds_the_rules_of_both_programs(tmp_path: Path, project: str) -> None:
     found = ours(make_places(tmp_path), project)
     theirs = set().union(*(sent[project] for sent in SENT.values()))
-    instead = {"agents"} if project == "override" else set()  # Codex reads one file there, Claude Code the other
+    instead = (
+        {"agents"} if project == "override" else set()
+    )  # Codex reads one file there, Claude Code the other
     assert theirs - instead <= found
     assert not {"comment", "code", "python-rule", "shared"} & found
 
 
-def test_imports_from_outside_come_with_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_imports_from_outside_come_with_trust(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert "shared" in ours(make_places(tmp_path), "imports", trusted=True)
 
@@ -49,7 +53,10 @@ def test_claude_code_sends_what_we_say_it_sends(tmp_path: Path, project: str) ->
             "DISABLE_TELEMETRY": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         }
-        assert sent_by([str(program), "-p", "hello"], server, places, project, more) == SENT["claude"][project]
+        assert (
+            sent_by([str(program), "-p", "hello"], server, places, project, more)
+            == SENT["claude"][project]
+        )
 
 
 @pytest.mark.neighbours
@@ -58,12 +65,22 @@ def test_codex_sends_what_we_say_it_sends(tmp_path: Path, project: str) -> None:
     places = make_places(tmp_path)
     with ModelServer() as server:
         provider = f'model_providers.here={{name="here", base_url="{server.openai_url}", wire_api="responses"}}'
-        options = ("--skip-git-repo-check", "-c", "model_provider=here", "-c", provider, "-m", "gpt-5.1-codex")
+        options = (
+            "--skip-git-repo-check",
+            "-c",
+            "model_provider=here",
+            "-c",
+            provider,
+            "-m",
+            "gpt-5.1-codex",
+        )
         command = [neighbours.program("codex"), "exec", *options, "hello"]
         assert sent_by(command, server, places, project, {}) == SENT["codex"][project]
 
 
-def sent_by(command: list[str], server: ModelServer, places: Places, project: str, more: dict[str, str]) -> set[str]:
+def sent_by(
+    command: list[str], server: ModelServer, places: Places, project: str, more: dict[str, str]
+) -> set[str]:
     """Run another program for one message and return the marks in what it sent."""
     server.play_function(lambda _request: Turn("Hello."))
     done = subprocess.run(

@@ -10,7 +10,13 @@ from tests.support.knowledge import folders, knowledge, skill, write
 from tests.support.thoroughness import examples
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide, refusal_of_tool
-from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, allowed_tools, parse_piece, rules_of
+from tui_agent.agent.programs.tool_rules import (
+    Anchor,
+    ForeignRuleError,
+    allowed_tools,
+    parse_piece,
+    rules_of,
+)
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.resources import prompt
 from tui_agent.tools.registry import BUILTIN
@@ -21,7 +27,9 @@ ANCHOR = Anchor(folder="web", settings="", project="/srv/app", home="/home/ann")
 def is_denied(rule: str, permission: str, pattern: str, tool: str = "") -> bool:
     rules = (*DEFAULT_RULES, *rules_of(rule, Action.DENY, "user", ANCHOR))
     need = PermissionNeed(Permission(permission), pattern)
-    return decide(need, rules, tool).action is Action.DENY or refusal_of_tool(tool, rules) is not None
+    return (
+        decide(need, rules, tool).action is Action.DENY or refusal_of_tool(tool, rules) is not None
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,7 +89,9 @@ def is_denied(rule: str, permission: str, pattern: str, tool: str = "") -> bool:
         ("Skill(release)", "skill", "other", False),
     ],
 )  # fmt: skip
-def test_a_rule_matches_what_its_author_meant(rule: str, permission: str, pattern: str, matches: bool) -> None:
+def test_a_rule_matches_what_its_author_meant(
+    rule: str, permission: str, pattern: str, matches: bool
+) -> None:
     assert is_denied(rule, permission, pattern) is matches
 
 
@@ -97,7 +107,8 @@ def test_a_tool_alone_is_denied_by_its_name(rule: str, tool: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", ["Bash(", "Unknown(x)", "*", "Read Grep", "WebFetch(example.com)", "TodoWrite(x)", "mcp__"]
+    "rule",
+    ["Bash(", "Unknown(x)", "*", "Read Grep", "WebFetch(example.com)", "TodoWrite(x)", "mcp__"],
 )
 def test_what_means_nothing_is_refused_by_name(rule: str) -> None:
     with pytest.raises(ForeignRuleError) as refused:
@@ -108,7 +119,9 @@ def test_what_means_nothing_is_refused_by_name(rule: str) -> None:
 # -- lists of tools ------------------------------------------------------------------------------------------
 
 
-def agent(tmp_path: Path, front: str, place: str = "home/.claude/agents/reader.md") -> tuple[AgentSpec, list[str]]:
+def agent(
+    tmp_path: Path, front: str, place: str = "home/.claude/agents/reader.md"
+) -> tuple[AgentSpec, list[str]]:
     write(tmp_path / place, f"---\nname: reader\ndescription: reads\n{front}\n---\nprompt")
     problems: list[str] = []
     found = load_specs(folders(tmp_path), prompt, problems=problems)
@@ -136,7 +149,9 @@ def test_a_denied_part_of_a_tool_leaves_the_rest(tmp_path: Path) -> None:
 
 
 def test_agents_in_folders_count_and_a_servers_tool_is_taken_by_its_name(tmp_path: Path) -> None:
-    reader, problems = agent(tmp_path, "tools: [mcp__git__log, Nonsense]", "home/.claude/agents/team/reader.md")
+    reader, problems = agent(
+        tmp_path, "tools: [mcp__git__log, Nonsense]", "home/.claude/agents/team/reader.md"
+    )
     assert reader.allows("git_log")
     assert not reader.allows("git_push")
     assert not any(reader.allows(name) for name in BUILTIN)
@@ -144,12 +159,16 @@ def test_agents_in_folders_count_and_a_servers_tool_is_taken_by_its_name(tmp_pat
 
 
 def test_fields_without_an_effect_are_known(tmp_path: Path) -> None:
-    reader, _problems = agent(tmp_path, "maxTurns: 4\npermissionMode: acceptEdits\nmemory: user\nmodel: haiku")
+    reader, _problems = agent(
+        tmp_path, "maxTurns: 4\npermissionMode: acceptEdits\nmemory: user\nmodel: haiku"
+    )
     assert reader.max_steps == 4
     assert reader.unused == ("memory", "model", "permissionMode")
 
 
-def test_an_agent_has_the_skills_that_its_file_names_and_may_be_held_to_planning(tmp_path: Path) -> None:
+def test_an_agent_has_the_skills_that_its_file_names_and_may_be_held_to_planning(
+    tmp_path: Path,
+) -> None:
     skill(tmp_path / "home/.claude/skills", "release", body="Bump it.")
     write(
         tmp_path / "home/.claude/agents/shipper.md",
@@ -180,7 +199,10 @@ DEBRIS = st.text(alphabet="*?[](){},| abRW:/.\\-_", max_size=12).filter(
 
 
 @settings(max_examples=examples(300))
-@given(st.lists(st.one_of(st.sampled_from(READING), DEBRIS), max_size=6), st.sampled_from([", ", " ", ",", "\t"]))
+@given(
+    st.lists(st.one_of(st.sampled_from(READING), DEBRIS), max_size=6),
+    st.sampled_from([", ", " ", ",", "\t"]),
+)
 def test_no_list_without_a_writing_tool_gives_one(pieces: list[str], separator: str) -> None:
     for value in (separator.join(pieces), pieces):
         found = allowed_tools(value, "user", own=False)

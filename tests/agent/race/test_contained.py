@@ -8,7 +8,15 @@ import pytest
 
 from tests.support.knowledge import write
 from tests.support.processes import git
-from tests.support.races import RacingClient, begin, make_project, racing_agent, runs, state_of, writes
+from tests.support.races import (
+    RacingClient,
+    begin,
+    make_project,
+    racing_agent,
+    runs,
+    state_of,
+    writes,
+)
 from tests.support.scripted_client import Reply, call
 from tui_agent.agent.race.copies import MAX_COPIED_IGNORED, GivenUpError, make_copy
 from tui_agent.agent.race.race import compare
@@ -53,13 +61,17 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     assert "node_modules" not in seen[0]  # ignored as in the project, though a link is no directory
     assert "in the copy" in seen[3]
     assert (race.home.path / "1" / "node_modules").is_symlink()
-    assert [runner.state for runner in race.runners] == [RunnerState.PASSED] * 2, race.runners[0].record
+    assert [runner.state for runner in race.runners] == [RunnerState.PASSED] * 2, race.runners[
+        0
+    ].record
     assert state_of(project) == before
     assert git(project, "status", "--short").count("\n") == 3
     await race.finish(None)
     await harness.agent.aclose()
     assert not subprocess.run(["ls", tmp_path / "races"], capture_output=True, check=True).stdout
-    assert not list((tmp_path / "cache").glob("*/cache"))  # what commands cached in a copy went with it
+    assert not list(
+        (tmp_path / "cache").glob("*/cache")
+    )  # what commands cached in a copy went with it
 
 
 async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path) -> None:
@@ -77,7 +89,9 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
         read = [call("read", path=name) for name in ("local.json", "data/local.json")]
         # No key stands in the request that asks for it.
         leak = "echo api_key: sk-ant-api03-$(printf 'a1B2c3D4%.0s' 1 2 3 4 5 6) | tee more.json >> f0.txt"
-        look = "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"
+        look = (
+            "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"
+        )
         return Reply("Done.") if step else Reply(calls=(runs(look), *read, runs(leak)))
 
     box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
@@ -88,7 +102,9 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     seen = outputs(race, 1)
     assert "looked" in seen[0]
     assert '"port": 80' in seen[1] + seen[2]
-    assert all(key in (runner.copy.root / "f0.txt").read_text() for runner in race.runners if runner.copy)
+    assert all(
+        key in (runner.copy.root / "f0.txt").read_text() for runner in race.runners if runner.copy
+    )
     await compare(race)
     assert "more.json" in repr(client.requests[-1])
     assert key not in repr(client.requests)
@@ -104,5 +120,12 @@ def test_a_copy_that_is_no_longer_wanted_is_not_finished(tmp_path: Path) -> None
         (project / name / "file.py").write_text("one\n")
     given_up.set()
     with pytest.raises(GivenUpError):
-        make_copy(project, ["a/file.py", "b/file.py"], tmp_path / "home", "1", may_link=False, given_up=given_up)
+        make_copy(
+            project,
+            ["a/file.py", "b/file.py"],
+            tmp_path / "home",
+            "1",
+            may_link=False,
+            given_up=given_up,
+        )
     assert not list((tmp_path / "home").rglob("*.py"))

@@ -15,7 +15,9 @@ from tui_agent.app.rewind_commands import carry_out
 from tui_agent.session.entries import RunnerState
 
 PATHS = ("f0.txt", "f1.txt", "f2.txt", "new.txt", "sub/deep.txt", "other.txt")
-EDITS = st.dictionaries(st.sampled_from(PATHS), st.none() | st.sampled_from(["one\n", "two\n", "ü\n", ""]), max_size=4)
+EDITS = st.dictionaries(
+    st.sampled_from(PATHS), st.none() | st.sampled_from(["one\n", "two\n", "ü\n", ""]), max_size=4
+)
 """What a path becomes; None is deleted."""
 
 Edits = dict[str, str | None]
@@ -44,7 +46,9 @@ def apply(project: Path, edits: Edits) -> None:
 
 
 def contents(project: Path) -> Edits:
-    return {path: (project / path).read_text() if (project / path).is_file() else None for path in PATHS}
+    return {
+        path: (project / path).read_text() if (project / path).is_file() else None for path in PATHS
+    }
 
 
 def repository(project: Path) -> object:
@@ -94,7 +98,9 @@ async def race_once(
     harness.store.close()
 
 
-@settings(max_examples=12 if NIGHTLY else 6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=12 if NIGHTLY else 6, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(
     runners=st.lists(EDITS, min_size=3, max_size=3),
     meanwhile=EDITS,

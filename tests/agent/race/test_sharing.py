@@ -51,7 +51,9 @@ class Counting:
 
     async def stream(self, _request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if self.limits:
-            raise ModelError(ErrorKind.RATE_LIMIT, "Too many requests.", retry_after=self.limits.pop(0))
+            raise ModelError(
+                ErrorKind.RATE_LIMIT, "Too many requests.", retry_after=self.limits.pop(0)
+            )
         self.now += 1
         self.most = max(self.most, self.now)
         for _ in range(5):
@@ -93,7 +95,9 @@ async def test_a_rate_limit_holds_for_all_and_only_so_many_requests_go_on_at_a_t
 
 async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
     play = first_then_done(lambda _number: runs("touch asked.txt"))
-    harness = racing_agent(tmp_path, RacingClient(play), rules=ASKING, answer=PermissionAnswer(Decision.ONCE))
+    harness = racing_agent(
+        tmp_path, RacingClient(play), rules=ASKING, answer=PermissionAnswer(Decision.ONCE)
+    )
     race = await begin(harness, 3)
     await race.over.wait()
     (asked,) = harness.of(PermissionAsked)
@@ -105,19 +109,29 @@ async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
 async def test_a_circle_is_asked_about_by_itself() -> None:
     ask = AsyncMock()
     questions = SharedQuestions(ask)
-    request = PermissionRequest("1", "bash", "ls", (), "the same call 3 times in a row", (), loop=("a.py",))
+    request = PermissionRequest(
+        "1", "bash", "ls", (), "the same call 3 times in a row", (), loop=("a.py",)
+    )
     await asyncio.gather(*(questions.ask(request, runner) for runner in ("same 1", "same 2")))
     assert [call.args[0].title for call in ask.await_args_list] == ["same 1: ls", "same 2: ls"]
 
 
 async def test_one_is_steered_and_one_is_stopped(tmp_path: Path) -> None:
     def play(number: int, step: int) -> Reply:
-        return Reply("I wait.", hang=step == 1) if step else Reply(calls=(writes("n.txt", str(number)),))
+        return (
+            Reply("I wait.", hang=step == 1)
+            if step
+            else Reply(calls=(writes("n.txt", str(number)),))
+        )
 
     client = RacingClient(play)
     harness = racing_agent(tmp_path, client)
     race = await begin(harness)
-    await harness.until(lambda: [runner.figures.steps for runner in race.runners] == [2, 2] and client.hanging.is_set())
+    await harness.until(
+        lambda: (
+            [runner.figures.steps for runner in race.runners] == [2, 2] and client.hanging.is_set()
+        )
+    )
     race.stop(1)
     await harness.until(lambda: race.runners[0].state is RunnerState.STOPPED)
     race.stop(2)
@@ -150,7 +164,9 @@ async def test_a_runner_has_its_own_model_and_works_with_the_projects_paths(tmp_
 
 async def test_a_race_from_an_earlier_entry_has_the_files_as_they_were(tmp_path: Path) -> None:
     play = first_then_done(
-        lambda number: runs("echo later | tee f0.txt > extra.txt" if number == 1 else "cat f0.txt; ls")
+        lambda number: runs(
+            "echo later | tee f0.txt > extra.txt" if number == 1 else "cat f0.txt; ls"
+        )
     )
     harness = racing_agent(tmp_path, RacingClient(play))
     await harness.say("first")
@@ -185,7 +201,10 @@ def test_runners_are_read_as_they_are_typed() -> None:
         ("same, effort=much", "There is no effort"),
         ("same, colour=red", "is none of model, effort"),
         ("2x nothing", "There is no model"),
-        *((text, "without #12 #14") for text in ("whole; without", "whole; #12", "whole; compacted without #12")),
+        *(
+            (text, "without #12 #14")
+            for text in ("whole; without", "whole; #12", "whole; compacted without #12")
+        ),
     ],
 )
 def test_what_can_not_run_is_told(text: str, why: str) -> None:
@@ -220,7 +239,9 @@ async def test_runners_answer_with_and_without_a_block(tmp_path: Path) -> None:
     assert said[:2] == ["I see the word", "I see no word"]
     assert any(isinstance(entry, ContextEditEntry) and entry.target == told for entry in paths[1])
     assert any(isinstance(entry, CompactionEntry) for entry in paths[2])
-    assert not any(isinstance(entry, ContextEditEntry | CompactionEntry) for entry in harness.path())
+    assert not any(
+        isinstance(entry, ContextEditEntry | CompactionEntry) for entry in harness.path()
+    )
     assert harness.session.leaf == race.order.start
     await end(race)
 
@@ -233,19 +254,27 @@ async def test_a_compaction_that_can_not_be_made_is_the_runners_failure(tmp_path
     await race.over.wait()
 
     assert [runner.state for runner in race.runners] == [RunnerState.DONE, RunnerState.ERROR]
-    assert "history" in race.runners[1].record.problem or "messages" in race.runners[1].record.problem
+    assert (
+        "history" in race.runners[1].record.problem or "messages" in race.runners[1].record.problem
+    )
     await end(race)
 
 
 def hanging(number: int, step: int) -> Reply:
-    return Reply("Half a sentence", hang=number == 1) if step else Reply(calls=(writes("n.txt", f"{number}\n"),))
+    return (
+        Reply("Half a sentence", hang=number == 1)
+        if step
+        else Reply(calls=(writes("n.txt", f"{number}\n"),))
+    )
 
 
 async def test_a_race_that_ends_with_its_session_is_written_down(tmp_path: Path) -> None:
     client = RacingClient(hanging)
     harness = racing_agent(tmp_path, client)
     race = await begin(harness)
-    await harness.until(lambda: RunnerState.DONE in [row.state for row in race.runners] and client.hanging.is_set())
+    await harness.until(
+        lambda: RunnerState.DONE in [row.state for row in race.runners] and client.hanging.is_set()
+    )
     os.utime(race.home.path, (1, 1))  # as old as one that a killed program left
     assert abandoned_homes(tmp_path / "races") == []
     assert not remove_left(race.home.path)
@@ -261,11 +290,15 @@ async def test_a_race_that_ends_with_its_session_is_written_down(tmp_path: Path)
     await harness.agent.aclose()
 
 
-async def test_of_a_race_that_was_killed_the_branches_stay_and_the_copies_go(tmp_path: Path) -> None:
+async def test_of_a_race_that_was_killed_the_branches_stay_and_the_copies_go(
+    tmp_path: Path,
+) -> None:
     client = RacingClient(hanging)
     harness = racing_agent(tmp_path, client)
     killed = await begin(harness)
-    await harness.until(lambda: [row.figures.steps for row in killed.runners] == [2, 2] and client.hanging.is_set())
+    await harness.until(
+        lambda: [row.figures.steps for row in killed.runners] == [2, 2] and client.hanging.is_set()
+    )
     left = killed.home.path
     (left / "1" / "sub").mkdir()
     (left / "1" / "sub").chmod(0o500)

@@ -30,7 +30,9 @@ def check(body: dict[str, Any], headers: dict[str, str]) -> None:
     turns = body["messages"]
     assert turns, "messages: at least one"
     compacts = "compaction" in body or turns[0]["content"][0]["type"] == "compaction"
-    assert not compacts or "compact-2026-09-04" in headers.get("anthropic-beta", ""), "compaction: beta"
+    assert not compacts or "compact-2026-09-04" in headers.get("anthropic-beta", ""), (
+        "compaction: beta"
+    )
     assert not (compacts and "context_management" in body), "compaction beside context_management"
     assert turns[0]["role"] == "user", "first message must use the user role"
     asked: list[str] = []
@@ -59,16 +61,24 @@ def _thinking(body: dict[str, Any], headers: dict[str, str]) -> None:
     betas = headers.get("anthropic-beta", "").split(",")
     if thinking is None:
         return
-    assert thinking["type"] in ("adaptive", "enabled", "disabled", "between_tools"), f"thinking.type {thinking}"
+    assert thinking["type"] in ("adaptive", "enabled", "disabled", "between_tools"), (
+        f"thinking.type {thinking}"
+    )
     if thinking["type"] == "enabled":
         assert thinking["budget_tokens"] >= 1024, "thinking.budget_tokens: at least 1024"
-        assert thinking["budget_tokens"] < body["max_tokens"], "max_tokens must be greater than budget_tokens"
+        assert thinking["budget_tokens"] < body["max_tokens"], (
+            "max_tokens must be greater than budget_tokens"
+        )
         assert "output_config" not in body, "effort beside a budget"
         _begins_with_thinking(body["messages"])
     else:
         assert "budget_tokens" not in thinking, "budget_tokens: extra input"
-    assert "block_binding" not in thinking or thinking["type"] == "adaptive", "block_binding with thinking off"
-    assert "block_binding" not in thinking or "thinking-binding-controls-2026-08-01" in betas, "block_binding: beta"
+    assert "block_binding" not in thinking or thinking["type"] == "adaptive", (
+        "block_binding with thinking off"
+    )
+    assert "block_binding" not in thinking or "thinking-binding-controls-2026-08-01" in betas, (
+        "block_binding: beta"
+    )
 
 
 def _begins_with_thinking(turns: list[dict[str, Any]]) -> None:
@@ -80,7 +90,9 @@ def _begins_with_thinking(turns: list[dict[str, Any]]) -> None:
         elif all(block["type"] != "tool_result" for block in turn["content"]):
             begun = None
     if begun is not None:
-        assert begun["content"][0]["type"] in THINKING, "expected thinking, but found something else"
+        assert begun["content"][0]["type"] in THINKING, (
+            "expected thinking, but found something else"
+        )
 
 
 def _tool(tool: dict[str, Any]) -> None:
@@ -97,7 +109,9 @@ def _user(blocks: list[dict[str, Any]], asked: list[str], where: str) -> None:
     waiting, others = list(asked), False
     if blocks[0]["type"] == "compaction":
         assert where == "messages.0", f"{where}: compaction_block_misplaced"
-        assert blocks[0].keys() == {"type", "content", "signature"}, f"{where}: extra inputs are not permitted"
+        assert blocks[0].keys() == {"type", "content", "signature"}, (
+            f"{where}: extra inputs are not permitted"
+        )
         blocks = blocks[1:]
     for at, block in enumerate(blocks):
         place = f"{where}.content.{at}"
@@ -107,7 +121,9 @@ def _user(blocks: list[dict[str, Any]], asked: list[str], where: str) -> None:
             _content(block, place)
             continue
         assert not others, f"{place}: tool_result must come first"
-        assert block["tool_use_id"] in waiting, f"{place}: unexpected tool_use_id {block['tool_use_id']!r}"
+        assert block["tool_use_id"] in waiting, (
+            f"{place}: unexpected tool_use_id {block['tool_use_id']!r}"
+        )
         waiting.remove(block["tool_use_id"])
         assert block.get("is_error") in (None, True, False), f"{place}: is_error"
         for inner in block.get("content", ()):
@@ -140,7 +156,9 @@ def _assistant(blocks: list[dict[str, Any]], where: str, server_calls: set[str])
             case "image" | "tool_result" | "added":
                 raise AssertionError(f"{place}: {block['type']} in an assistant turn")
             case kind if kind.endswith("_tool_result"):
-                assert block["tool_use_id"] in server_calls, f"{place}: result without its server_tool_use"
+                assert block["tool_use_id"] in server_calls, (
+                    f"{place}: result without its server_tool_use"
+                )
             case _:
                 pass
     assert len(asked) == len(set(asked)), f"{where}: tool_use ids must be unique"
@@ -157,13 +175,17 @@ def _content(block: dict[str, Any], where: str) -> None:
 
 
 def _text(text: Any, where: str) -> None:
-    assert isinstance(text, str) and text.strip(), f"{where}: text content blocks must contain non-whitespace text"
+    assert isinstance(text, str) and text.strip(), (
+        f"{where}: text content blocks must contain non-whitespace text"
+    )
 
 
 def _end(turns: list[dict[str, Any]]) -> None:
     last = turns[-1]["content"][-1]
     if turns[-1]["role"] == "assistant" and last["type"] == "text":
-        assert last["text"] == last["text"].rstrip(), "final assistant content cannot end with trailing whitespace"
+        assert last["text"] == last["text"].rstrip(), (
+            "final assistant content cannot end with trailing whitespace"
+        )
 
 
 def _marks(body: dict[str, Any]) -> None:
@@ -171,7 +193,9 @@ def _marks(body: dict[str, Any]) -> None:
     for turn in body["messages"]:
         blocks += turn["content"]
     marked = [block for block in blocks if "cache_control" in block]
-    assert len(marked) <= 4, f"a maximum of 4 blocks with cache_control may be provided, found {len(marked)}"
+    assert len(marked) <= 4, (
+        f"a maximum of 4 blocks with cache_control may be provided, found {len(marked)}"
+    )
     ttls = [block["cache_control"].get("ttl", "5m") for block in marked]
     assert ttls == sorted(ttls), "a mark of an hour must not come after one of 5 minutes"
     for block in marked:

@@ -27,7 +27,9 @@ def check(body: Item, answers: Iterable[Sequence[Item]] = ()) -> None:
     """
     json.dumps(body, allow_nan=False)
     assert body.get("store") is False, "stored at the provider"
-    assert "previous_response_id" not in body and "conversation" not in body, "state at the provider"
+    assert "previous_response_id" not in body and "conversation" not in body, (
+        "state at the provider"
+    )
     assert isinstance(body.get("model"), str) and bool(body["model"]), "no model"
     assert body.get("max_output_tokens", 16) >= 16, "max_output_tokens below 16"
     assert 0 < len(body.get("prompt_cache_key", "x")) <= 64, "prompt_cache_key"
@@ -42,7 +44,9 @@ def check(body: Item, answers: Iterable[Sequence[Item]] = ()) -> None:
 
 
 def _tool(tool: Item) -> None:
-    assert tool["type"] == "function" and bool(TOOL_NAME.match(tool["name"])), f"tool {tool.get('name')!r}"
+    assert tool["type"] == "function" and bool(TOOL_NAME.match(tool["name"])), (
+        f"tool {tool.get('name')!r}"
+    )
     assert "function" not in tool, "a tool in the format of chat completions"
     assert isinstance(tool["parameters"], dict), "parameters of a tool"
     # A strict schema has to name every property as required and forbid others; ours don't.
@@ -68,7 +72,9 @@ def _item(item: Item, where: str) -> None:
             assert held, f"{where}: item with id {item['id']!r} not found"
         case kind:
             assert kind.endswith("_call") or kind == "mcp_list_tools", f"{where}: {kind}"
-            assert kind not in {"custom_tool_call", "local_shell_call", "shell_call"}, f"{where}: no output for {kind}"
+            assert kind not in {"custom_tool_call", "local_shell_call", "shell_call"}, (
+                f"{where}: no output for {kind}"
+            )
 
 
 def _message(item: Item, where: str) -> None:
@@ -76,7 +82,9 @@ def _message(item: Item, where: str) -> None:
     content = item["content"]
     if "id" in item:
         assert item["role"] == "assistant", f"{where}: id"
-        assert all(part["type"] in {"output_text", "refusal"} for part in content), f"{where}: parts"
+        assert all(part["type"] in {"output_text", "refusal"} for part in content), (
+            f"{where}: parts"
+        )
         assert all(part["text"] for part in content) and bool(content), f"{where}: empty"
     elif isinstance(content, str):
         assert content, f"{where}: empty"
@@ -90,7 +98,9 @@ def _inputs(parts: Sequence[Item], where: str) -> None:
     assert parts, f"{where}: no parts"
     for part in parts:
         if part["type"] == "input_image":
-            assert re.match(r"data:image/\w+;base64,[\w+/=]+$", part["image_url"]), f"{where}: image"
+            assert re.match(r"data:image/\w+;base64,[\w+/=]+$", part["image_url"]), (
+                f"{where}: image"
+            )
         else:
             assert part["type"] == "input_text" and bool(part["text"]), f"{where}: {part['type']}"
 
@@ -118,7 +128,12 @@ def _pairs(items: Sequence[Item]) -> None:
 
 
 def _reasoning(items: Sequence[Item], answers: Sequence[Sequence[Item]]) -> None:
-    follower = {a["id"]: b for answer in answers for a, b in itertools.pairwise(answer) if a["type"] == "reasoning"}
+    follower = {
+        a["id"]: b
+        for answer in answers
+        for a, b in itertools.pairwise(answer)
+        if a["type"] == "reasoning"
+    }
     leader: dict[str, str] = {}
     for answer in answers:
         last = None
@@ -141,4 +156,6 @@ def _reasoning(items: Sequence[Item], answers: Sequence[Sequence[Item]]) -> None
         assert item == given[own], f"{own} is not as it was given"
         wanted = follower.get(own)
         after = items[at + 1] if at + 1 < len(items) else {}
-        assert wanted is not None and after.get("id") == wanted["id"], f"{own} without its required following item"
+        assert wanted is not None and after.get("id") == wanted["id"], (
+            f"{own} without its required following item"
+        )

@@ -19,11 +19,20 @@ from tui_agent.model.wires import responses
 MODEL = "openai/gpt-5.4"
 
 
-def route(model: str = MODEL, *, reasoning: bool = True, options: dict[str, Any] | None = None) -> Route:
+def route(
+    model: str = MODEL, *, reasoning: bool = True, options: dict[str, Any] | None = None
+) -> Route:
     """Where requests of a model go, as far as a wire looks at it."""
     provider, _, name = model.partition("/")
     info = ModelInfo(model, provider, 400_000, reasoning=reasoning)
-    return Route(info, PROVIDERS[provider], Target(model, provider), wire="responses", name=name, options=options or {})
+    return Route(
+        info,
+        PROVIDERS[provider],
+        Target(model, provider),
+        wire="responses",
+        name=name,
+        options=options or {},
+    )
 
 
 def read(body: bytes, request: ModelRequest | None = None) -> Heard:
@@ -33,7 +42,9 @@ def read(body: bytes, request: ModelRequest | None = None) -> Heard:
 
 def encoded(events: Iterable[Item]) -> bytes:
     """Events as OpenAI sends them."""
-    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+    return b"".join(
+        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events
+    )
 
 
 def answer(items: Sequence[Item], **end: Any) -> Heard:
@@ -42,8 +53,12 @@ def answer(items: Sequence[Item], **end: Any) -> Heard:
 
 
 ODD = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)),
+    st.one_of(
+        st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=5)
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 

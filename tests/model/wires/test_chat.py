@@ -30,7 +30,9 @@ def delta(finish: str | None = None, **fields: Any) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": fields, "finish_reason": finish}]}
 
 
-def hear(*chunks: dict[str, Any], model: str = MODEL, done: bool = True, cut: int = 0, **settings: Any) -> Heard:
+def hear(
+    *chunks: dict[str, Any], model: str = MODEL, done: bool = True, cut: int = 0, **settings: Any
+) -> Heard:
     body = stream(*chunks, done=done)
     reader = chat.reader(request_of(first_path(), model), route_to(model, **settings))
     return read(reader, body, range(cut, len(body), cut) if cut else ())
@@ -45,19 +47,27 @@ def body(request: ModelRequest, **settings: Any) -> dict[str, Any]:
 
 
 def test_a_server_of_ones_own_tells_how_much_of_the_prompt_it_read() -> None:
-    assert body(ask(model="openai/qwen3"), base_url="http://localhost:8080/v1")["return_progress"] is True
-    assert "return_progress" not in body(ask(model="openai/gpt-4o"), base_url="http://localhost:8080/v1")
+    assert (
+        body(ask(model="openai/qwen3"), base_url="http://localhost:8080/v1")["return_progress"]
+        is True
+    )
+    assert "return_progress" not in body(
+        ask(model="openai/gpt-4o"), base_url="http://localhost:8080/v1"
+    )
     reader = chat.reader(request_of(first_path(), MODEL), route_to(MODEL))
     told = {"prompt_progress": {"total": 431, "cache": 24, "processed": 128, "time_ms": 1_119}}
-    assert reader.feed("", json.dumps(delta(role="assistant", content=None) | told)) == [PromptProgress(128, 431)]
+    assert reader.feed("", json.dumps(delta(role="assistant", content=None) | told)) == [
+        PromptProgress(128, 431)
+    ]
 
 
 def test_the_longest_answer_is_told_in_the_providers_own_field() -> None:
     fields = {"openai/gpt-4o": "max_completion_tokens", "groq/x": "max_completion_tokens",
               "deepseek/deepseek-chat": "max_tokens", "openrouter/openai/gpt-5": "max_tokens"}  # fmt: skip
-    assert {model: body(ask(model=model, max_output_tokens=77)).get(field) for model, field in fields.items()} == (
-        dict.fromkeys(fields, 77)
-    )
+    assert {
+        model: body(ask(model=model, max_output_tokens=77)).get(field)
+        for model, field in fields.items()
+    } == (dict.fromkeys(fields, 77))
 
 
 def test_a_server_of_ones_own_behind_openais_name_is_asked_for_nothing_special() -> None:
@@ -65,7 +75,9 @@ def test_a_server_of_ones_own_behind_openais_name_is_asked_for_nothing_special()
         ("openai/my-model", {"max_tokens": 7}),
         ("openai/gpt-4o", {"max_completion_tokens": 7, "prompt_cache_key": "s"}),
     ):
-        sent = body(ask(model=model, max_output_tokens=7, session="s"), base_url="http://localhost:1/v1")
+        sent = body(
+            ask(model=model, max_output_tokens=7, session="s"), base_url="http://localhost:1/v1"
+        )
         assert {name: sent[name] for name in sent if name.startswith(("max", "prompt"))} == fields
 
 
@@ -76,14 +88,20 @@ def test_a_server_of_ones_own_behind_openais_name_is_asked_for_nothing_special()
         ("groq/openai/gpt-oss-120b", Effort.OFF, {"reasoning_effort": "none"}),
         ("openrouter/x/y", Effort.LOW, {"reasoning": {"effort": "low"}}),
         ("openrouter/x/y", Effort.OFF, {"reasoning": {"enabled": False}}),
-        ("deepseek/deepseek-chat", Effort.MAX, {"thinking": {"type": "enabled"}, "reasoning_effort": "max"}),
+        (
+            "deepseek/deepseek-chat",
+            Effort.MAX,
+            {"thinking": {"type": "enabled"}, "reasoning_effort": "max"},
+        ),
         ("deepseek/deepseek-chat", Effort.OFF, {"thinking": {"type": "disabled"}}),
         ("dashscope/qwen3-max", Effort.OFF, {"enable_thinking": False}),
         ("hosted_vllm/qwen3", Effort.OFF, {"chat_template_kwargs": {"enable_thinking": False}}),
         ("minimax/MiniMax-M2", Effort.HIGH, {}),
     ],
 )
-def test_how_much_to_think_is_told_the_providers_own_way(model: str, effort: Effort, fields: dict[str, object]) -> None:
+def test_how_much_to_think_is_told_the_providers_own_way(
+    model: str, effort: Effort, fields: dict[str, object]
+) -> None:
     sent, plain = body(ask(model=model, effort=effort)), body(ask(model=model))
 
     assert {key: value for key, value in sent.items() if plain.get(key) != value} == fields
@@ -91,13 +109,17 @@ def test_how_much_to_think_is_told_the_providers_own_way(model: str, effort: Eff
 
 def test_the_session_is_the_key_of_the_cache() -> None:
     route = route_to("xai/grok-x", wire="chat")
-    assert chat.call(ask(model="xai/grok-x", session="s1"), route).headers == {"x-grok-conv-id": "s1"}
+    assert chat.call(ask(model="xai/grok-x", session="s1"), route).headers == {
+        "x-grok-conv-id": "s1"
+    }
 
 
 def test_cache_marks_stand_on_text_and_leave_no_trace_where_they_were() -> None:
     model = "openrouter/anthropic/claude-sonnet-4.5"
     message = Message("user", (ContentText("hi"),))
-    marked = body(ask(Message("user", (ContentText("hi"),), cache=True), model=model, cache_ttl="1h"))["messages"]
+    marked = body(
+        ask(Message("user", (ContentText("hi"),), cache=True), model=model, cache_ttl="1h")
+    )["messages"]
     bare = body(ask(message, model=model))["messages"]
 
     (part,) = marked[0]["content"]
@@ -110,7 +132,9 @@ DETAIL = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning", "reasoning_text"])
 def test_plain_reasoning_is_shown_once_whatever_it_is_called(name: str) -> None:
-    heard = hear(delta(**{name: "two and "}), delta(**{name: "two"}), delta(content="4"), delta("stop"))
+    heard = hear(
+        delta(**{name: "two and "}), delta(**{name: "two"}), delta(content="4"), delta("stop")
+    )
 
     assert (heard.reasoning, heard.text) == ("two and two", "4")
     sent = second_body(chat, route_to(MODEL, reasoning_back="as_received"), heard)["messages"][2]
@@ -120,16 +144,26 @@ def test_plain_reasoning_is_shown_once_whatever_it_is_called(name: str) -> None:
 def test_thinking_blocks_of_a_gateway_are_joined_and_kept_apart() -> None:
     hidden = [{"type": "redacted_thinking", "data": data} for data in ("d", "e")]
     last = {"type": "thinking", "thinking": "three", "signature": "s2"}
-    pieces = [{"thinking": "one "}, {"thinking": "two", "signature": ""}, {"thinking": None, "signature": "s1"}]
+    pieces = [
+        {"thinking": "one "},
+        {"thinking": "two", "signature": ""},
+        {"thinking": None, "signature": "s1"},
+    ]
     blocks = [*({"type": "thinking", **piece} for piece in pieces), *hidden, last]
     heard = hear(*(delta(thinking_blocks=[block]) for block in blocks), delta("stop", content="x"))
 
     whole = {"type": "thinking", "thinking": "one two", "signature": "s1"}
-    assert json.loads(heard.finished.reasoning_blob or "")["thinking_blocks"] == [whole, *hidden, last]
+    assert json.loads(heard.finished.reasoning_blob or "")["thinking_blocks"] == [
+        whole,
+        *hidden,
+        last,
+    ]
 
 
 def test_signatures_of_googles_calls_are_kept() -> None:
-    blob = hear(delta(thought_signatures=["s1"], content="x"), delta("stop")).finished.reasoning_blob
+    blob = hear(
+        delta(thought_signatures=["s1"], content="x"), delta("stop")
+    ).finished.reasoning_blob
     assert json.loads(blob or "") == {"provider_specific_fields": {"thought_signatures": ["s1"]}}
 
 
@@ -139,25 +173,37 @@ def test_two_thoughts_in_a_row_stay_two() -> None:
     heard = hear(*told, delta("stop", content="x"), model="openrouter/anthropic/claude-x")
 
     blob = json.loads(heard.finished.reasoning_blob or "")
-    assert [(detail["text"], detail["signature"]) for detail in blob["reasoning_details"]] == [("a", "1"), ("b", "2")]
+    assert [(detail["text"], detail["signature"]) for detail in blob["reasoning_details"]] == [
+        ("a", "1"),
+        ("b", "2"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("model", "field"),
-    [("deepseek/deepseek-chat", "reasoning_content"), ("zai/glm-5", "reasoning_content"), (MODEL, None)],
+    [
+        ("deepseek/deepseek-chat", "reasoning_content"),
+        ("zai/glm-5", "reasoning_content"),
+        (MODEL, None),
+    ],
 )
 def test_reasoning_goes_back_to_those_who_want_it(model: str, field: str | None) -> None:
     heard = hear(delta(reasoning_content="hm"), delta("stop", content="x"), model=model)
 
     answer = second_body(chat, route_to(model), heard)["messages"][2]
-    assert {key: answer[key] for key in answer if "reason" in key} == ({field: "hm"} if field else {})
+    assert {key: answer[key] for key in answer if "reason" in key} == (
+        {field: "hm"} if field else {}
+    )
 
 
 def test_calls_of_another_model_have_some_reasoning_where_it_is_required() -> None:
     call = RequestToolCall("c1", "read", "{}")
     foreign = (Message("user", (ContentText("hi"),)), Message("assistant", tool_calls=(call,)))
 
-    assert body(ask(*foreign, model="deepseek/deepseek-chat"))["messages"][1]["reasoning_content"] == " "
+    assert (
+        body(ask(*foreign, model="deepseek/deepseek-chat"))["messages"][1]["reasoning_content"]
+        == " "
+    )
 
 
 @pytest.mark.parametrize("cut", [0, 1, 3, 7])
@@ -169,7 +215,9 @@ def test_calls_of_another_model_have_some_reasoning_where_it_is_required() -> No
         ["\n", "<think>", "\ntwo and two\n</thi", "nk>\n", "\n4 <think>"],
     ],
 )
-def test_tags_at_the_beginning_are_reasoning_wherever_they_are_cut(pieces: list[str], cut: int) -> None:
+def test_tags_at_the_beginning_are_reasoning_wherever_they_are_cut(
+    pieces: list[str], cut: int
+) -> None:
     heard = hear(*(delta(content=piece) for piece in pieces), delta("stop"), cut=cut)
 
     assert heard.reasoning.strip() == "two and two"
@@ -256,14 +304,21 @@ def test_a_call_that_ends_with_stop_is_a_call_and_a_refusal_said_to_be_one() -> 
     assert (refused.finished.reason, refused.text) == ("content_filter", "I can't help.")
 
 
-USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 60}}
+USAGE = {
+    "prompt_tokens": 100,
+    "completion_tokens": 10,
+    "prompt_tokens_details": {"cached_tokens": 60},
+}
 
 
 @pytest.mark.parametrize(
     "chunks",
     [
         [{**delta("stop", content="x"), "usage": None}, {"choices": None, "usage": USAGE}],
-        [{**delta(content="x"), "usage": {**USAGE, "completion_tokens": 3}}, {**delta("stop"), "usage": USAGE}],
+        [
+            {**delta(content="x"), "usage": {**USAGE, "completion_tokens": 3}},
+            {**delta("stop"), "usage": USAGE},
+        ],
         [delta("stop", content="x"), {"choices": [], "x_groq": {"usage": USAGE}}],
     ],
     ids=["null first", "growing", "x_groq"],
@@ -283,7 +338,11 @@ def test_usage_is_found_where_it_stands(chunks: list[dict[str, Any]]) -> None:
     ],
 )
 def test_the_provider_names_what_it_cost(fields: dict[str, Any], cost: float | None) -> None:
-    heard = hear(delta("stop", content="x"), {"choices": [], "usage": {**USAGE, **fields}}, model="openrouter/a/b")
+    heard = hear(
+        delta("stop", content="x"),
+        {"choices": [], "usage": {**USAGE, **fields}},
+        model="openrouter/a/b",
+    )
 
     assert heard.usage is not None
     assert heard.usage.cost == cost
@@ -299,7 +358,14 @@ def fail(*chunks: dict[str, Any], **options: Any) -> Any:
     "chunk",
     [
         {"choices": [], "error": {"message": "Upstream failed", "code": 502}},
-        {"choices": [], "error": {"message": "Model did not call it", "code": "tool_use_failed", "status_code": 400}},
+        {
+            "choices": [],
+            "error": {
+                "message": "Model did not call it",
+                "code": "tool_use_failed",
+                "status_code": 400,
+            },
+        },
         {"choices": [], "error": {"message": "Try again in 3s.", "code": "rate_limit_exceeded"}},
         {"choices": [], "error": {"message": "Down", "code": "529"}},
         {"choices": [{"delta": {}, "error": {"message": "JSON error", "code": "server_error"}}]},
@@ -310,7 +376,9 @@ def test_an_error_within_an_answer_is_told_and_tried_again(chunk: dict[str, Any]
     assert fail(delta(content="Hel"), chunk).kind in RETRIED
 
 
-def test_a_full_window_is_told_as_one_where_nothing_came_and_as_the_end_where_something_did() -> None:
+def test_a_full_window_is_told_as_one_where_nothing_came_and_as_the_end_where_something_did() -> (
+    None
+):
     assert fail(delta("model_context_window_exceeded")).kind is ErrorKind.CONTEXT_OVERFLOW
     assert hear(delta("model_context_window_exceeded", content="x")).finished.reason == "length"
 
@@ -321,7 +389,12 @@ def test_a_full_window_is_told_as_one_where_nothing_came_and_as_the_end_where_so
         ([delta(content="x")], False, {}, False),
         ([delta(content="x")], True, {}, True),
         ([delta(content="x")], False, {"base_url": "http://localhost:1/v1"}, True),
-        ([delta(tool_calls=[piece('{"a', index=0, name="read")])], False, {"base_url": "http://localhost:1/v1"}, False),
+        (
+            [delta(tool_calls=[piece('{"a', index=0, name="read")])],
+            False,
+            {"base_url": "http://localhost:1/v1"},
+            False,
+        ),
         ([], True, {}, False),
     ],
 )
@@ -338,19 +411,40 @@ def test_an_answer_without_a_reason_for_its_end(
 
 
 def test_cached_tokens_are_taken_out_of_the_prompt() -> None:
-    reported = {"prompt": 1000, "completion": 50, "cache_read": 600, "cache_write": 300, "reasoning": 20}
+    reported = {
+        "prompt": 1000,
+        "completion": 50,
+        "cache_read": 600,
+        "cache_write": 300,
+        "reasoning": 20,
+    }
 
-    assert usage_of(reported) == Usage(input=100, output=50, cache_read=600, cache_write=300, reasoning=20)
+    assert usage_of(reported) == Usage(
+        input=100, output=50, cache_read=600, cache_write=300, reasoning=20
+    )
 
 
 def test_a_prompt_smaller_than_the_cached_part_counts_the_rest() -> None:
-    assert usage_of({"prompt": 10, "completion": 1, "cache_read": 600}) == Usage(input=10, output=1, cache_read=600)
+    assert usage_of({"prompt": 10, "completion": 1, "cache_read": 600}) == Usage(
+        input=10, output=1, cache_read=600
+    )
 
 
-_ODD = st.one_of(st.none(), st.integers(), st.floats(), st.text(max_size=3), st.booleans(), st.lists(st.integers()))
+_ODD = st.one_of(
+    st.none(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=3),
+    st.booleans(),
+    st.lists(st.integers()),
+)
 
 
-@given(st.dictionaries(st.sampled_from(["prompt", "completion", "cache_read", "cache_write", "reasoning"]), _ODD))
+@given(
+    st.dictionaries(
+        st.sampled_from(["prompt", "completion", "cache_read", "cache_write", "reasoning"]), _ODD
+    )
+)
 def test_whatever_is_reported_nothing_odd_comes_out(reported: dict[str, object]) -> None:
     usage = usage_of(reported)
 

@@ -22,13 +22,19 @@ def sent(model: str, *messages: Message, **fields: Any) -> dict[str, Any]:
 
 
 def called(*arguments: str) -> tuple[RequestToolCall, ...]:
-    return tuple(RequestToolCall(f"c{number}", "read", text) for number, text in enumerate(arguments))
+    return tuple(
+        RequestToolCall(f"c{number}", "read", text) for number, text in enumerate(arguments)
+    )
 
 
 def test_what_was_thought_is_shown_and_not_sent_back() -> None:
-    said = heard(saying({"text": "Hmm.", "thought": True}, {"text": "Yes."}, finishReason="STOP"), model=NEW)
+    said = heard(
+        saying({"text": "Hmm.", "thought": True}, {"text": "Yes."}, finishReason="STOP"), model=NEW
+    )
 
-    contents = gemini.call(request_of(answered(first_path(), said, NEW), NEW), route_to(NEW)).body["contents"]
+    contents = gemini.call(request_of(answered(first_path(), said, NEW), NEW), route_to(NEW)).body[
+        "contents"
+    ]
 
     assert (said.reasoning, said.text) == ("Hmm.", "Yes.")
     assert contents[1]["parts"] == [{"text": "Yes."}]
@@ -39,7 +45,10 @@ def test_calls_of_another_model_pass_the_check_of_signatures() -> None:
 
     parts = sent(NEW, foreign)["contents"][0]["parts"]
 
-    assert [part.get("thoughtSignature") for part in parts] == ["skip_thought_signature_validator", None]
+    assert [part.get("thoughtSignature") for part in parts] == [
+        "skip_thought_signature_validator",
+        None,
+    ]
     assert [part["functionCall"]["args"] for part in parts] == [{"path": "a"}, {}]
 
 
@@ -49,9 +58,16 @@ def test_a_signature_in_an_old_sessions_id_goes_back() -> None:
     assert sent(NEW, old)["contents"][0]["parts"][0]["thoughtSignature"] == "c2ln"
 
 
-def test_a_message_that_is_no_longer_what_the_model_wrote_keeps_the_signatures_of_its_calls() -> None:
+def test_a_message_that_is_no_longer_what_the_model_wrote_keeps_the_signatures_of_its_calls() -> (
+    None
+):
     blob = json.dumps(
-        {"gemini": [{"text": 99, "thoughtSignature": "dA=="}, {"call": "c0", "thoughtSignature": "Yw=="}]}
+        {
+            "gemini": [
+                {"text": 99, "thoughtSignature": "dA=="},
+                {"call": "c0", "thoughtSignature": "Yw=="},
+            ]
+        }
     )
     cut = Message("assistant", (ContentText("short"),), called("{}"), reasoning=(blob,))
 
@@ -88,7 +104,11 @@ def test_a_failed_call_says_so_and_images_stand_beside_results() -> None:
         (OLD, Effort.MAX, {"includeThoughts": True, "thinkingBudget": 24_576}),
         (NEW, Effort.OFF, {"includeThoughts": False, "thinkingLevel": "minimal"}),
         (NEW, Effort.MAX, {"includeThoughts": True, "thinkingLevel": "high"}),
-        ("gemini/gemini-flash-latest", Effort.LOW, {"includeThoughts": True, "thinkingLevel": "low"}),
+        (
+            "gemini/gemini-flash-latest",
+            Effort.LOW,
+            {"includeThoughts": True, "thinkingLevel": "low"},
+        ),
     ],
 )
 def test_how_much_to_think(model: str, effort: Effort | None, thinking: dict[str, Any]) -> None:
@@ -114,7 +134,9 @@ def test_the_users_own_options_count() -> None:
 
 @pytest.mark.parametrize(("given", "added"), [("", "/v1beta"), ("/v1alpha", "")])
 def test_an_address_may_leave_out_the_version(given: str, added: str) -> None:
-    call = gemini.call(ModelRequest(OLD, (HI,)), route_to(OLD, base_url=f"https://proxy.example.com{given}"))
+    call = gemini.call(
+        ModelRequest(OLD, (HI,)), route_to(OLD, base_url=f"https://proxy.example.com{given}")
+    )
 
     assert call.path == f"{added}/models/gemini-2.5-flash:streamGenerateContent?alt=sse"
 
@@ -149,7 +171,10 @@ def test_usage_after_the_end_of_an_answer_is_counted() -> None:
 
 
 def test_a_prompt_that_is_blocked_is_filtered() -> None:
-    blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}}
+    blocked = {
+        "promptFeedback": {"blockReason": "SAFETY"},
+        "usageMetadata": {"promptTokenCount": 4},
+    }
 
     assert heard(blocked).events[-1] == Finished("content_filter", note="SAFETY")
 
@@ -158,12 +183,22 @@ def test_a_call_the_model_could_not_write_is_asked_for_again_and_a_wait_is_kept_
     message = "Malformed function call: read(path"
     broken = {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message}]}
     details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
-    error = {"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    error = {
+        "error": {
+            "code": 429,
+            "message": "Quota",
+            "status": "RESOURCE_EXHAUSTED",
+            "details": details,
+        }
+    }
     half = saying({"text": "Hel"})
 
     assert failure(broken).kind is ErrorKind.OVERLOADED
     assert message in failure(broken).message
-    assert (failure(half, error).kind, failure(half, error).retry_after) == (ErrorKind.RATE_LIMIT, 34.0)
+    assert (failure(half, error).kind, failure(half, error).retry_after) == (
+        ErrorKind.RATE_LIMIT,
+        34.0,
+    )
 
 
 @pytest.mark.parametrize("parts", [5, "text", {"text": "x"}, [None, 7]])

@@ -20,7 +20,12 @@ from tui_agent.session.entries import Usage
 MODEL = "anthropic/claude-opus-5-5"
 Event = Mapping[str, Any]
 
-USED = {"input_tokens": 10, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 0, "output_tokens": 1}
+USED = {
+    "input_tokens": 10,
+    "cache_read_input_tokens": 0,
+    "cache_creation_input_tokens": 0,
+    "output_tokens": 1,
+}
 
 
 def start(block: Event, index: int = 0) -> Event:
@@ -46,13 +51,18 @@ def text(words: str, index: int = 0) -> list[Event]:
     return [start({"type": "text", "text": ""}, index), delta(index, text=words), stop(index)]
 
 
-def call(index: int = 0, name: str = "read", given: str = "{}", call_id: str = "toolu_1") -> list[Event]:
+def call(
+    index: int = 0, name: str = "read", given: str = "{}", call_id: str = "toolu_1"
+) -> list[Event]:
     block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
     return [start(block, index), arguments(given, index), stop(index)]
 
 
 def begin(**usage: Any) -> Event:
-    return {"type": "message_start", "message": {"id": "msg_1", "content": [], "usage": {**USED, **usage}}}
+    return {
+        "type": "message_start",
+        "message": {"id": "msg_1", "content": [], "usage": {**USED, **usage}},
+    }
 
 
 def finish(reason: str | None = "end_turn", **more: Any) -> list[Event]:
@@ -62,7 +72,9 @@ def finish(reason: str | None = "end_turn", **more: Any) -> list[Event]:
 
 
 def stream(*events: Event) -> bytes:
-    return b"".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events)
+    return b"".join(
+        f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events
+    )
 
 
 def hear(*events: Event, model: str = MODEL, **settings: Any) -> Heard:
@@ -83,7 +95,10 @@ def error_of(body: bytes, **settings: Any) -> ModelError:
 def test_a_compaction_comes_whole_in_the_stream_or_is_a_failure(reason: str) -> None:
     block = {"type": "compaction", "content": "Summary: they talked.", "signature": "EuYBCkQY=="}
     parts = [start(block), {"type": "ping"}, stop()] if reason == "compaction" else []
-    usage = {"output_tokens": 0, "iterations": [{"type": "compaction", "input_tokens": 144, "output_tokens": 276}]}
+    usage = {
+        "output_tokens": 0,
+        "iterations": [{"type": "compaction", "input_tokens": 144, "output_tokens": 276}],
+    }
     request = request_of(first_path(), MODEL, compact=True)
     body = stream(begin(input_tokens=0), *parts, *finish(reason, usage=usage))
 
@@ -138,7 +153,12 @@ def test_calls_without_an_id_or_with_the_same_one_are_told_apart() -> None:
 
 
 def test_an_answer_that_a_gateway_begins_anew_is_the_second_one() -> None:
-    thought = [start({"type": "thinking", "thinking": ""}), delta(thinking="Hm."), delta(signature="c2ln"), stop()]
+    thought = [
+        start({"type": "thinking", "thinking": ""}),
+        delta(thinking="Hm."),
+        delta(signature="c2ln"),
+        stop(),
+    ]
     heard = hear(begin(), *text("Hel"), begin(), *thought, *text("Hello.", 1), *finish())
     assert heard.text == "HelHello."
     turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
@@ -158,7 +178,11 @@ def test_a_document_instead_of_a_stream_is_read() -> None:
     }
     reader = messages.reader(request_of(first_path(), MODEL), route_to(MODEL))
     heard = Heard((*reader.feed("", json.dumps(document)), *reader.end()))
-    assert (heard.reasoning, heard.text, heard.calls[0].arguments) == ("Hm.", "Hi.", '{"path": "a.py"}')
+    assert (heard.reasoning, heard.text, heard.calls[0].arguments) == (
+        "Hm.",
+        "Hi.",
+        '{"path": "a.py"}',
+    )
     assert heard.used == Usage(input=10, output=7)
     turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
     assert turn[:2] == document["content"][:2]
@@ -185,7 +209,10 @@ def test_a_refusal_says_why() -> None:
 
 
 def test_a_window_that_is_full_before_a_word_was_said_is_an_overflow() -> None:
-    assert error_of(stream(begin(), *finish("model_context_window_exceeded"))).kind is ErrorKind.CONTEXT_OVERFLOW
+    assert (
+        error_of(stream(begin(), *finish("model_context_window_exceeded"))).kind
+        is ErrorKind.CONTEXT_OVERFLOW
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,7 +224,11 @@ def test_a_window_that_is_full_before_a_word_was_said_is_an_overflow() -> None:
     ],
 )
 def test_an_error_in_the_stream_is_told_for_what_it_is(kind: str, ours: ErrorKind) -> None:
-    error = {"type": "error", "error": {"type": kind, "message": "It did not work."}, "request_id": "req_1"}
+    error = {
+        "type": "error",
+        "error": {"type": kind, "message": "It did not work."},
+        "request_id": "req_1",
+    }
     assert error_of(stream(begin(), *text("Hi."), error)).kind is ours
 
 
@@ -224,8 +255,17 @@ def test_ones_own_small_server_may_leave_the_end_out() -> None:
 @settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_whatever_a_server_sends_is_read_or_refused_and_never_a_crash(data: st.DataObject) -> None:
-    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
-    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"title": "A"}]}
+    search = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {"query": "x"},
+    }
+    found = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_1",
+        "content": [{"title": "A"}],
+    }
     cited = {"type": "text", "text": "Hi.", "citations": [{"url": "https://t"}]}
     thought = [
         start({"type": "thinking", "thinking": ""}, 1),
@@ -233,8 +273,17 @@ def test_whatever_a_server_sends_is_read_or_refused_and_never_a_crash(data: st.D
         delta(1, signature="s"),
         stop(1),
     ]
-    blocks = [event for at, block in enumerate((search, found, cited), 3) for event in (start(block, at), stop(at))]
-    document = {"type": "message", "content": [cited, search], "stop_reason": "end_turn", "usage": dict(USED)}
+    blocks = [
+        event
+        for at, block in enumerate((search, found, cited), 3)
+        for event in (start(block, at), stop(at))
+    ]
+    document = {
+        "type": "message",
+        "content": [cited, search],
+        "stop_reason": "end_turn",
+        "usage": dict(USED),
+    }
     whole = [begin(), *text("So."), *thought, *call(2), *blocks, *finish()]
     events = json.loads(json.dumps(data.draw(st.sampled_from([whole, [document]]))))
     spoil(events, data)

@@ -28,12 +28,28 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 
-MODELS = [f"anthropic/claude-{name}" for name in ("haiku-4-5", "opus-4-6", "sonnet-5-5", "opus-5-5", "haiku-5-5")]
-OPUS, SONNET, HAIKU = "anthropic/claude-opus-5-5", "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-5-5"
+MODELS = [
+    f"anthropic/claude-{name}"
+    for name in ("haiku-4-5", "opus-4-6", "sonnet-5-5", "opus-5-5", "haiku-5-5")
+]
+OPUS, SONNET, HAIKU = (
+    "anthropic/claude-opus-5-5",
+    "anthropic/claude-sonnet-4-5",
+    "anthropic/claude-haiku-5-5",
+)
 THOUGHT: dict[str, Any] = {"type": "thinking", "thinking": "Hm.", "signature": "c2lnbmVk"}
 SECRET: dict[str, Any] = {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"}
-SEARCH: dict[str, Any] = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
-FOUND: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [{"data": "eA=="}]}
+SEARCH: dict[str, Any] = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {"query": "x"},
+}
+FOUND: dict[str, Any] = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [{"data": "eA=="}],
+}
 GET = ToolSchema(name="get", description="Get.", parameters={"type": "object"})
 
 
@@ -58,7 +74,9 @@ def answer(*kept: dict[str, Any], text: str = "", calls: int = 0, key: str = "me
     return Message(
         "assistant",
         (ContentText(text),) if text else (),
-        tool_calls=tuple(RequestToolCall(f"toolu_{number}", "read", "{}") for number in range(calls)),
+        tool_calls=tuple(
+            RequestToolCall(f"toolu_{number}", "read", "{}") for number in range(calls)
+        ),
         reasoning=(json.dumps({key: list(kept)}),) if kept else (),
     )
 
@@ -75,10 +93,17 @@ def kinds(turn: dict[str, Any]) -> list[str]:
 def requests(draw: st.DrawFn) -> ModelRequest:
     """Draw the request of any path to any model, with any settings."""
     model = draw(st.sampled_from(MODELS))
-    traits = ModelTraits(model, images_in_results=draw(st.booleans()), bound_reasoning=draw(st.booleans()))
+    traits = ModelTraits(
+        model, images_in_results=draw(st.booleans()), bound_reasoning=draw(st.booleans())
+    )
     path = _with_blobs(draw, draw(paths()), model)
     request = project(path, traits)
-    names = {part.blob for message in request.messages for part in message.content if isinstance(part, ImageRef)}
+    names = {
+        part.blob
+        for message in request.messages
+        for part in message.content
+        if isinstance(part, ImageRef)
+    }
     return replace(
         request,
         effort=draw(st.none() | st.sampled_from(tuple(Effort))),
@@ -98,7 +123,11 @@ def _with_blobs(draw: st.DrawFn, path: list[Entry], model: str) -> list[Entry]:
             continue
         extra = draw(st.sampled_from([0, 0, 0, 3]))
         kept = [
-            *draw(st.sampled_from([(), (THOUGHT,), (SECRET, THOUGHT), (SEARCH, FOUND), ({"type": "thinking"},)])),
+            *draw(
+                st.sampled_from(
+                    [(), (THOUGHT,), (SECRET, THOUGHT), (SEARCH, FOUND), ({"type": "thinking"},)]
+                )
+            ),
             {"type": "text", "chars": len(entry.text) + extra},
             *({"type": "tool_use"} for _call in entry.tool_calls),
         ]
@@ -110,7 +139,9 @@ def _with_blobs(draw: st.DrawFn, path: list[Entry], model: str) -> list[Entry]:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(requests(), st.booleans())
-def test_any_path_makes_a_request_that_is_accepted(request: ModelRequest, with_reasoning: bool) -> None:
+def test_any_path_makes_a_request_that_is_accepted(
+    request: ModelRequest, with_reasoning: bool
+) -> None:
     if not any(message.role != "system" for message in request.messages):
         return
     call = messages.call(request, route_to(request.model), with_reasoning=with_reasoning)
@@ -121,7 +152,11 @@ def test_any_path_makes_a_request_that_is_accepted(request: ModelRequest, with_r
 def test_results_come_first_in_a_turn_of_several_messages() -> None:
     conversation = (say("a"), answer(calls=2), result(0), say("wait"), result(1))
     turns = body(asked(OPUS, *conversation))["messages"]
-    assert list(map(kinds, turns)) == [["text"], ["tool_use"] * 2, ["tool_result", "tool_result", "text"]]
+    assert list(map(kinds, turns)) == [
+        ["text"],
+        ["tool_use"] * 2,
+        ["tool_result", "tool_result", "text"],
+    ]
 
 
 def test_without_tools_allowed_they_are_still_told() -> None:
@@ -133,10 +168,16 @@ def test_without_tools_allowed_they_are_still_told() -> None:
 def test_a_results_images_and_its_failure_stand_in_it() -> None:
     parts = (ContentText("half of it"), ImageRef("ab", "image/png"))
     failed = Message("tool", parts, call_id="toolu_0", failed=True)
-    [found] = body(asked(OPUS, say(), answer(calls=1), failed, blobs={"ab": b"\x89PNG"}))["messages"][-1]["content"]
+    [found] = body(asked(OPUS, say(), answer(calls=1), failed, blobs={"ab": b"\x89PNG"}))[
+        "messages"
+    ][-1]["content"]
     assert found["is_error"] is True
     assert kinds(found) == ["text", "image"]
-    assert found["content"][1]["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
+    assert found["content"][1]["source"] == {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": "iVBORw==",
+    }
 
 
 def test_an_image_that_is_lost_is_told_of() -> None:
@@ -169,8 +210,14 @@ def test_each_model_is_told_to_think_its_own_way(
 
 
 def test_another_makers_model_is_given_a_budget_and_can_be_turned_off() -> None:
-    model, options = "minimax/MiniMax-M2", {"wire": "messages", "base_url": "http://127.0.0.1:9/anthropic"}
-    assert body(asked(model, effort=Effort.HIGH), **options)["thinking"] == {"type": "enabled", "budget_tokens": 16_384}
+    model, options = (
+        "minimax/MiniMax-M2",
+        {"wire": "messages", "base_url": "http://127.0.0.1:9/anthropic"},
+    )
+    assert body(asked(model, effort=Effort.HIGH), **options)["thinking"] == {
+        "type": "enabled",
+        "budget_tokens": 16_384,
+    }
     assert body(asked(model, effort=Effort.OFF), **options)["thinking"] == {"type": "disabled"}
     assert "thinking" not in body(asked(model), **options)
 
@@ -185,12 +232,17 @@ def test_another_makers_model_is_given_a_budget_and_can_be_turned_off() -> None:
         ("claude-of-tomorrow", None, 32_000),
     ],
 )
-def test_an_answer_has_room_for_thinking_and_is_never_cut_short(model: str, limit: int | None, room: int) -> None:
+def test_an_answer_has_room_for_thinking_and_is_never_cut_short(
+    model: str, limit: int | None, room: int
+) -> None:
     assert body(asked(f"anthropic/{model}", max_output_tokens=limit))["max_tokens"] == room
 
 
 def test_thinking_between_calls_is_asked_for_where_it_has_to_be() -> None:
-    old = posted(asked(SONNET, tools=(GET,), effort=Effort.LOW), headers={"Anthropic-Beta": "context-1m-2025-08-07"})
+    old = posted(
+        asked(SONNET, tools=(GET,), effort=Effort.LOW),
+        headers={"Anthropic-Beta": "context-1m-2025-08-07"},
+    )
     assert old.headers["Anthropic-Beta"] == "context-1m-2025-08-07,interleaved-thinking-2025-05-14"
     assert "anthropic-beta" not in posted(asked(SONNET, tools=(GET,))).headers
     assert "interleaved" not in posted(asked(OPUS, tools=(GET,))).headers.get("anthropic-beta", "")
@@ -201,7 +253,12 @@ def test_a_turn_begun_without_thinking_is_gone_on_with_without() -> None:
     assert "thinking" not in body(asked(SONNET, *begun, effort=Effort.HIGH))
     thought = (say(), answer(THOUGHT, {"type": "tool_use"}, calls=1), result())
     assert body(asked(SONNET, *thought, effort=Effort.HIGH))["thinking"]["type"] == "enabled"
-    assert body(asked(SONNET, *begun, answer(text="Done."), say(), effort=Effort.HIGH))["thinking"]["type"] == "enabled"
+    assert (
+        body(asked(SONNET, *begun, answer(text="Done."), say(), effort=Effort.HIGH))["thinking"][
+            "type"
+        ]
+        == "enabled"
+    )
 
 
 def test_only_anthropics_own_address_is_asked_for_what_others_refuse() -> None:
@@ -216,14 +273,23 @@ def test_only_anthropics_own_address_is_asked_for_what_others_refuse() -> None:
 
 
 def test_sessions_that_went_through_litellm_keep_their_signatures() -> None:
-    turn = body(asked(OPUS, say(), answer(THOUGHT, SECRET, text="Yes.", calls=1, key="thinking_blocks"), result()))
+    turn = body(
+        asked(
+            OPUS,
+            say(),
+            answer(THOUGHT, SECRET, text="Yes.", calls=1, key="thinking_blocks"),
+            result(),
+        )
+    )
     assert turn["messages"][1]["content"][:2] == [THOUGHT, SECRET]
     assert kinds(turn["messages"][1])[2:] == ["text", "tool_use"]
 
 
 def test_thinking_that_was_refused_or_turned_off_stays_away() -> None:
     conversation = (say(), answer(THOUGHT, {"type": "text", "chars": 4}, text="Yes."), say())
-    again = messages.call(asked(OPUS, *conversation, effort=Effort.LOW), route_to(OPUS), with_reasoning=False)
+    again = messages.call(
+        asked(OPUS, *conversation, effort=Effort.LOW), route_to(OPUS), with_reasoning=False
+    )
     assert kinds(again.body["messages"][1]) == ["text"]
     assert not {"thinking", "output_config"} & set(again.body)
     assert set(again.headers) == {"anthropic-version"}
@@ -234,7 +300,9 @@ def test_thinking_without_a_signature_goes_back_to_others_only() -> None:
     unsigned = {"type": "thinking", "thinking": "Hm."}
     conversation = (say(), answer(unsigned, {"type": "text", "chars": 4}, text="Yes."), say())
     assert kinds(body(asked(OPUS, *conversation))["messages"][1]) == ["text"]
-    other = body(asked("deepseek/deepseek-v4", *conversation), wire="messages", base_url="http://127.0.0.1:9")
+    other = body(
+        asked("deepseek/deepseek-v4", *conversation), wire="messages", base_url="http://127.0.0.1:9"
+    )
     assert other["messages"][1]["content"][0] == unsigned
 
 
@@ -254,10 +322,14 @@ def test_thinking_from_before_a_change_stays_away_from_models_that_check_it() ->
             AssistantEntry(id=8, parts=thought, model=OPUS),
         ]
         request = project(path, ModelTraits(OPUS, bound_reasoning=bound))
-        return [bool(message.reasoning) for message in request.messages if message.role == "assistant"]
+        return [
+            bool(message.reasoning) for message in request.messages if message.role == "assistant"
+        ]
 
     mask = ContextEditEntry(id=6, target=4, action="mask")
-    summary = CompactionEntry(id=6, summary="Work.", first_kept_id=4, trigger="manual", tokens_before=9, tokens_after=3)
+    summary = CompactionEntry(
+        id=6, summary="Work.", first_kept_id=4, trigger="manual", tokens_before=9, tokens_after=3
+    )
     assert goes_back() == [True, True, True]
     assert goes_back(mask) == [True, False, True]
     assert goes_back(mask, bound=False) == [True, True, True]
@@ -265,13 +337,22 @@ def test_thinking_from_before_a_change_stays_away_from_models_that_check_it() ->
 
 
 def marks(sent: dict[str, Any]) -> list[tuple[str, Any]]:
-    blocks = [*sent.get("system", ()), *(block for turn in sent["messages"] for block in turn["content"])]
+    blocks = [
+        *sent.get("system", ()),
+        *(block for turn in sent["messages"] for block in turn["content"]),
+    ]
     return [(block["type"], block["cache_control"]) for block in blocks if "cache_control" in block]
 
 
 def test_the_last_four_marks_stand_and_none_where_they_are_not_taken() -> None:
-    conversation = [each for _ in range(4) for each in (say(cache=True), replace(answer(text="Yes."), cache=True))]
-    request = asked(OPUS, Message("system", (ContentText("You work."),)), *conversation, say(), cache_ttl="1h")
+    conversation = [
+        each
+        for _ in range(4)
+        for each in (say(cache=True), replace(answer(text="Yes."), cache=True))
+    ]
+    request = asked(
+        OPUS, Message("system", (ContentText("You work."),)), *conversation, say(), cache_ttl="1h"
+    )
     assert marks(body(request)) == [("text", {"type": "ephemeral", "ttl": "1h"})] * 4
     assert marks(body(request, cache_marks=False)) == []
     assert (
@@ -292,17 +373,31 @@ def test_the_users_own_fields_are_laid_over_and_tools_of_the_provider_added() ->
     assert (sent["temperature"], sent["thinking"]) == (1, {"type": "adaptive"})
 
 
-@pytest.mark.parametrize(("first_kept", "roles"), [(None, []), (3, ["assistant"]), (2, ["assistant"])])
-def test_a_compaction_of_the_providers_stands_before_all_that_is_kept(first_kept: int | None, roles: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("first_kept", "roles"), [(None, []), (3, ["assistant"]), (2, ["assistant"])]
+)
+def test_a_compaction_of_the_providers_stands_before_all_that_is_kept(
+    first_kept: int | None, roles: list[str]
+) -> None:
     block = {"type": "compaction", "content": "They talked.", "signature": "c2ln"}
-    fields = {"summary": "By rule.", "trigger": "manual", "tokens_before": 9, "tokens_after": 1, "model": OPUS}
+    fields = {
+        "summary": "By rule.",
+        "trigger": "manual",
+        "tokens_before": 9,
+        "tokens_after": 1,
+        "model": OPUS,
+    }
     path = [
         UserEntry(id=1, parts=(TextPart(text="Hello."),)),
         UserEntry(id=2, parts=(TextPart(text="More."),)),
         AssistantEntry(id=3, parts=(TextPart(text="Yes."),), model=OPUS),
-        CompactionEntry(id=4, first_kept_id=first_kept, item=json.dumps({"compacted": [block]}), **fields),
+        CompactionEntry(
+            id=4, first_kept_id=first_kept, item=json.dumps({"compacted": [block]}), **fields
+        ),
     ]
-    call = messages.call(project(path, ModelTraits(OPUS)), route_to(OPUS, options={"context_management": {}}))
+    call = messages.call(
+        project(path, ModelTraits(OPUS)), route_to(OPUS, options={"context_management": {}})
+    )
 
     check(call.body, call.headers)
     first, *rest = call.body["messages"]

@@ -26,7 +26,9 @@ def body(request: ModelRequest, **settings: Any) -> dict[str, Any]:
 
 
 def test_the_window_is_told_and_options_go_where_they_belong() -> None:
-    request = ModelRequest(MODEL, (Message("user", (ContentText("hi"),)),), (READ,), max_output_tokens=7)
+    request = ModelRequest(
+        MODEL, (Message("user", (ContentText("hi"),)),), (READ,), max_output_tokens=7
+    )
     options = {"temperature": 0.5, "keep_alive": "1h", "num_ctx": 9_000}
     sent, own = body(request, context_window=16_384), body(request, options=options)
 
@@ -45,7 +47,9 @@ def test_the_window_is_told_and_options_go_where_they_belong() -> None:
         ("ollama/gpt-oss:20b", Effort.MAX, "high"),
     ],
 )
-def test_thinking_is_a_switch_and_for_some_a_level(model: str, effort: Effort, think: object) -> None:
+def test_thinking_is_a_switch_and_for_some_a_level(
+    model: str, effort: Effort, think: object
+) -> None:
     request = ModelRequest(model, (Message("user", (ContentText("hi"),)),), effort=effort)
 
     assert body(request)["think"] == think
@@ -55,7 +59,9 @@ def test_thinking_is_a_switch_and_for_some_a_level(model: str, effort: Effort, t
 def test_calls_results_and_images_as_it_takes_them() -> None:
     call = RequestToolCall("c1", "read", '{"path": "a"}')
     messages = (
-        Message("user", (ContentText("see"), ImageRef("a", "image/png"), ImageRef("gone", "image/png"))),
+        Message(
+            "user", (ContentText("see"), ImageRef("a", "image/png"), ImageRef("gone", "image/png"))
+        ),
         Message("assistant", tool_calls=(call,)),
         Message("tool", (ContentText("x"),), call_id="c1"),
     )
@@ -71,8 +77,17 @@ def test_an_answer_is_read_and_its_thinking_goes_back() -> None:
     heard = hear(
         {"message": {"thinking": "h"}, "done": False},
         {"message": {"thinking": "m", "content": "Looking."}, "done": False},
-        {"message": {"tool_calls": [{"function": {"name": "read", "arguments": {"path": "ö"}}}]}, "done": False},
-        {"message": {"content": ""}, "done": True, "done_reason": "stop", "prompt_eval_count": 30, "eval_count": 7},
+        {
+            "message": {"tool_calls": [{"function": {"name": "read", "arguments": {"path": "ö"}}}]},
+            "done": False,
+        },
+        {
+            "message": {"content": ""},
+            "done": True,
+            "done_reason": "stop",
+            "prompt_eval_count": 30,
+            "eval_count": 7,
+        },
     )
 
     assert (heard.reasoning, heard.text, heard.finished.reason) == ("hm", "Looking.", "tool_calls")
@@ -82,8 +97,14 @@ def test_an_answer_is_read_and_its_thinking_goes_back() -> None:
 
 
 def test_an_answer_that_is_cut_says_so_and_one_that_ends_early_or_fails_is_not_whole() -> None:
-    assert hear({"message": {"content": "x"}, "done": True, "done_reason": "length"}).finished.reason == "length"
-    for line in ({"message": {"content": "x"}, "done": False}, {"error": "model runner has unexpectedly stopped"}):
+    assert (
+        hear({"message": {"content": "x"}, "done": True, "done_reason": "length"}).finished.reason
+        == "length"
+    )
+    for line in (
+        {"message": {"content": "x"}, "done": False},
+        {"error": "model runner has unexpectedly stopped"},
+    ):
         with pytest.raises(WireFailure):
             hear(line)
 
@@ -100,7 +121,9 @@ EVENTS = [("first", '{"a": "größe 👋"}'), ("", "no space"), ("", "two\nlines
 def test_events_are_the_same_however_bytes_and_lines_are_cut(ends: str, size: int) -> None:
     body = BODY.replace("\n", ends).encode()
     decoder = EventDecoder()
-    events = [event for at in range(0, len(body), size) for event in decoder.feed(body[at : at + size])]
+    events = [
+        event for at in range(0, len(body), size) for event in decoder.feed(body[at : at + size])
+    ]
 
     assert events + decoder.end() == EVENTS
 
@@ -116,7 +139,11 @@ def test_events_are_the_same_however_bytes_and_lines_are_cut(ends: str, size: in
 )
 def test_documents_by_line_and_over_lines(body: bytes, count: int, size: int) -> None:
     decoder = DocumentDecoder()
-    found = [text for at in range(0, len(body), size) for _name, text in decoder.feed(body[at : at + size])]
+    found = [
+        text
+        for at in range(0, len(body), size)
+        for _name, text in decoder.feed(body[at : at + size])
+    ]
     found += [text for _name, text in decoder.end()]
 
     assert len([json.loads(text) for text in found]) == count

@@ -9,12 +9,25 @@ import pytest
 
 from tests.model.recordings import Recording, recordings
 from tests.model.wires import messages_rules, responses_checker
-from tests.support.wire_rounds import Heard, answered, first_path, read, request_of, route_to, second_body
+from tests.support.wire_rounds import (
+    Heard,
+    answered,
+    first_path,
+    read,
+    request_of,
+    route_to,
+    second_body,
+)
 from tui_agent.model.wires import chat, gemini, messages, responses
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.entries import TextPart, UserEntry
 
-WIRES: dict[str | None, Any] = {"openai": chat, "anthropic": messages, "gemini": gemini, "responses": responses}
+WIRES: dict[str | None, Any] = {
+    "openai": chat,
+    "anthropic": messages,
+    "gemini": gemini,
+    "responses": responses,
+}
 ENDS = {
     "openai": rb'"finish_reason": ?"',
     "anthropic": rb'"stop_reason": ?"',
@@ -26,7 +39,11 @@ ENDS = {
 
 def completed(recording: Recording) -> list[dict[str, Any]]:
     """Return the accounts of whole answers that a body in OpenAI's Responses has."""
-    return [event["response"] for event in events_in(recording.body) if event.get("type") == "response.completed"]
+    return [
+        event["response"]
+        for event in events_in(recording.body)
+        if event.get("type") == "response.completed"
+    ]
 
 
 def events_in(body: bytes) -> list[dict[str, Any]]:
@@ -54,9 +71,13 @@ def of(*wires: str, own: bool = False) -> pytest.MarkDecorator:
     found = [
         recording
         for recording in recordings()
-        if recording.wire in wires and is_whole(recording) and not (own and recording.says.get("server_side"))
+        if recording.wire in wires
+        and is_whole(recording)
+        and not (own and recording.says.get("server_side"))
     ]
-    return pytest.mark.parametrize("recording", found, ids=lambda recording: f"{recording.wire} {recording.id[-60:]}")
+    return pytest.mark.parametrize(
+        "recording", found, ids=lambda recording: f"{recording.wire} {recording.id[-60:]}"
+    )
 
 
 pytestmark = pytest.mark.skipif(not recordings(), reason="no recordings here")
@@ -77,7 +98,9 @@ def hear(recording: Recording, body: bytes | None = None, cuts: tuple[int, ...] 
 
 def next_body(recording: Recording, **settings: Any) -> dict[str, Any]:
     """Return the body of the request that follows the answer."""
-    return second_body(WIRES[recording.wire], route_to(model_of(recording), **settings), hear(recording))
+    return second_body(
+        WIRES[recording.wire], route_to(model_of(recording), **settings), hear(recording)
+    )
 
 
 def said(recording: Recording) -> tuple[str, str]:
@@ -91,7 +114,11 @@ def said(recording: Recording) -> tuple[str, str]:
 
 
 def texts_in(output: list[dict[str, Any]]) -> list[str]:
-    texts = ("".join(part["text"] for part in item["content"]) for item in output if item["type"] == "message")
+    texts = (
+        "".join(part["text"] for part in item["content"])
+        for item in output
+        if item["type"] == "message"
+    )
     return list(filter(None, texts))
 
 
@@ -108,7 +135,9 @@ def test_an_answer_is_read_as_it_was_written(recording: Recording) -> None:
         (call["name"], json.loads(call["arguments"] or "{}")) for call in says["calls"]
     ]
     if recording.wire == "openai":
-        assert heard.written == {at: (call.call_id, call.tool, call.arguments) for at, call in enumerate(heard.calls)}
+        assert heard.written == {
+            at: (call.call_id, call.tool, call.arguments) for at, call in enumerate(heard.calls)
+        }
     assert heard.finished.reason == says["finish"] or says.get("provider_finish", "") is None
 
 
@@ -143,7 +172,9 @@ def test_an_answer_is_the_same_however_it_is_cut(recording: Recording) -> None:
         cut = hear(recording, cuts=tuple(cuts))
         assert (cut.text, cut.reasoning, cut.usage) == (whole.text, whole.reasoning, whole.usage)
         # Gemini's calls often have no ids of their own.
-        assert [(c.tool, c.arguments) for c in cut.calls] == [(c.tool, c.arguments) for c in whole.calls]
+        assert [(c.tool, c.arguments) for c in cut.calls] == [
+            (c.tool, c.arguments) for c in whole.calls
+        ]
 
 
 @each
@@ -204,14 +235,18 @@ def sent_back(block: dict[str, Any]) -> dict[str, Any]:
 
 
 @of("anthropic")
-def test_the_next_request_sends_every_block_back_where_it_was_and_later_ones_only_add(recording: Recording) -> None:
+def test_the_next_request_sends_every_block_back_where_it_was_and_later_ones_only_add(
+    recording: Recording,
+) -> None:
     model, heard = model_of(recording), hear(recording)
     path = answered(first_path(), heard, model)
     call = messages.call(request_of(path, model), route_to(model))
 
     turns = call.body["messages"]
     came = [sent_back(block) for block in blocks_in(recording.body)]
-    assert all(f"[{block['name']}]" in heard.text for block in came if block["type"] == "server_tool_use")
+    assert all(
+        f"[{block['name']}]" in heard.text for block in came if block["type"] == "server_tool_use"
+    )
     came = [block for block in came if block["type"] != "text" or block["text"].strip()]
     if came:
         assert [sent_back(block) for block in turns[1]["content"]] == came
@@ -224,7 +259,9 @@ def test_the_next_request_sends_every_block_back_where_it_was_and_later_ones_onl
         assert [sent_back(block) for block in after["content"]][: len(sent)] == sent
 
 
-def items_back(recording: Recording, *, with_reasoning: bool = True) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def items_back(
+    recording: Recording, *, with_reasoning: bool = True
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return the body of the request after an answer, and the items of the answer in it."""
     model, heard = model_of(recording), hear(recording)
     request = request_of(answered(first_path(), heard, model), model)
@@ -233,7 +270,11 @@ def items_back(recording: Recording, *, with_reasoning: bool = True) -> tuple[di
 
 
 def given_in(recording: Recording) -> list[dict[str, Any]]:
-    return [event["item"] for event in events_in(recording.body) if event.get("type") == "response.output_item.done"]
+    return [
+        event["item"]
+        for event in events_in(recording.body)
+        if event.get("type") == "response.output_item.done"
+    ]
 
 
 @of("responses")
@@ -246,7 +287,9 @@ def test_the_second_request_is_one_the_provider_takes(recording: Recording) -> N
     responses_checker.check(body, [given if len(given) == len(output) else output])
     if not recording.says.get("server_side"):
         texts = [item["content"] for item in back if item.get("role") == "assistant"]
-        assert [text if isinstance(text, str) else text[0]["text"] for text in texts] == texts_in(output)
+        assert [text if isinstance(text, str) else text[0]["text"] for text in texts] == texts_in(
+            output
+        )
     body, back = items_back(recording, with_reasoning=False)
     responses_checker.check(body)
     assert all(item.get("type", "message") in {"message", "function_call"} for item in back)
@@ -255,12 +298,16 @@ def test_the_second_request_is_one_the_provider_takes(recording: Recording) -> N
 @of("responses", own=True)
 def test_encrypted_reasoning_goes_back_byte_for_byte_and_in_its_place(recording: Recording) -> None:
     given = given_in(recording)
-    thoughts = [item for item in given if item["type"] == "reasoning" and item.get("encrypted_content")]
+    thoughts = [
+        item for item in given if item["type"] == "reasoning" and item.get("encrypted_content")
+    ]
 
     _, back = items_back(recording)
 
     if thoughts:
-        assert [(item["type"], item.get("id")) for item in back] == [(item["type"], item.get("id")) for item in given]
+        assert [(item["type"], item.get("id")) for item in back] == [
+            (item["type"], item.get("id")) for item in given
+        ]
     assert [item for item in back if item.get("encrypted_content")] == thoughts
     phases = [item["phase"] for item in given if item.get("phase")]
     assert [item["phase"] for item in back if "phase" in item] == phases

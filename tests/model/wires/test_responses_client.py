@@ -23,14 +23,18 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MODEL = "openai/gpt-5.4"
 OPUS = "anthropic/claude-opus-4-8"
-THINKS = Turn("I look.", (Call("read", {"path": "a"}),), reasoning="First this.", signature="gAAAAA==")
+THINKS = Turn(
+    "I look.", (Call("read", {"path": "a"}),), reasoning="First this.", signature="gAAAAA=="
+)
 
 
 def after(answer: Heard, model: str = MODEL, *more: Message) -> ModelRequest:
     """The request that follows an answer and the results of its calls."""
     calls = tuple(RequestToolCall(call.call_id, call.tool, call.arguments) for call in answer.calls)
     blob = answer.finished.reasoning_blob
-    said = Message("assistant", (ContentText(answer.text),), calls, reasoning=(blob,) if blob else ())
+    said = Message(
+        "assistant", (ContentText(answer.text),), calls, reasoning=(blob,) if blob else ()
+    )
     results = tuple(Message("tool", (ContentText("done"),), call_id=call.call_id) for call in calls)
     return ask(model, messages=(user("hello"), said, *results, *more), tools=True)
 
@@ -45,7 +49,9 @@ def refusal(words: str, field: str) -> Turn:
     return status(400, body=json.dumps(told).encode())
 
 
-async def test_a_level_a_model_lacks_is_told_with_those_it_has(client: ProviderClient, server: ModelServer) -> None:
+async def test_a_level_a_model_lacks_is_told_with_those_it_has(
+    client: ProviderClient, server: ModelServer
+) -> None:
     words = "Unsupported value: 'minimal' is not supported with this model. Supported values are: 'low' and 'high'."
     server.play(refusal(words, "reasoning.effort"), THINKS)
 
@@ -77,7 +83,9 @@ async def test_a_server_of_ones_own_can_be_asked_by_responses(server: ModelServe
     models = {"lm_studio/qwen3": ModelSettings(base_url=server.openai_url, wire="responses")}
     client = ProviderClient(Router(Catalog(models), {}, models=models), host=PATIENT)
     thought = reasoning(1, encrypted=None, plain="I need the file.")
-    server.play(Turn(events=stream(response([thought, function_call(2, "read", "{}")]))), Turn("Done."))
+    server.play(
+        Turn(events=stream(response([thought, function_call(2, "read", "{}")]))), Turn("Done.")
+    )
 
     first = await collect(client, ask("lm_studio/qwen3", tools=True))
     second = await collect(client, after(first, "lm_studio/qwen3"))
@@ -99,7 +107,9 @@ async def test_a_conversation_is_compacted_by_the_provider_and_goes_on_from_its_
     assert compacted.error is None
     item = compacted.finished.reasoning_blob
     assert item is not None
-    said = Message("user", (ContentText("The talk in short."), ContentText("\nPinned.")), reasoning=(item,))
+    said = Message(
+        "user", (ContentText("The talk in short."), ContentText("\nPinned.")), reasoning=(item,)
+    )
     answer = await collect(client, ask(MODEL, messages=(said, user("Go on."))))
 
     assert answer.text == "On we go."
@@ -119,11 +129,15 @@ async def test_anthropic_compacts_on_demand_and_its_signed_block_comes_first(
 ) -> None:
     server.play(Turn("On we go."))
 
-    asked = replace(ask(OPUS, messages=(user("hello"), user("long talk")), tools=True), tool_choice="none")
+    asked = replace(
+        ask(OPUS, messages=(user("hello"), user("long talk")), tools=True), tool_choice="none"
+    )
     compacted = await collect(client, replace(asked, compact=True))
     assert (compacted.error, compacted.text) == (None, BLOCK["content"])
     assert compacted.finished.reasoning_blob is not None
-    assert (compacted.used.input, compacted.used.output) == (144, 276), "its step, not the empty answer"
+    assert (compacted.used.input, compacted.used.output) == (144, 276), (
+        "its step, not the empty answer"
+    )
     texts = (ContentText("The talk in short."), ContentText("\nPinned."))
     said = Message("user", texts, reasoning=(compacted.finished.reasoning_blob,))
     answer = await collect(client, ask(OPUS, messages=(user("The project."), said, user("Go on."))))
@@ -135,7 +149,11 @@ async def test_anthropic_compacts_on_demand_and_its_signed_block_comes_first(
         check_messages(request.json, request.headers)
     (turn,) = body(server, 1)["messages"]
     assert turn["content"][0] == BLOCK
-    assert [block["text"] for block in turn["content"][1:]] == ["The project.", "\nPinned.", "Go on."]
+    assert [block["text"] for block in turn["content"][1:]] == [
+        "The project.",
+        "\nPinned.",
+        "Go on.",
+    ]
 
 
 @pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "ollama/llama3", MODEL])

@@ -38,7 +38,13 @@ BLOBS = {"a" * 64: IMAGE}
 """One of the two images is lost."""
 READ = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
 
-SOURCE = {"type": "url_citation", "url": "https://example.org/a", "title": "A", "start_index": 0, "end_index": 1}
+SOURCE = {
+    "type": "url_citation",
+    "url": "https://example.org/a",
+    "title": "A",
+    "start_index": 0,
+    "end_index": 1,
+}
 KINDS = ("reasoning",) * 3 + ("message",) * 3 + ("function_call",) * 3 + ("hosted", "unknown")
 
 
@@ -81,7 +87,14 @@ def items(draw: st.DrawFn, talk: Talk) -> list[Item]:
                 tool = draw(st.sampled_from(["read", "weird tool"]))
                 found.append(function_call(number, tool, draw(arguments), call_id))
             case "hosted":
-                found.append({"id": f"ws_{number}", "type": "web_search_call", "status": "completed", "action": {}})
+                found.append(
+                    {
+                        "id": f"ws_{number}",
+                        "type": "web_search_call",
+                        "status": "completed",
+                        "action": {},
+                    }
+                )
             case _:
                 unknown = {"type": "custom_tool_call", "call_id": "x", "input": "rm", "name": "y"}
                 found.append({"id": f"ctc_{number}", **unknown})
@@ -93,9 +106,18 @@ def talks(draw: st.DrawFn, *, breaking: bool = True) -> Talk:
     """Draw a conversation as the program holds it: answers are what the reader made of the server's bytes."""
     talk = Talk()
     if draw(st.booleans()):
-        talk.path.append(SystemEntry, blocks=("You are an agent.", "Directory: /home/me"), tools=(READ,), model=MODEL)
+        talk.path.append(
+            SystemEntry,
+            blocks=("You are an agent.", "Directory: /home/me"),
+            tools=(READ,),
+            model=MODEL,
+        )
     for _ in range(draw(st.integers(1, 4))):
-        parts = tuple(draw(st.lists(st.one_of(st.builds(TextPart, text=texts), images), min_size=1, max_size=2)))
+        parts = tuple(
+            draw(
+                st.lists(st.one_of(st.builds(TextPart, text=texts), images), min_size=1, max_size=2)
+            )
+        )
         talk.path.append(UserEntry, parts=(TextPart(text="go on"), *parts))
         _answer(draw, talk)
         if breaking and draw(st.integers(0, 3)) == 0:
@@ -127,21 +149,31 @@ def _answer(draw: st.DrawFn, talk: Talk) -> None:
     for call in heard.calls:
         if draw(st.integers(0, 5)):
             shown = tuple(draw(st.lists(images, max_size=1)))
-            fields = {"status": draw(st.sampled_from(ToolStatus)), "output": draw(texts), "attachments": shown}
+            fields = {
+                "status": draw(st.sampled_from(ToolStatus)),
+                "output": draw(texts),
+                "attachments": shown,
+            }
             talk.path.append(ToolResultEntry, call_id=call.call_id, tool=call.tool, **fields)
 
 
 def _cut_short(talk: Talk, events: list[Item]) -> None:
     """Keep of an answer that was interrupted what the program does: what had come, and nothing to send back."""
     reader = responses.reader(talk.request(), route())
-    heard = Heard(tuple(event for one in events for event in reader.feed(one["type"], json.dumps(one))))
+    heard = Heard(
+        tuple(event for one in events for event in reader.feed(one["type"], json.dumps(one)))
+    )
     parts: list[Any] = [ReasoningPart(text=heard.reasoning, model=MODEL)] if heard.reasoning else []
     parts += [TextPart(text=heard.text)] if heard.text else []
-    talk.path.append(AssistantEntry, parts=tuple(parts), model=MODEL, interrupted=True, finish="interrupted")
+    talk.path.append(
+        AssistantEntry, parts=tuple(parts), model=MODEL, interrupted=True, finish="interrupted"
+    )
 
 
 LOOSE = settings(
-    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
@@ -161,7 +193,9 @@ def test_any_conversation_makes_a_request_a_strict_server_takes(talk: Talk, othe
 
 @LOOSE
 @given(talks(breaking=False), st.data())
-def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter(talk: Talk, data: st.DataObject) -> None:
+def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter(
+    talk: Talk, data: st.DataObject
+) -> None:
     users = [at for at, entry in enumerate(talk.path.entries) if entry.kind == "user"]
     until = data.draw(st.sampled_from(users)) + 1
     longer = responses.call(talk.request(), route()).body
@@ -173,7 +207,8 @@ def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter(talk: Talk, 
 
 
 @pytest.mark.parametrize(
-    ("model", "known", "thinks"), [(MODEL, True, True), (MODEL, False, True), ("openai/gpt-4.1", False, False)]
+    ("model", "known", "thinks"),
+    [(MODEL, True, True), (MODEL, False, True), ("openai/gpt-4.1", False, False)],
 )
 @pytest.mark.parametrize("effort", [None, *Effort])
 def test_whatever_is_asked_for_the_fields_are_allowed(
@@ -181,13 +216,27 @@ def test_whatever_is_asked_for_the_fields_are_allowed(
 ) -> None:
     said = (Message("user", (ContentText("hi"),)),)
     request = ModelRequest(
-        model, said, (READ,), max_output_tokens=1, tool_choice="none", effort=effort, session="s" * 80
+        model,
+        said,
+        (READ,),
+        max_output_tokens=1,
+        tool_choice="none",
+        effort=effort,
+        session="s" * 80,
     )
     body = responses.call(request, route(model, reasoning=known)).body
 
     check(body)
     assert ("include" in body) is thinks
-    assert body.get("reasoning", {}).get("effort") in {"none", "minimal", "low", "medium", "high", "xhigh", None}
+    assert body.get("reasoning", {}).get("effort") in {
+        "none",
+        "minimal",
+        "low",
+        "medium",
+        "high",
+        "xhigh",
+        None,
+    }
 
 
 @LOOSE
@@ -199,7 +248,9 @@ def test_events_with_anything_in_them_break_nothing_but_the_answer(data: st.Data
     spoil(events, data)
 
     try:
-        heard = read(b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events), talk.request())
+        heard = read(
+            b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in events), talk.request()
+        )
     except WireFailure:
         return
     talk.path.entries.append(heard.entry(MODEL, 2))

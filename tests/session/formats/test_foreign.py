@@ -32,7 +32,10 @@ def pi(kind: str, own: str, parent: str | None, /, **fields) -> dict:
 
 
 def pi_user(name: str, parent: str | None, text: str) -> dict:
-    content = [{"type": "text", "text": text}, {"type": "image", "data": PIXEL, "mimeType": "image/png"}]
+    content = [
+        {"type": "text", "text": text},
+        {"type": "image", "data": PIXEL, "mimeType": "image/png"},
+    ]
     return pi("message", name, parent, message={"role": "user", "content": content, "timestamp": 1})
 
 
@@ -78,10 +81,20 @@ def test_a_tree_of_pi_becomes_a_tree_here(store, tmp_path):
         "5>6:compaction 3>7:branch_summary 7>8:shell 8>9:user"
     )
     _, thinking, user, answer, result, compaction, branch, shell, hooked = session.entries
-    assert (session.title, session.cwd, session.leaf, session.labels) == ("The shop", "/shop", 9, {3: "start"})
+    assert (session.title, session.cwd, session.leaf, session.labels) == (
+        "The shop",
+        "/shop",
+        9,
+        {3: "start"},
+    )
     assert thinking.effort is Effort.HIGH
     assert session.blobs[user.parts[1].blob] == b"\x89PNG"
-    assert (answer.model, answer.cost, answer.finish, answer.usage.cache_read) == ("anthropic/m", 0.25, "tool_calls", 7)
+    assert (answer.model, answer.cost, answer.finish, answer.usage.cache_read) == (
+        "anthropic/m",
+        0.25,
+        "tool_calls",
+        7,
+    )
     assert (result.status, result.title, result.metadata.modified_files) == (
         ToolStatus.ERROR,
         "src/a.py",
@@ -95,28 +108,48 @@ def test_a_tree_of_pi_becomes_a_tree_here(store, tmp_path):
 
 def test_a_line_of_pis_first_version_becomes_a_path(tmp_path):
     lines = [{k: v for k, v in line.items() if k not in {"id", "parentId"}} for line in PI[1:5]]
-    compaction = {"type": "compaction", "timestamp": T, "summary": "s", "firstKeptEntryIndex": 3, "tokensBefore": 1}
-    [session] = read_file(write(tmp_path, {"type": "session", "id": "s1", "cwd": "/shop"}, *lines, compaction))
-    assert kinds(session) == ("0>1:model_change 1>2:effort_change 2>3:user 3>4:assistant 4>5:compaction")
+    compaction = {
+        "type": "compaction",
+        "timestamp": T,
+        "summary": "s",
+        "firstKeptEntryIndex": 3,
+        "tokensBefore": 1,
+    }
+    [session] = read_file(
+        write(tmp_path, {"type": "session", "id": "s1", "cwd": "/shop"}, *lines, compaction)
+    )
+    assert kinds(session) == (
+        "0>1:model_change 1>2:effort_change 2>3:user 3>4:assistant 4>5:compaction"
+    )
     assert session.entries[-1].first_kept_id == 3
 
 
-@pytest.mark.parametrize(("theirs", "ours"), [("off", Effort.OFF), ("xhigh", Effort.MAX), ("ultra", None)])
+@pytest.mark.parametrize(
+    ("theirs", "ours"), [("off", Effort.OFF), ("xhigh", Effort.MAX), ("ultra", None)]
+)
 def test_pis_thinking_levels_become_ours(tmp_path, theirs, ours):
     change = pi("thinking_level_change", "a1", "a0", thinkingLevel=theirs)
     [session] = read_file(write(tmp_path, *PI[:2], change, *PI[3:]))
-    assert [entry.effort for entry in session.entries if entry.kind == "effort_change"] == ([ours] if ours else [])
+    assert [entry.effort for entry in session.entries if entry.kind == "effort_change"] == (
+        [ours] if ours else []
+    )
     assert session.left_out["thinking level of another name"] == (0 if ours else 1)
 
 
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (pi("message", "z", "a2", message={"role": "user", "content": 7}), "line 14: “content” has to be a list"),
+        (
+            pi("message", "z", "a2", message={"role": "user", "content": 7}),
+            "line 14: “content” has to be a list",
+        ),
         (pi("message", "z", "a2", message="text"), "line 14: “message” has to be an object"),
         (pi("model_change", "z", "a2", provider=[]), "line 14: “provider” has to be text"),
         (pi_user("a2", "a1", "again"), "line 14: there are two entries"),
-        ({"type": "message", "timestamp": "yesterday", "id": "z"}, "line 14: “timestamp” has to be a time"),
+        (
+            {"type": "message", "timestamp": "yesterday", "id": "z"},
+            "line 14: “timestamp” has to be a time",
+        ),
     ],
 )
 def test_wrong_records_are_named_with_their_line(store, tmp_path, broken, said):
@@ -151,7 +184,9 @@ def block(uuid: str, parent: str, message_id: str, content: dict, stop: str | No
 
 def result(uuid: str, parent: str, call: str, content) -> dict:
     part = {"type": "tool_result", "tool_use_id": call, "content": content}
-    return claude("user", uuid, parent, message={"role": "user", "content": [part]}, toolUseResult={})
+    return claude(
+        "user", uuid, parent, message={"role": "user", "content": [part]}, toolUseResult={}
+    )
 
 
 CLAUDE = (
@@ -184,13 +219,31 @@ def test_a_session_of_claude_code_becomes_a_tree_without_false_branches(tmp_path
     )
     answer, read, bash = session.entries[1:4]
     assert [part.type for part in answer.parts] == ["reasoning", "tool_call", "tool_call"]
-    assert (answer.finish, answer.model, answer.usage.cache_write) == ("tool_calls", "anthropic/claude-x", 6)
-    assert (read.tool, read.title, read.metadata.read_files, read.output) == ("read", "a.py", ("a.py",), "text of a")
+    assert (answer.finish, answer.model, answer.usage.cache_write) == (
+        "tool_calls",
+        "anthropic/claude-x",
+        6,
+    )
+    assert (read.tool, read.title, read.metadata.read_files, read.output) == (
+        "read",
+        "a.py",
+        ("a.py",),
+        "text of a",
+    )
     assert (bash.tool, bash.title, bash.output) == ("bash", "ls", "a.py")
     compaction, meta, failed = session.entries[6:]
-    told = (compaction.summary, compaction.tokens_before, compaction.trigger, compaction.first_kept_id)
+    told = (
+        compaction.summary,
+        compaction.tokens_before,
+        compaction.trigger,
+        compaction.first_kept_id,
+    )
     assert told == ("summary of it all", 155000, "threshold", 5)
-    assert (meta.synthetic, failed.error, failed.finish) == ("claude-code:meta", "API Error: overloaded", "error")
+    assert (meta.synthetic, failed.error, failed.finish) == (
+        "claude-code:meta",
+        "API Error: overloaded",
+        "error",
+    )
     assert (session.title, session.cwd, session.leaf) == ("Fixing the shop", "/shop", 9)
     assert session.left_out["line of a subagent"] == 1
 
@@ -261,9 +314,18 @@ def test_an_export_of_opencode_becomes_a_path(tmp_path, indent):
     assert kinds(session) == "0>1:user 1>2:assistant 2>3:tool_result 3>4:compaction 4>5:assistant"
     user, answer, done, compaction, aborted = session.entries
     assert session.blobs[user.parts[1].blob] == b"\x89PNG"
-    assert (answer.model, answer.cost, answer.usage.output, answer.finish) == ("openai/gpt", 0.5, 5, "tool_calls")
+    assert (answer.model, answer.cost, answer.usage.output, answer.finish) == (
+        "openai/gpt",
+        0.5,
+        5,
+        "tool_calls",
+    )
     assert [call.call_id for call in answer.tool_calls] == ["c1", "c2"]
-    assert (done.output, done.metadata.diff, done.metadata.modified_files) == ("ok", "-a\n+b", ("a.py",))
+    assert (done.output, done.metadata.diff, done.metadata.modified_files) == (
+        "ok",
+        "-a\n+b",
+        ("a.py",),
+    )
     assert (compaction.summary, aborted.interrupted, aborted.error) == ("so far", True, "stopped")
     assert session.left_out == {"“hologram” part of an answer": 1}
     assert (session.created_at, session.updated_at) == (1_000, 1_500)

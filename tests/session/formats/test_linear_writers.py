@@ -49,24 +49,39 @@ def answer(text: str, *more: Any) -> AssistantEntry:
 def session(store: Store, tmp_path: Path) -> Session:
     """Return a session with a branch that was left, a compaction, calls that went well and badly, and an image."""
     (tmp_path / "shop").mkdir()
-    session = Session(store, store.create_session(str(tmp_path / "shop"), title="Shop").id, estimate=lambda _entry: 7)
+    session = Session(
+        store,
+        store.create_session(str(tmp_path / "shop"), title="Shop").id,
+        estimate=lambda _entry: 7,
+    )
     session.append(user("long ago"))
     session.append(answer("SUMMARISED AWAY"))
     kept = session.append(user("kept question", FilePart(path="a.py", text="print(1)")))
     session.append(answer("kept answer"))
     session.append(
-        CompactionEntry(summary="THE SUMMARY", first_kept_id=kept.id, tokens_before=9, tokens_after=3, trigger="manual")
+        CompactionEntry(
+            summary="THE SUMMARY",
+            first_kept_id=kept.id,
+            tokens_before=9,
+            tokens_after=3,
+            trigger="manual",
+        )
     )
     left = session.append(user("see", ImagePart(blob=store.put_blob(PNG), mime="image/png")))
     session.append(answer("ANOTHER BRANCH"))
     session.move(left.id)
     calls = [
-        ToolCallPart(call_id=f"call_{n}", tool="bash", arguments=json.dumps({"command": f"make {n}"})) for n in (1, 2)
+        ToolCallPart(
+            call_id=f"call_{n}", tool="bash", arguments=json.dumps({"command": f"make {n}"})
+        )
+        for n in (1, 2)
     ]
     session.append(answer("I look – “ünïcödé”", ReasoningPart(text="HIDDEN THOUGHT"), *calls))
     for call, status in zip(calls, (ToolStatus.COMPLETED, ToolStatus.ERROR), strict=True):
         session.append(
-            ToolResultEntry(call_id=call.call_id, tool="bash", status=status, output=f"out of {call.call_id}")
+            ToolResultEntry(
+                call_id=call.call_id, tool="bash", status=status, output=f"out of {call.call_id}"
+            )
         )
     session.append(ShellEntry(command="ls", output="listed", exit_code=0))
     session.append(ShellEntry(command="pwd", output="EXCLUDED", exit_code=0, excluded=True))
@@ -105,7 +120,9 @@ def test_read_here_again_it_says_what_the_model_was_shown(
 
 @pytest.mark.neighbours
 @pytest.mark.parametrize("form", FORMS)
-def test_the_program_itself_goes_on_with_it(store: Store, session: Session, form: ExportFormat, tmp_path: Path) -> None:
+def test_the_program_itself_goes_on_with_it(
+    store: Store, session: Session, form: ExportFormat, tmp_path: Path
+) -> None:
     home, cwd, order = tmp_path / "home", tmp_path / "shop", ExportOrder(session.id, form)
     environ = neighbours.environment(home)
     with ModelServer() as server:
@@ -114,13 +131,32 @@ def test_the_program_itself_goes_on_with_it(store: Store, session: Session, form
             place = home / ".claude/projects" / re.sub(r"[^a-zA-Z0-9]", "-", os.fspath(cwd))
             program = neighbours.package("@anthropic-ai/claude-code-linux-x64") / "claude"
             command = [str(program), "-p", "now go on", "--resume", session.id]
-            environ |= {"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "sk-ant-x", "DISABLE_TELEMETRY": "1"}
+            environ |= {
+                "ANTHROPIC_BASE_URL": server.url,
+                "ANTHROPIC_API_KEY": "sk-ant-x",
+                "DISABLE_TELEMETRY": "1",
+            }
             environ |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
         else:
             place = home / ".codex/sessions/2026/11/24"
             provider = f'model_providers.here={{name="here", base_url="{server.openai_url}", wire_api="responses"}}'
-            options = ("--skip-git-repo-check", "-c", "model_provider=here", "-c", provider, "-m", "gpt-5.1-codex")
-            command = [neighbours.program("codex"), "exec", *options, "resume", session.id, "now go on"]
+            options = (
+                "--skip-git-repo-check",
+                "-c",
+                "model_provider=here",
+                "-c",
+                provider,
+                "-m",
+                "gpt-5.1-codex",
+            )
+            command = [
+                neighbours.program("codex"),
+                "exec",
+                *options,
+                "resume",
+                session.id,
+                "now go on",
+            ]
         place.mkdir(parents=True)
         write_export(store, order, place / order.file_name("", place))
         done = subprocess.run(
@@ -135,7 +171,9 @@ def test_the_program_itself_goes_on_with_it(store: Store, session: Session, form
         )
         assert done.returncode == 0, done.stdout + done.stderr
         assert "Gone on." in done.stdout
-        sent = "\n".join(json.dumps(json.loads(call.body), ensure_ascii=False) for call in server.calls)
+        sent = "\n".join(
+            json.dumps(json.loads(call.body), ensure_ascii=False) for call in server.calls
+        )
     for text in (
         "THE SUMMARY",
         "kept answer",

@@ -37,7 +37,9 @@ def fill(store: Store, session: Session) -> None:
     picture = store.put_blob(b"\x89PNG not really")
     full = store.put_blob(b"the whole output\n" * 100)
     first = session.append(
-        UserEntry(parts=(TextPart(text="half \ud83d pair"), ImagePart(blob=picture, mime="image/png")))
+        UserEntry(
+            parts=(TextPart(text="half \ud83d pair"), ImagePart(blob=picture, mime="image/png"))
+        )
     )
     session.append(answered("Looking.", ("a", "task", "{not json")))
     result = ToolResultEntry(
@@ -53,7 +55,9 @@ def fill(store: Store, session: Session) -> None:
     session.append(BranchSummaryEntry(summary="went wrong", from_id=left.id))
     session.append(answered("Another way."))
     session.append(
-        CompactionEntry(summary="so far", first_kept_id=5, tokens_before=9, tokens_after=4, trigger="manual")
+        CompactionEntry(
+            summary="so far", first_kept_id=5, tokens_before=9, tokens_after=4, trigger="manual"
+        )
     )
     session.undo()
     session.redo()
@@ -70,7 +74,15 @@ def exported(store: Store, session_id: str, path: Path) -> Path:
 
 def everything(store: Store, session_id: str) -> object:
     copy = copy_of(store, session_id, whole=True)
-    return copy.info, copy.entries, copy.leaf, copy.last_id, copy.labels, copy.moves, sorted(copy.blobs())
+    return (
+        copy.info,
+        copy.entries,
+        copy.leaf,
+        copy.last_id,
+        copy.labels,
+        copy.moves,
+        sorted(copy.blobs()),
+    )
 
 
 @pytest.fixture
@@ -96,7 +108,10 @@ def test_any_entries_survive(tmp_path_factory, drawn):
         session.append_many(drawn)
         path = exported(store, session.id, folder / "a.jsonl")
         take(other, path)
-        before, after = copy_of(store, session.id, whole=True), copy_of(other, session.id, whole=True)
+        before, after = (
+            copy_of(store, session.id, whole=True),
+            copy_of(other, session.id, whole=True),
+        )
         assert after.entries == before.entries
 
 
@@ -128,7 +143,9 @@ def lines_of(store: Store, session: Session, path: Path) -> list[dict]:
 
 
 def entry_line(lines, entry_id):
-    return next(line for line in lines if line["type"] == "entry" and line["entry"]["id"] == entry_id)
+    return next(
+        line for line in lines if line["type"] == "entry" and line["entry"]["id"] == entry_id
+    )
 
 
 WRONG = {
@@ -139,17 +156,21 @@ WRONG = {
     "a time to come": lambda lines: entry_line(lines, 2)["entry"].update(created_at=2**45),
     "unknown kind": lambda lines: entry_line(lines, 2)["entry"].update(kind="spell"),
     "wrong type": lambda lines: entry_line(lines, 1)["entry"].update(parts="text"),
-    "label of nothing": lambda lines: next(line for line in lines if line["type"] == "label").update(entry=99),
-    "blob that is another": lambda lines: next(line for line in lines if line["type"] == "blob").update(
-        data=base64.b64encode(b"evil").decode()
-    ),
+    "label of nothing": lambda lines: next(
+        line for line in lines if line["type"] == "label"
+    ).update(entry=99),
+    "blob that is another": lambda lines: next(
+        line for line in lines if line["type"] == "blob"
+    ).update(data=base64.b64encode(b"evil").decode()),
     "newer version": lambda lines: lines[0].update(version=99),
     "time that is a list": lambda lines: lines[0].update(created_at=[]),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_named_with_its_line_and_nothing_is_kept(store, session, other, tmp_path, wrong):
+def test_what_is_wrong_is_named_with_its_line_and_nothing_is_kept(
+    store, session, other, tmp_path, wrong
+):
     lines = lines_of(store, session, tmp_path / "a.jsonl")
     WRONG[wrong](lines)
     bad = tmp_path / "bad.jsonl"
@@ -169,7 +190,10 @@ def test_what_is_wrong_is_named_with_its_line_and_nothing_is_kept(store, session
         ("[1, 2]\n{}\n", "JSON object"),
         ("\x00\x01\x02", "none of the known formats"),
         ("", "none of the known formats"),
-        ('{"type": "session", "format": "tui-agent", "version": "\\u001b[2J"}\n{}\n', "“version” has to be a number"),
+        (
+            '{"type": "session", "format": "tui-agent", "version": "\\u001b[2J"}\n{}\n',
+            "“version” has to be a number",
+        ),
     ],
 )
 def test_nonsense_is_refused_in_words_that_act_on_no_terminal(other, tmp_path, text, said):
@@ -185,7 +209,10 @@ def test_a_file_that_is_cut_off_or_lost_a_line_is_noticed(store, session, other,
     whole = exported(store, session.id, tmp_path / "a.jsonl").read_bytes()
     cut = tmp_path / "cut.jsonl"
     lines = whole.splitlines(keepends=True)
-    for part in (b"".join(line for line in lines if b'"label"' not in line), whole[: whole.index(b"Another way")]):
+    for part in (
+        b"".join(line for line in lines if b'"label"' not in line),
+        whole[: whole.index(b"Another way")],
+    ):
         cut.write_bytes(part)
         with pytest.raises(ImportRefused, match="not complete"):
             take(other, cut)
@@ -214,10 +241,14 @@ def test_a_store_is_taken_in_with_all_its_sessions(store, session, other):
     for session_id in (session.id, second.id, child):
         assert everything(other, session_id) == everything(store, session_id)
     assert {one.came for one in take(other, store.path)} == {ImportChange.KNOWN}
-    assert {one.came for one in take(store, store.path)} == {ImportChange.KNOWN}, "a store knows itself"
+    assert {one.came for one in take(store, store.path)} == {ImportChange.KNOWN}, (
+        "a store knows itself"
+    )
     other.delete(session.id)
     take(other, store.path)
-    assert other.session(session.id).title == "Umlauts äöü", "importing a deleted one brings it back"
+    assert other.session(session.id).title == "Umlauts äöü", (
+        "importing a deleted one brings it back"
+    )
     second.append(said("one more"))
     assert {one.came for one in take(other, store.path)} == {ImportChange.KNOWN, ImportChange.MORE}
     assert len(other.sessions()) == 2
@@ -240,7 +271,9 @@ def test_one_damaged_session_of_a_store_keeps_out_no_other(store, session, other
     second = Session(store, store.create_session("/work").id, estimate=lambda _entry: 1)
     second.append(said("another task"))
     with store.writer() as connection:
-        connection.execute("UPDATE bodies SET body = '{' WHERE rowid IN (SELECT max(rowid) FROM bodies)")
+        connection.execute(
+            "UPDATE bodies SET body = '{' WHERE rowid IN (SELECT max(rowid) FROM bodies)"
+        )
     came = take(other, store.path)
     assert session.id in {one.session_id for one in came}
 
@@ -256,11 +289,15 @@ def test_a_store_that_is_cut_is_refused_in_a_sentence(store, session, other, tmp
     assert other.sessions() == []
 
 
-def test_an_export_of_long_ago_with_half_a_surrogate_pair_is_taken_in(store, session, other, tmp_path):
+def test_an_export_of_long_ago_with_half_a_surrogate_pair_is_taken_in(
+    store, session, other, tmp_path
+):
     session.append_many([said("HALF 1"), said("HALF 2")])
     path = exported(store, session.id, tmp_path / "old.jsonl")
     path.write_text(path.read_text().replace("HALF", "half \\ud83d"))
     [imported] = take(other, path)
-    texts = [entry.parts[0].text for entry in copy_of(other, imported.session_id, whole=True).entries]
+    texts = [
+        entry.parts[0].text for entry in copy_of(other, imported.session_id, whole=True).entries
+    ]
     assert texts == ["half \ufffd 1", "half \ufffd 2"]
     assert take(other, path)[0].came is ImportChange.KNOWN

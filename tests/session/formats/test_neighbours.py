@@ -53,9 +53,13 @@ def said(session: IncomingSession) -> list[str]:
         entry = session.entries[at - 1]
         match entry.kind:
             case "user":
-                lines.append(f"user{f' ({entry.synthetic})' if entry.synthetic else ''}: {entry.text.splitlines()[0]}")
+                lines.append(
+                    f"user{f' ({entry.synthetic})' if entry.synthetic else ''}: {entry.text.splitlines()[0]}"
+                )
             case "assistant":
-                thought = "".join(f"<{part.text}> " for part in entry.parts if isinstance(part, ReasoningPart))
+                thought = "".join(
+                    f"<{part.text}> " for part in entry.parts if isinstance(part, ReasoningPart)
+                )
                 calls = "".join(f" [{call.tool} {call.arguments}]" for call in entry.tool_calls)
                 lines.append(f"model: {thought}{entry.text}{calls}")
             case "tool_result":
@@ -90,7 +94,10 @@ def test_a_rollout_of_codex_is_a_session_with_its_compaction() -> None:
 
 
 def codex_line(kind: str, **payload: object) -> str:
-    return json.dumps({"timestamp": "2026-01-02T03:04:05.000Z", "type": kind, "payload": payload}) + "\n"
+    return (
+        json.dumps({"timestamp": "2026-01-02T03:04:05.000Z", "type": kind, "payload": payload})
+        + "\n"
+    )
 
 
 def codex_user(text: str) -> str:
@@ -107,7 +114,9 @@ def test_what_codex_writes_around_an_image_is_no_text_of_the_users(tmp_path: Pat
     path = tmp_path / "rollout-2026-01-02T03-04-05-a.jsonl"
     path.write_text(
         codex_line("session_meta", id="a", cwd="/shop", timestamp="2026-01-02T03:04:05.000Z")
-        + codex_line("response_item", type="message", role="user", content=[texts[0], image, *texts[1:]])
+        + codex_line(
+            "response_item", type="message", role="user", content=[texts[0], image, *texts[1:]]
+        )
         + codex_line("event_msg", type="user_message", message=around[2])
     )
     [session] = read_file(path)
@@ -119,7 +128,10 @@ def test_what_codex_writes_around_an_image_is_no_text_of_the_users(tmp_path: Pat
 def test_a_turn_that_was_taken_back_in_codex_is_a_branch(tmp_path: Path) -> None:
     path = tmp_path / "rollout.jsonl"
     answer = codex_line(
-        "response_item", type="message", role="assistant", content=[{"type": "output_text", "text": "no"}]
+        "response_item",
+        type="message",
+        role="assistant",
+        content=[{"type": "output_text", "text": "no"}],
     )
     path.write_text(
         codex_line("session_meta", id="a", cwd="/shop", timestamp="2026-01-02T03:04:05.000Z")
@@ -135,14 +147,26 @@ def test_a_turn_that_was_taken_back_in_codex_is_a_branch(tmp_path: Path) -> None
     assert len(session.entries) == 5
 
 
-def codex_rollout(name: Path, thread: str, minute: int, *turns: str, base: tuple[str, int] | None = None) -> Path:
+def codex_rollout(
+    name: Path, thread: str, minute: int, *turns: str, base: tuple[str, int] | None = None
+) -> Path:
     """A rollout of one head and two lines for each turn, numbered on from where it begins."""
-    meta: dict[str, object] = {"id": thread, "cwd": "/shop", "timestamp": f"2026-01-02T03:{minute:02}:00.000Z"}
+    meta: dict[str, object] = {
+        "id": thread,
+        "cwd": "/shop",
+        "timestamp": f"2026-01-02T03:{minute:02}:00.000Z",
+    }
     if base is not None:
-        meta["history_base"] = {"thread_id": base[0], "end_ordinal_exclusive": base[1], "end_byte_offset": 0}
+        meta["history_base"] = {
+            "thread_id": base[0],
+            "end_ordinal_exclusive": base[1],
+            "end_byte_offset": 0,
+        }
     lines = codex_line("session_meta", **meta) + "".join(map(codex_user, turns))
     first = 0 if base is None else base[1]
-    numbered = [json.loads(line) | {"ordinal": first + at} for at, line in enumerate(lines.splitlines())]
+    numbered = [
+        json.loads(line) | {"ordinal": first + at} for at, line in enumerate(lines.splitlines())
+    ]
     name.parent.mkdir(parents=True, exist_ok=True)
     name.write_text("".join(json.dumps(line) + "\n" for line in numbered))
     return name
@@ -151,16 +175,33 @@ def codex_rollout(name: Path, thread: str, minute: int, *turns: str, base: tuple
 THREAD, SECOND, FORK = (f"01a207c4-c71b-79c2-80fb-{number:012}" for number in range(3))
 
 
-def test_messages_taken_back_in_codex_are_branches_of_one_session(store: Store, tmp_path: Path) -> None:
+def test_messages_taken_back_in_codex_are_branches_of_one_session(
+    store: Store, tmp_path: Path
+) -> None:
     days = tmp_path / "sessions" / "2026" / "01"
     head = "rollout-2026-01-02T03-04-05-"
     first = codex_rollout(days / "02" / f"{head}{THREAD}.jsonl", THREAD, 0, "one", "two", "three")
     second = codex_rollout(
-        days / "02" / f"{head}{THREAD}_{SECOND}.jsonl", THREAD, 1, "instead", "four", base=(THREAD, 5)
+        days / "02" / f"{head}{THREAD}_{SECOND}.jsonl",
+        THREAD,
+        1,
+        "instead",
+        "four",
+        base=(THREAD, 5),
     )
-    third = codex_rollout(days / "03" / f"{head}{THREAD}_{FORK}.jsonl", THREAD, 2, "again", base=(SECOND, 8))
-    outcomes = [import_file(store, path, estimate=lambda _entry: 1)[0] for path in (first, second, third, first)]
-    assert [(one.came.value, one.entries) for one in outcomes] == [("new", 3), ("more", 2), ("more", 1), ("known", 0)]
+    third = codex_rollout(
+        days / "03" / f"{head}{THREAD}_{FORK}.jsonl", THREAD, 2, "again", base=(SECOND, 8)
+    )
+    outcomes = [
+        import_file(store, path, estimate=lambda _entry: 1)[0]
+        for path in (first, second, third, first)
+    ]
+    assert [(one.came.value, one.entries) for one in outcomes] == [
+        ("new", 3),
+        ("more", 2),
+        ("more", 1),
+        ("known", 0),
+    ]
     assert len({one.session_id for one in outcomes}) == 1
     [session] = read_file(third)
     assert said(session) == ["user: one", "user: two", "user: instead", "user: again"]
@@ -200,10 +241,15 @@ def test_a_chat_of_gemini_goes_back_before_a_message(tmp_path: Path) -> None:
     left = [line for name, line in written.items() if name != thanks][:-1]
     # The list that follows has no context any more.
     undone = json.dumps({"$rewindTo": thanks}) + "\n" + json.dumps({"$set": {"messages": left}})
-    again = json.dumps({"id": "n", "timestamp": "2026-11-22T12:03:00Z", "type": "user", "content": "instead"})
+    again = json.dumps(
+        {"id": "n", "timestamp": "2026-11-22T12:03:00Z", "type": "user", "content": "instead"}
+    )
     path.write_text((DATA / "gemini-chat.jsonl").read_text() + f"{undone}\n{again}\n")
     [session] = read_file(path)
-    assert said(session)[-2:] == ["model: <**Looking**\n\nI should look.> Done, answer 6.", "user: instead"]
+    assert said(session)[-2:] == [
+        "model: <**Looking**\n\nI should look.> Done, answer 6.",
+        "user: instead",
+    ]
     assert [entry.parent_id for entry in session.entries].count(None) == 1
     assert len(session.entries) == 8
 
@@ -228,19 +274,40 @@ def test_a_chat_of_qwen_code_is_no_session_of_claude_code() -> None:
     assert session.entries[1].usage.input == 19676
 
 
-def test_a_rewound_message_of_qwen_code_is_a_branch_and_a_compression_a_compaction(tmp_path: Path) -> None:
+def test_a_rewound_message_of_qwen_code_is_a_branch_and_a_compression_a_compaction(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "chat.jsonl"
     lines = (DATA / "qwen-chat.jsonl").read_text().splitlines()
     first = json.loads(lines[-1])
     history = [{"role": "user", "parts": [{"text": "SUMMARY: the file was made."}]}]
     payload = {"info": {"originalTokenCount": 9, "newTokenCount": 1}, "compressedHistory": history}
     added: list[dict[str, object]] = [
-        {"uuid": "r", "parentUuid": json.loads(lines[7])["uuid"], "type": "system", "subtype": "rewind"},
-        {"uuid": "c", "parentUuid": "r", "type": "system", "subtype": "chat_compression", "systemPayload": payload},
-        {"uuid": "n", "parentUuid": "c", "type": "user", "message": {"parts": [{"text": "instead"}]}},
+        {
+            "uuid": "r",
+            "parentUuid": json.loads(lines[7])["uuid"],
+            "type": "system",
+            "subtype": "rewind",
+        },
+        {
+            "uuid": "c",
+            "parentUuid": "r",
+            "type": "system",
+            "subtype": "chat_compression",
+            "systemPayload": payload,
+        },
+        {
+            "uuid": "n",
+            "parentUuid": "c",
+            "type": "user",
+            "message": {"parts": [{"text": "instead"}]},
+        },
     ]
     path.write_text(
-        "\n".join([*lines, *(json.dumps({"sessionId": first["sessionId"], **line}) for line in added)]) + "\n"
+        "\n".join(
+            [*lines, *(json.dumps({"sessionId": first["sessionId"], **line}) for line in added)]
+        )
+        + "\n"
     )
     [session] = read_file(path)
     assert said(session)[3:] == [
@@ -254,7 +321,9 @@ def test_events_of_copilot_cli_are_a_session_with_its_image() -> None:
     [session] = read_file(DATA / "copilot-events.jsonl")
     lines = said(session)
     assert lines[0] == "user: use a tool please"
-    assert lines[1].startswith('model: <I should look.> Let me do that. [bash {"command": "ls; echo hello > made.txt"')
+    assert lines[1].startswith(
+        'model: <I should look.> Let me do that. [bash {"command": "ls; echo hello > made.txt"'
+    )
     assert lines[2].startswith("error: Permission denied")
     assert lines[3:] == [
         "completed: <shellId: 0 completed with exit code 0>",
@@ -284,7 +353,9 @@ def test_a_database_of_opencode_and_a_message_taken_back_in_it(tmp_path: Path) -
 
     path = tmp_path / "opencode.db"
     with sqlite3.connect(path) as connection:
-        rows = connection.execute("SELECT id, data FROM message ORDER BY time_created, id").fetchall()
+        rows = connection.execute(
+            "SELECT id, data FROM message ORDER BY time_created, id"
+        ).fetchall()
         last = [name for name, data in rows if json.loads(data)["role"] == "user"][-1]
         connection.execute("UPDATE session SET revert = ?", (json.dumps({"messageID": last}),))
     [session] = read_file(path)
@@ -293,9 +364,13 @@ def test_a_database_of_opencode_and_a_message_taken_back_in_it(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("program", FILES)
-def test_a_file_is_known_when_it_comes_again_or_back_from_an_export(program: str, store: Store, tmp_path: Path) -> None:
+def test_a_file_is_known_when_it_comes_again_or_back_from_an_export(
+    program: str, store: Store, tmp_path: Path
+) -> None:
     path, ours = FILES[program](tmp_path), tmp_path / "ours.jsonl"
-    estimate = TokenCounter("gpt-4o").estimate  # as the program does: scripts other than Latin are counted apart
+    estimate = TokenCounter(
+        "gpt-4o"
+    ).estimate  # as the program does: scripts other than Latin are counted apart
     first = import_file(store, path, estimate=estimate)
     assert {one.came for one in first} == {ImportChange.NEW}
     assert {one.came for one in import_file(store, path, estimate=estimate)} == {ImportChange.KNOWN}
@@ -348,13 +423,23 @@ def second_session(path: Path) -> None:
         for table, changed in (
             ("session", {"id": "zz_later"}),
             ("message", {"id": "zz_message", "session_id": "zz_later"}),
-            ("part", {"id": "zz_part", "message_id": "zz_message", "session_id": "zz_later", "data": text}),
+            (
+                "part",
+                {
+                    "id": "zz_part",
+                    "message_id": "zz_message",
+                    "session_id": "zz_later",
+                    "data": text,
+                },
+            ),
         ):
             row = dict(connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()) | changed
             if table == "session":
                 row["time_created"] += 10_000_000
             marks = ", ".join("?" * len(row))
-            connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
+            connection.execute(
+                f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values())
+            )
     connection.close()
 
 
@@ -371,7 +456,9 @@ def test_a_damaged_message_stops_its_session_and_no_other(store: Store, tmp_path
     second_session(path)
     whole = len(read_file(path))
     first = read_file(path)[0]
-    damage(path, "UPDATE message SET data = '{not json' WHERE rowid = (SELECT min(rowid) FROM message)")
+    damage(
+        path, "UPDATE message SET data = '{not json' WHERE rowid = (SELECT min(rowid) FROM message)"
+    )
     [(_path, taken, _told)] = Importer(store).run([path])
     assert len(taken) == whole - 1
     told = summary_of(taken[-1])
@@ -402,26 +489,41 @@ def stored(tmp_path: Path) -> Path:
         (storage / path).write_text(json.dumps(value))
 
     for row in connection.execute("SELECT * FROM session"):
-        info = {"id": row["id"], "directory": row["directory"], "title": row["title"], "projectID": "p"}
+        info = {
+            "id": row["id"],
+            "directory": row["directory"],
+            "title": row["title"],
+            "projectID": "p",
+        }
         info |= {"time": {"created": row["time_created"]}} | (
             {"parentID": row["parent_id"]} if row["parent_id"] else {}
         )
         write(f"session/p/{row['id']}.json", info)
     for row in connection.execute("SELECT * FROM message"):
-        write(f"message/{row['session_id']}/{row['id']}.json", {**json.loads(row["data"]), "id": row["id"]})
+        write(
+            f"message/{row['session_id']}/{row['id']}.json",
+            {**json.loads(row["data"]), "id": row["id"]},
+        )
     for row in connection.execute("SELECT * FROM part"):
-        write(f"part/{row['message_id']}/{row['id']}.json", {**json.loads(row["data"]), "id": row["id"]})
+        write(
+            f"part/{row['message_id']}/{row['id']}.json",
+            {**json.loads(row["data"]), "id": row["id"]},
+        )
     connection.close()
     return storage
 
 
-def test_older_opencode_is_read_as_its_database_is_and_tells_of_sessions_not_of_their_pieces(store: Store, tmp_path):
+def test_older_opencode_is_read_as_its_database_is_and_tells_of_sessions_not_of_their_pieces(
+    store: Store, tmp_path
+):
     storage = stored(tmp_path)
     of_database = {session.id: session for session in read_file(tmp_path / "opencode.db")}
     for file in storage.glob("session/*/*.json"):
         [session] = read_file(file)
         same = of_database[session.id]
-        assert [entry.model_dump() for entry in session.entries] == [entry.model_dump() for entry in same.entries]
+        assert [entry.model_dump() for entry in session.entries] == [
+            entry.model_dump() for entry in same.entries
+        ]
         assert (session.title, session.cwd, session.origin) == (same.title, same.cwd, same.origin)
     count = len(of_database)
     told, imported, failed = import_all(store, storage)
@@ -432,14 +534,18 @@ def test_older_opencode_is_read_as_its_database_is_and_tells_of_sessions_not_of_
     assert {row.program for row in found} == {"OpenCode"}
 
 
-def test_a_directory_of_all_programs_tells_of_sessions_not_of_lists_and_pieces(store: Store, tmp_path):
+def test_a_directory_of_all_programs_tells_of_sessions_not_of_lists_and_pieces(
+    store: Store, tmp_path
+):
     for program, write in FILES.items():
         place = tmp_path / "all" / program
         place.mkdir(parents=True)
         path = write(place)
         if place not in path.parents:
             shutil.copy(path, place)
-    (tmp_path / "all/gemini-cli/logs.json").write_text('[{"sessionId": "s", "messageId": 0, "type": "user"}]')
+    (tmp_path / "all/gemini-cli/logs.json").write_text(
+        '[{"sessionId": "s", "messageId": 0, "type": "user"}]'
+    )
     told, imported, failed = import_all(store, tmp_path / "all")
     assert ({one.source for one in imported}, failed) == (PROGRAMS, 0), told
     assert {one.came.value for one in import_all(store, tmp_path / "all")[1]} == {"known"}
@@ -458,7 +564,9 @@ def test_a_directory_of_all_programs_tells_of_sessions_not_of_lists_and_pieces(s
         (["<command-name>/init</command-name>\n<command-args></command-args>"], "/init"),
     ],
 )  # fmt: skip
-def test_a_session_of_claude_code_is_called_by_what_was_typed_first(store: Store, tmp_path, messages, title):
+def test_a_session_of_claude_code_is_called_by_what_was_typed_first(
+    store: Store, tmp_path, messages, title
+):
     path, above = tmp_path / "s.jsonl", None
     with path.open("w") as file:
         for number, text in enumerate(messages):
@@ -470,7 +578,9 @@ def test_a_session_of_claude_code_is_called_by_what_was_typed_first(store: Store
             file.write(json.dumps(line) + "\n")
     [(_path, [imported], _told)] = Importer(store).run([path])
     assert imported.title == title
-    assert imported.entries == sum("local" not in text and "/compact" not in text for text in messages)
+    assert imported.entries == sum(
+        "local" not in text and "/compact" not in text for text in messages
+    )
 
 
 def test_entries_on_their_way_in_take_little_more_than_their_text() -> None:
@@ -485,4 +595,7 @@ def test_entries_on_their_way_in_take_little_more_than_their_text() -> None:
         tracemalloc.stop()
     assert held < 1.5 * 1_000 * len(text.encode())
     assert [entry.id for entry in entries] == list(range(1, 1_001))
-    assert [entry.text for entry in entries[998:] if isinstance(entry, UserEntry)] == [f"{text}999", f"{text}1000"]
+    assert [entry.text for entry in entries[998:] if isinstance(entry, UserEntry)] == [
+        f"{text}999",
+        f"{text}1000",
+    ]

@@ -103,9 +103,16 @@ class Samples:
     def result(
         self, call: ToolCallPart, output: str, title: str, seconds: float = 0.1, **fields: Any
     ) -> ToolResultEntry:
-        told = {"status": ToolStatus.COMPLETED, "tokens": max(len(output) // 4, 1), "output": output, "title": title}
+        told = {
+            "status": ToolStatus.COMPLETED,
+            "tokens": max(len(output) // 4, 1),
+            "output": output,
+            "title": title,
+        }
         times = {"started_at": 1_000, "ended_at": 1_000 + int(seconds * 1000)}
-        return ToolResultEntry(id=next(self._ids), call_id=call.call_id, tool=call.tool, **told | times | fields)
+        return ToolResultEntry(
+            id=next(self._ids), call_id=call.call_id, tool=call.tool, **told | times | fields
+        )
 
     def entry(self, kind: Any, **fields: Any) -> Any:
         return kind(id=next(self._ids), **fields)
@@ -184,7 +191,9 @@ class GeneratedSource(EntrySource):
     def __init__(self, length: int) -> None:
         kinds = ("user", "assistant", "tool_result", "assistant")
         sizes = (40, 0, 460, len(ANSWER) + 16)
-        outlines = Outlines.of(EntryOutline(index + 1, kinds[index % 4], sizes[index % 4]) for index in range(length))
+        outlines = Outlines.of(
+            EntryOutline(index + 1, kinds[index % 4], sizes[index % 4]) for index in range(length)
+        )
         super().__init__(outlines, self._loaded)
         self.loads = 0
 
@@ -193,10 +202,14 @@ class GeneratedSource(EntrySource):
         return [self._make(entry_id) for entry_id in ids]
 
     def _make(self, entry_id: int) -> Entry:
-        call = ToolCallPart(call_id=f"call_{entry_id // 4}", tool="grep", arguments='{"pattern": "next"}')
+        call = ToolCallPart(
+            call_id=f"call_{entry_id // 4}", tool="grep", arguments='{"pattern": "next"}'
+        )
         match (entry_id - 1) % 4:
             case 0:
-                return UserEntry(id=entry_id, parts=(TextPart(text=f"Question {entry_id}: where is it used?"),))
+                return UserEntry(
+                    id=entry_id, parts=(TextPart(text=f"Question {entry_id}: where is it used?"),)
+                )
             case 1:
                 return AssistantEntry(id=entry_id, parts=(call,), model=MODEL)
             case 2:
@@ -207,7 +220,9 @@ class GeneratedSource(EntrySource):
                 )  # fmt: skip
             case _:
                 return AssistantEntry(
-                    id=entry_id, parts=(TextPart(text=f"## Answer {entry_id}\n\n{ANSWER}"),), model=MODEL
+                    id=entry_id,
+                    parts=(TextPart(text=f"## Answer {entry_id}\n\n{ANSWER}"),),
+                    model=MODEL,
                 )
 
 

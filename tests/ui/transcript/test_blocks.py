@@ -43,7 +43,9 @@ def rows(block: Block, width: int = 70) -> list[str]:
     return [row(line, width) for line in block.lines(width)]
 
 
-def result(output: str, status: ToolStatus = ToolStatus.COMPLETED, **fields: object) -> ToolResultEntry:
+def result(
+    output: str, status: ToolStatus = ToolStatus.COMPLETED, **fields: object
+) -> ToolResultEntry:
     fields = {"tool": "bash", "title": "make test", "id": 7, "tokens": 3_200, **fields}
     return ToolResultEntry(call_id="c1", status=status, output=output, **fields)  # type: ignore[arg-type]
 
@@ -59,7 +61,11 @@ def test_a_message_of_a_command_shows_its_line_and_opens_to_what_was_sent() -> N
     assert rows(block) == ["You  /review app.py", "  ▸ what was sent for it · 2 lines"]
     assert block.copy_text() == "/review app.py"
     block.cycle()
-    assert rows(block)[1:] == ["  ▾ what was sent for it · 2 lines", "  Look for bugs.", "  In app.py."]
+    assert rows(block)[1:] == [
+        "  ▾ what was sent for it · 2 lines",
+        "  Look for bugs.",
+        "  In app.py.",
+    ]
 
 
 def test_what_a_tool_in_a_file_prints_is_shown_while_it_runs() -> None:
@@ -87,7 +93,10 @@ def test_a_refused_call_tells_the_users_words_on_its_head() -> None:
 def test_a_command_shows_the_end_of_its_output_first() -> None:
     card = CardBlock(CALL, result("\n".join(map(str, range(50)))))
     assert card.fold is Fold.PART
-    assert rows(card)[1:] == ["  … 44 earlier lines · o whole", *(f"  {number}" for number in range(44, 50))]
+    assert rows(card)[1:] == [
+        "  … 44 earlier lines · o whole",
+        *(f"  {number}" for number in range(44, 50)),
+    ]
     card.cycle()
     assert len(rows(card)) == 51
     card.cycle()
@@ -112,7 +121,12 @@ def test_a_result_that_is_not_in_context_can_be_restored() -> None:
 def test_code_that_was_read_has_numbers_that_are_not_copied() -> None:
     card = CardBlock(
         ToolCallPart(call_id="c1", tool="read", arguments="{}"),
-        result("9\tdef f():\n10\t\treturn 1", tool="read", title="a.py", metadata=ToolMetadata(path="a.py")),
+        result(
+            "9\tdef f():\n10\t\treturn 1",
+            tool="read",
+            title="a.py",
+            metadata=ToolMetadata(path="a.py"),
+        ),
     )
     card.choose_fold(Fold.FULL)
     lines = card.lines(60)[1:]
@@ -136,7 +150,9 @@ def test_one_hidden_line_is_shown_instead_of_told() -> None:
     assert [row(line) for line in body_lines(body, 20, 2)] == ["  1", "  2", "  … 2 more lines"]
 
 
-def test_a_very_long_row_takes_four_lines_of_a_part_and_a_very_long_body_ends_with_an_offer() -> None:
+def test_a_very_long_row_takes_four_lines_of_a_part_and_a_very_long_body_ends_with_an_offer() -> (
+    None
+):
     assert len(list(body_lines(TextBody("x " * 5_000), 40, 6))) == 5
     *_, last = body_lines(TextBody("\n".join(map(str, range(5_000)))), 40)
     assert row(last) == "  … 3,000 more lines · o whole"
@@ -152,13 +168,23 @@ def test_a_very_long_message_is_shown_in_part() -> None:
 @pytest.mark.parametrize(
     ("fields", "line", "actions"),
     [
-        ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · f8 retry", ("retry",)),
+        (
+            {"finish": "error", "error": "overloaded [529]"},
+            "✗ overloaded [529] · f8 retry",
+            ("retry",),
+        ),
         ({"finish": "interrupted", "interrupted": True}, "■ Interrupted", ()),
-        ({"interrupted": True, "error": "No."}, "■ Interrupted while waiting to try again: No. · f8 retry", ("retry",)),
+        (
+            {"interrupted": True, "error": "No."},
+            "■ Interrupted while waiting to try again: No. · f8 retry",
+            ("retry",),
+        ),
         ({"finish": "length"}, "■ The answer was cut off at the model's output limit", ()),
     ],
 )
-def test_an_answer_that_did_not_end_says_so(fields: dict[str, object], line: str, actions: tuple[str, ...]) -> None:
+def test_an_answer_that_did_not_end_says_so(
+    fields: dict[str, object], line: str, actions: tuple[str, ...]
+) -> None:
     block = only(AssistantEntry(parts=(), model="m", **fields))  # type: ignore[arg-type]
     assert rows(block) == [line]
     assert block.actions == actions
@@ -171,9 +197,13 @@ def test_no_text_makes_a_line_wider_than_asked(text: str, width: int) -> None:
         UserEntry(parts=(TextPart(text=text),)),
         AssistantEntry(parts=(TextPart(text=text),), model="m", error=text, finish="error"),
         ShellEntry(command=text, output=text, exit_code=1),
-        ToolResultEntry(call_id="c1", tool="read", status=ToolStatus.ERROR, output=text, title=text),
+        ToolResultEntry(
+            call_id="c1", tool="read", status=ToolStatus.ERROR, output=text, title=text
+        ),
     ]
-    blocks = [block for entry in entries for block in blocks_of(entry, BuildContext())] + [CardBlock(call)]
+    blocks = [block for entry in entries for block in blocks_of(entry, BuildContext())] + [
+        CardBlock(call)
+    ]
     for block in blocks:
         for line in block.lines(width):
             assert runs_width((*line.prefix, *line.content(), *line.tail)) <= width
@@ -188,21 +218,34 @@ def test_colours_of_a_chunk_go_on_in_the_next() -> None:
 
 def test_looking_at_the_end_of_long_code_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     coloured, looks = lexing.coloured, []
-    monkeypatch.setattr(lexing, "coloured", lambda *given: (looks.append(given), coloured(*given))[1])
+    monkeypatch.setattr(
+        lexing, "coloured", lambda *given: (looks.append(given), coloured(*given))[1]
+    )
     code = Code("python")
     code.replace(0, ["x = 1"] * 10_000)
     code.runs(9_999)
     assert 0 < len(looks) <= RESET // CHUNK
 
 
-@pytest.mark.parametrize("language", ["c", "json", "html", "bash", "diff", "yaml", "", "nonsense", "text"])
+@pytest.mark.parametrize(
+    "language", ["c", "json", "html", "bash", "diff", "yaml", "", "nonsense", "text"]
+)
 def test_every_kind_of_lexer_keeps_the_text_and_unknown_languages_stay_plain(language: str) -> None:
-    source = ['{"a": [1, "b"]}', "int main() { return 0; } /* c */", "<a href='x'>y</a>", "$ ls -l", "- k: v", ""]
+    source = [
+        '{"a": [1, "b"]}',
+        "int main() { return 0; } /* c */",
+        "<a href='x'>y</a>",
+        "$ ls -l",
+        "- k: v",
+        "",
+    ]
     code = Code(language)
     code.replace(0, source)
     drawn = [code.runs(index) for index in range(len(source))]
     assert ["".join(text for text, _ in runs) for runs in drawn] == source
-    assert ({style for runs in drawn for _, style in runs} == {"code"}) is (language in {"", "nonsense", "text"})
+    assert ({style for runs in drawn for _, style in runs} == {"code"}) is (
+        language in {"", "nonsense", "text"}
+    )
 
 
 def told_problems(**counts: int) -> UserEntry:
@@ -210,12 +253,16 @@ def told_problems(**counts: int) -> UserEntry:
         FilePart(path=f"diagnostics:{path}.py", text=f"{n} new problems:\n{path}.py:3: Bad (ruff)")
         for path, n in counts.items()
     ]
-    return UserEntry(id=8, parts=(TextPart(text="<system-reminder>"), *files), synthetic="diagnostics")
+    return UserEntry(
+        id=8, parts=(TextPart(text="<system-reminder>"), *files), synthetic="diagnostics"
+    )
 
 
 def edits() -> list[Entry]:
     """Two edits of one answer, and what checkers found in one of the files."""
-    calls = tuple(ToolCallPart(call_id=name, tool="edit", arguments="{}") for name in ("a", "b", "a again"))
+    calls = tuple(
+        ToolCallPart(call_id=name, tool="edit", arguments="{}") for name in ("a", "b", "a again")
+    )
     results = [
         ToolResultEntry(
             id=2 + at, parent_id=1 + at, call_id=name, tool="edit", status=ToolStatus.COMPLETED, output="Edited.",
@@ -234,7 +281,9 @@ def test_the_last_card_of_a_file_tells_how_many_problems_its_edits_made(loaded: 
     feed = LiveFeed(model, lambda: 0.0)
     for entry in () if loaded else edits():
         feed.append(entry)
-    heads = [block.lines(70)[0].tail for block in model.item(0).blocks if isinstance(block, CardBlock)]
+    heads = [
+        block.lines(70)[0].tail for block in model.item(0).blocks if isinstance(block, CardBlock)
+    ]
     assert [("2 new problems", "status-warning") in head for head in heads] == [False, False, True]
 
 

@@ -10,7 +10,12 @@ from tests.support.ui_app import until
 from tui_agent.resources import style_path
 from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.widgets.transcript.bodies import body_lines
-from tui_agent.ui.widgets.transcript.diffs import MIN_SPLIT_WIDTH, changed_parts, diff_body, read_diff
+from tui_agent.ui.widgets.transcript.diffs import (
+    MIN_SPLIT_WIDTH,
+    changed_parts,
+    diff_body,
+    read_diff,
+)
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
 
@@ -54,7 +59,9 @@ def test_no_line_is_wider_than_its_room_and_the_middle_stays_where_it_is() -> No
     diff = DIFF.replace("# gone", "# " + "日本 and more " * 30).replace("a + 2", "a + " + "b" * 200)
     for width in (MIN_SPLIT_WIDTH, MIN_SPLIT_WIDTH + 1, 187):
         shown = lines(width, diff)
-        assert all(runs_width((*line.prefix, *line.content(), *line.tail)) <= width for line in shown)
+        assert all(
+            runs_width((*line.prefix, *line.content(), *line.tail)) <= width for line in shown
+        )
         middles = {runs_width(line.prefix[: line.prefix.index((" │ ", "rule"))]) for line in shown
                    if (" │ ", "rule") in line.prefix}  # fmt: skip
         assert len(middles) == 1
@@ -62,7 +69,10 @@ def test_no_line_is_wider_than_its_room_and_the_middle_stays_where_it_is() -> No
 
 
 def test_what_changed_inside_a_line_is_marked() -> None:
-    changed = [[text for text, style in line.content() if style.endswith("-part")] for line in lines(80)[1:4]]
+    changed = [
+        [text for text, style in line.content() if style.endswith("-part")]
+        for line in lines(80)[1:4]
+    ]
     assert changed == [["1"], [], ["2"]]
 
 

@@ -110,7 +110,9 @@ FENCE = "```python\n" + "value = function(argument)  # a line\n" * 5_000
 def test_one_huge_block_costs_little_per_look(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[int] = []
     parse = document.parse_blocks
-    monkeypatch.setattr(document, "parse_blocks", lambda text, *more: parsed.append(len(text)) or parse(text, *more))
+    monkeypatch.setattr(
+        document, "parse_blocks", lambda text, *more: parsed.append(len(text)) or parse(text, *more)
+    )
     made = MarkdownDocument()
     size = len(source) // 200 + 1
     for place in range(0, len(source), size):
@@ -129,7 +131,14 @@ def test_lines_of_finished_text_are_kept_as_they_are() -> None:
 
 
 def test_pathological_nesting_ends() -> None:
-    for source in ("[" * 5_000, "*a " * 5_000, ">" * 5_000, "- " * 2_000, "`" * 5_001 + "x", "|" * 5_000 + "\n|-|"):
+    for source in (
+        "[" * 5_000,
+        "*a " * 5_000,
+        ">" * 5_000,
+        "- " * 2_000,
+        "`" * 5_001 + "x",
+        "|" * 5_000 + "\n|-|",
+    ):
         MarkdownDocument(source, finished=True).lines(80)
 
 
@@ -139,7 +148,9 @@ def work() -> int:
 
 
 @pytest.mark.timeout(60)
-async def test_a_block_is_given_up_within_a_regular_expression_or_another_block_but_not_in_another_thread() -> None:
+async def test_a_block_is_given_up_within_a_regular_expression_or_another_block_but_not_in_another_thread() -> (
+    None
+):
     with pytest.raises(TooLongError), limited(0.1):
         re.match(r"(a+)+$", "a" * 40 + "b")
     sum(range(1_000_000))  # the limit went with its block

@@ -32,11 +32,18 @@ def steps(*tools: str, failed: int = 0, text: str = "", start: int = 1) -> list[
     for number, tool in enumerate(tools, 1):
         call = ToolCallPart(call_id=f"c{start}-{number}", tool=tool, arguments="{}")
         entries.append(AssistantEntry(id=start + number * 2 - 1, parts=(call,), model="m"))
-        about = {"tool": tool, "status": ToolStatus.ERROR if number == failed else ToolStatus.COMPLETED}
+        about = {
+            "tool": tool,
+            "status": ToolStatus.ERROR if number == failed else ToolStatus.COMPLETED,
+        }
         told = {"output": f"out {number}", "title": f"file{number}.py"}
-        entries.append(ToolResultEntry(id=start + number * 2, call_id=call.call_id, **about, **told))
+        entries.append(
+            ToolResultEntry(id=start + number * 2, call_id=call.call_id, **about, **told)
+        )
     if text:
-        entries.append(AssistantEntry(id=start + len(tools) * 2 + 1, parts=(TextPart(text=text),), model="m"))
+        entries.append(
+            AssistantEntry(id=start + len(tools) * 2 + 1, parts=(TextPart(text=text),), model="m")
+        )
     return entries
 
 
@@ -53,7 +60,10 @@ def model_of(entries: list[Entry], width: int = 78) -> TranscriptModel:
 
 def test_one_thing_asked_for_again_and_again_is_counted_by_calls() -> None:
     entries = steps("read", "read", "read", "grep", text="Done.")
-    same = [entry.model_copy(update={"title": "a.py"}) if entry.kind == "tool_result" else entry for entry in entries]
+    same = [
+        entry.model_copy(update={"title": "a.py"}) if entry.kind == "tool_result" else entry
+        for entry in entries
+    ]
     assert drawn(model_of(same))[2] == "● read 3 times, grep 1 pattern  a.py"
 
 
@@ -65,14 +75,21 @@ def test_two_calls_and_calls_that_do_something_stand_for_themselves() -> None:
 
 
 def test_a_failed_call_is_not_hidden() -> None:
-    rows = drawn(model_of(steps("read", "read", "read", "grep", "read", "read", "ls", failed=4, text="Done.")))
+    rows = drawn(
+        model_of(
+            steps("read", "read", "read", "grep", "read", "read", "ls", failed=4, text="Done.")
+        )
+    )
     assert rows[2] == "● read 3 files  file1.py, file2.py, file3.py"
     assert "✗ grep file4.py" in rows
     assert "● read 2 files, ls 1 folder  file5.py, file6.py, file7.py" in rows
 
 
 def test_it_does_not_matter_where_one_begins_to_look() -> None:
-    entries = [*steps(*["read"] * 90, text="One."), *steps("grep", "ls", "ls", text="Two.", start=300)]
+    entries = [
+        *steps(*["read"] * 90, text="One."),
+        *steps("grep", "ls", "ls", text="Two.", start=300),
+    ]
     whole = drawn(model_of(entries))
     for first in (0, 7, 63, 64, 100, len(entries) - 2):
         model = model_of(entries)
@@ -109,7 +126,10 @@ async def test_the_row_opens_closes_and_copies_with_keys() -> None:
         await view.press("k", "enter")
         assert [line.lstrip("▎ ") for line in view.screen()] == [line.lstrip() for line in before]
         await view.press("y")
-        assert view.sent(messages.CopyRequested)[-1].text == "read file1.py\ngrep file2.py\nls file3.py"
+        assert (
+            view.sent(messages.CopyRequested)[-1].text
+            == "read file1.py\ngrep file2.py\nls file3.py"
+        )
 
 
 async def test_going_to_a_call_in_a_closed_row_opens_it() -> None:
@@ -133,7 +153,9 @@ async def test_the_row_tells_what_runs_and_for_how_long() -> None:
         timers.go_off()
         await view.settled()
         row = view.screen()[view.row_of("read 1 file")]
-        assert row.startswith("  ◐ read 1 file, grep 1 pattern, ls 1 folder  file1.py, file2.py, src")
+        assert row.startswith(
+            "  ◐ read 1 file, grep 1 pattern, ls 1 folder  file1.py, file2.py, src"
+        )
         assert row.endswith("12 s  ▸")
         await view.play(ToolFinished("live", "bash", "error", ToolMetadata(), 13.0))
         assert " ✗ ls src" in view.text()
@@ -145,7 +167,12 @@ def test_what_is_not_in_context_is_told_on_the_row() -> None:
     drawn(model)
     known = {3: Standing.CLEARED, 5: Standing.PINNED}
     model.set_standings(Standings(known=known, edited=frozenset(known)))
-    group = next(block for _, item in model.loaded() for block in item.blocks if isinstance(block, GroupBlock))
+    group = next(
+        block
+        for _, item in model.loaded()
+        for block in item.blocks
+        if isinstance(block, GroupBlock)
+    )
     assert ("1 cleared", "standing-told") in group.lines(78)[0].tail
     assert group.standing is Standing.CLEARED
     assert group.fold is Fold.CLOSED
@@ -154,7 +181,11 @@ def test_what_is_not_in_context_is_told_on_the_row() -> None:
 HEIGHTS = st.lists(st.integers(0, 9), max_size=1_500)
 
 
-@given(HEIGHTS, st.lists(st.tuples(st.integers(0, 1_499), st.integers(0, 9)), max_size=10), st.integers(-5, 9_000))
+@given(
+    HEIGHTS,
+    st.lists(st.tuples(st.integers(0, 1_499), st.integers(0, 9)), max_size=10),
+    st.integers(-5, 9_000),
+)
 def test_offsets_and_places_agree_with_a_plain_sum(
     heights: list[int], changes: list[tuple[int, int]], line: int
 ) -> None:

@@ -53,7 +53,9 @@ async def test_messages_of_the_user_are_jumped_between() -> None:
         ("You", "rubo", None),
     ],
 )
-async def test_blocks_ask_the_app_for_the_actions_they_have(text: str, key: str, action: str | None) -> None:
+async def test_blocks_ask_the_app_for_the_actions_they_have(
+    text: str, key: str, action: str | None
+) -> None:
     entries = every_kind()
     async with shown(list_source(entries), (80, 120)) as view:
         await view.click(4, view.row_of(text))
@@ -67,7 +69,9 @@ async def test_a_click_folds_acts_shows_the_hidden_lines_and_follows_a_link() ->
     async with shown(list_source(every_kind()), (80, 120)) as view:
         y = view.row_of("session middleware")
         await view.click(view.screen()[y].index("session"), y)
-        assert [message.href for message in view.sent(messages.LinkClicked)] == ["https://docs.example.com/sessions"]
+        assert [message.href for message in view.sent(messages.LinkClicked)] == [
+            "https://docs.example.com/sessions"
+        ]
         await view.click(3, view.row_of("read src/auth"))
         assert "line_3 = 3" in view.text()
         row = view.row_of("bring back")
@@ -85,7 +89,9 @@ async def test_the_newest_answer_that_failed_is_asked_for_again_by_key_and_click
         await view.pilot.press("r")
         await view.click(view.screen()[row].index("retry"), row)
         requests = view.sent(messages.ActionRequested)
-        assert [(message.action, message.entry_id) for message in requests] == [("retry", until_failed[-1].id)] * 2
+        assert [(message.action, message.entry_id) for message in requests] == [
+            ("retry", until_failed[-1].id)
+        ] * 2
 
 
 async def drag(view: Shown, start: tuple[int, int], end: tuple[int, int]) -> str | None:
@@ -98,7 +104,9 @@ async def drag(view: Shown, start: tuple[int, int], end: tuple[int, int]) -> str
 
 async def test_a_drag_selects_logical_text_across_blocks() -> None:
     text = "a paragraph that is wrapped because it is longer than the screen is wide"
-    async with shown(list_source([user(1, "first"), answer(2, f"{text}\n\n- item\n  - deep")]), (40, 20)) as view:
+    async with shown(
+        list_source([user(1, "first"), answer(2, f"{text}\n\n- item\n  - deep")]), (40, 20)
+    ) as view:
         selected = await drag(view, (0, view.row_of("first")), (30, view.row_of("deep")))
         assert selected == f"first\n\n{text}\n\n• item\n  ◦ deep"
         assert view.sent(messages.ActionRequested) == []

@@ -43,7 +43,9 @@ PALETTE = PlainPalette()
         ("中文中文。中文", 8, [("", "中文中"), ("", "文。中文")]),
     ],
 )
-def test_words_stay_whole_where_they_can(text: str, width: int, lines: list[tuple[str, str]]) -> None:
+def test_words_stay_whole_where_they_can(
+    text: str, width: int, lines: list[tuple[str, str]]
+) -> None:
     wrapped = wrap([(text, "text")], width)
     assert [(swallowed, "".join(text for text, _ in part)) for swallowed, part in wrapped] == lines
 
@@ -71,7 +73,9 @@ def test_a_strip_is_exactly_as_wide_as_the_widget(
         assert sum(segment.cell_length for segment in strip) == width == strip.cell_length
 
 
-@pytest.mark.parametrize(("x", "found"), [(0, None), (2, "toggle"), (5, None), (11, "open"), (15, "undo"), (20, None)])
+@pytest.mark.parametrize(
+    ("x", "found"), [(0, None), (2, "toggle"), (5, None), (11, "open"), (15, "undo"), (20, None)]
+)
 def test_what_is_under_the_pointer(x: int, found: str | None) -> None:
     line = Line(
         [("text  ", "text"), ("open", "muted act:open")], prefix=(("▸ ", "marker act:toggle"),),

@@ -60,7 +60,9 @@ def test_constructs(source: str, looks: list[str]) -> None:
 def test_a_table_too_wide_wraps_its_cells_and_one_much_too_wide_becomes_a_list() -> None:
     rows = shown("| head | text |\n|---|---|\n| cell | a long text that wraps |", 20)
     assert rows == ["head  text", "────  ──────────────", "cell  a long text", "      that wraps"]
-    source = "|alpha|beta|gamma|delta|\n|-|-|-|-|\n|one one one|two two two|three three|four four four|"
+    source = (
+        "|alpha|beta|gamma|delta|\n|-|-|-|-|\n|one one one|two two two|three three|four four four|"
+    )
     assert shown(source, 16)[0] == "alpha: one one"
     assert "delta: four four" in shown(source, 16)
 
@@ -79,7 +81,10 @@ def test_only_plain_web_addresses_become_links_of_the_terminal(href: str) -> Non
         (r"$S = \sum_i p_i q_i$ and $$x^2 \le \frac{a}{b+c}$$", "S = ∑ᵢ pᵢ qᵢ and x² ≤ a/(b+c)"),
         (r"\(\alpha \to \sqrt{z}\), \[\left( \hat{x} \right)\] for $n$", "α → √z, ( x̂ ) for n"),
         (r"$\begin{cases} 1 \end{cases}$ stays", r"$\begin{cases} 1 \end{cases}$ stays"),
-        ("$HOME/bin:$PATH, $MY_VAR$ and US$5 (or 3$)", "$HOME/bin:$PATH, $MY_VAR$ and US$5 (or 3$)"),
+        (
+            "$HOME/bin:$PATH, $MY_VAR$ and US$5 (or 3$)",
+            "$HOME/bin:$PATH, $MY_VAR$ and US$5 (or 3$)",
+        ),
         (r"So \(a\;b\_1\) holds.", "So a b_1 holds."),
         (r"It costs $5, not *ten*\, or $10.", "It costs $5, not ten, or $10."),
         (r"Call \(this\).", "Call (this)."),
@@ -108,12 +113,15 @@ def test_long_code_lines_fold_without_losing_spaces() -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 5, 20, 37, 80, 120, 200])
 @pytest.mark.parametrize(
-    "source", [ANSWER, CJK, "> " * 12 + "deep", "- " * 12 + "deep", "1. a\n   - b\n     > c d e f g h"]
+    "source",
+    [ANSWER, CJK, "> " * 12 + "deep", "- " * 12 + "deep", "1. a\n   - b\n     > c d e f g h"],
 )
 def test_no_line_is_wider_than_asked(source: str, width: int) -> None:
     for line in lines_of(source, width):
         allowed = max(width, 2)
-        assert runs_width(line.prefix) + runs_width(line.content()) <= allowed + (0 if width >= 8 else 8)
+        assert runs_width(line.prefix) + runs_width(line.content()) <= allowed + (
+            0 if width >= 8 else 8
+        )
 
 
 def test_copying_gives_list_markers_and_quotes_back() -> None:

@@ -8,7 +8,14 @@ from textual.pilot import Pilot
 
 from tests.support.transcript import TranscriptHost
 from tests.ui.transcript.samples import ANSWER, every_kind, list_source
-from tui_agent.agent.events import AnswerDelta, ReasoningProgress, RunEnded, ToolFinished, ToolOutput, ToolStarted
+from tui_agent.agent.events import (
+    AnswerDelta,
+    ReasoningProgress,
+    RunEnded,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import ToolMetadata
@@ -23,7 +30,12 @@ async def at_top(pilot: Pilot[Any]) -> None:
 
 @pytest.mark.parametrize(
     ("size", "theme"),
-    [((80, 130), "textual-dark"), ((120, 120), "textual-light"), ((80, 130), "ansi-dark"), ((40, 60), "textual-dark")],
+    [
+        ((80, 130), "textual-dark"),
+        ((120, 120), "textual-light"),
+        ((80, 130), "ansi-dark"),
+        ((40, 60), "textual-dark"),
+    ],
     ids=["80-dark", "120-light", "80-ansi", "40-dark"],
 )
 def test_every_kind_of_block(snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
@@ -32,12 +44,18 @@ def test_every_kind_of_block(snap_compare: Compare, size: tuple[int, int], theme
 
 
 def test_all_is_open(snap_compare: Compare) -> None:
-    shown = [entry for entry in every_kind() if entry.kind in {"user", "assistant", "tool_result", "compaction"}]
+    shown = [
+        entry
+        for entry in every_kind()
+        if entry.kind in {"user", "assistant", "tool_result", "compaction"}
+    ]
     app = TranscriptHost(list_source(shown[:11]))
 
     async def open_all(pilot: Pilot[Any]) -> None:
         await pilot.pause()
-        app.pane.set_standings(Standings(known={3: Standing.CLEARED, 5: Standing.PINNED}, edited=frozenset({3, 5})))
+        app.pane.set_standings(
+            Standings(known={3: Standing.CLEARED, 5: Standing.PINNED}, edited=frozenset({3, 5}))
+        )
         for index, item in sorted(app.pane.model.loaded()):
             for block in item.blocks:
                 if block.fold == 0:

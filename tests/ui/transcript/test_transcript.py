@@ -32,7 +32,11 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
-from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS, FLUSH_SECONDS, SPINNER_SECONDS
+from tui_agent.ui.widgets.transcript.transcript import (
+    ELAPSED_SECONDS,
+    FLUSH_SECONDS,
+    SPINNER_SECONDS,
+)
 
 
 def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultEntry:
@@ -164,14 +168,17 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
 
 
 @pytest.mark.parametrize(
-    ("kept", "left"), [(None, []), (2, ["    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"])]
+    ("kept", "left"),
+    [(None, []), (2, ["    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"])],
 )
 async def test_an_attempt_that_is_made_again_leaves_its_words_only_where_they_are_kept(
     kept: int | None, left: list[str]
 ) -> None:
     async with shown(list_source([user(1)])) as view:
         await view.play(AnswerDelta("half of the answer"), ToolCallProgress("c1", "bash", "{"))
-        await view.play(RetryScheduled(1, 5, 2.0, "The connection broke.", kept=kept), RequestStarted(1, "m"))
+        await view.play(
+            RetryScheduled(1, 5, 2.0, "The connection broke.", kept=kept), RequestStarted(1, "m")
+        )
         assert [row for row in view.screen() if row] == ["  You  question", *left]
         await view.play(AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
         shown_rows = [row.removesuffix("f3 copy").rstrip() for row in view.screen() if row]
@@ -179,11 +186,16 @@ async def test_an_attempt_that_is_made_again_leaves_its_words_only_where_they_ar
 
 
 async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
-    calls = [ToolCallPart(call_id=f"c{number}", tool="ls", arguments="{}") for number in range(3_000)]
+    calls = [
+        ToolCallPart(call_id=f"c{number}", tool="ls", arguments="{}") for number in range(3_000)
+    ]
     measured: list[int] = []
     async with shown(list_source([user(1)])) as view:
         model = view.pane.model
-        measure, model.measure = model.measure, lambda index: measured.append(index) or measure(index)  # type: ignore[method-assign]
+        measure, model.measure = (
+            model.measure,
+            lambda index: measured.append(index) or measure(index),
+        )  # type: ignore[method-assign]
         with view.pane.together():
             view.pane.apply(EntryAppended(answer(2, "", *calls)))
             for number, call in enumerate(calls, 3):
@@ -194,10 +206,17 @@ async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
 
 async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
     async with shown(list_source([user(1)])) as view:
-        await view.play(RunStarted(), AnswerDelta("Building."), ToolCallProgress("c1", "bash", '{"command": "ma'))
+        await view.play(
+            RunStarted(),
+            AnswerDelta("Building."),
+            ToolCallProgress("c1", "bash", '{"command": "ma'),
+        )
         await view.play(EntryAppended(answer(2, "Building.", BASH)))
         assert view.screen()[view.row_of("bash")].startswith("  ○ bash make")
-        await view.play(ToolStarted("c1", "bash", "make", BASH.arguments), ToolOutput("c1", "one\r\ntwo\x1b[1m\n"))
+        await view.play(
+            ToolStarted("c1", "bash", "make", BASH.arguments),
+            ToolOutput("c1", "one\r\ntwo\x1b[1m\n"),
+        )
         assert view.screen()[view.row_of("bash")].startswith("  ◐ bash make")
         running = view.screen()
         await view.play(
@@ -227,10 +246,14 @@ async def test_calls_without_a_result_are_interrupted_when_the_run_ends() -> Non
         assert timers.waiting == []
 
 
-async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming_and_nothing_stands_twice() -> None:
+async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming_and_nothing_stands_twice() -> (
+    None
+):
     async with shown(list_source([user(1), answer(2, "only once")])) as view:
         await view.play(EntryAppended(answer(2, "only once")))
-        await view.play(AnswerDelta("Coming"), EntryAppended(user(3, "wait")), AnswerDelta(" along"))
+        await view.play(
+            AnswerDelta("Coming"), EntryAppended(user(3, "wait")), AnswerDelta(" along")
+        )
         await view.play(RunEnded("done"))
         assert view.row_of("wait") < view.row_of("Coming along")
         assert view.text().count("only once") == 1
@@ -239,7 +262,9 @@ async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming
 async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
     path = [user(1), answer(2, "", BASH)]
     source = list_source(path)
-    session = SimpleNamespace(path_outline=lambda: source.headers, entries=source.load, active_path=lambda: path)
+    session = SimpleNamespace(
+        path_outline=lambda: source.headers, entries=source.load, active_path=lambda: path
+    )
     live = LiveAnswer(text="so far", reasoning="hm")
     agent = SimpleNamespace(session=session, running=True, live=live, counter=TokenCounter("m"))
     async with shown() as view:
@@ -299,10 +324,16 @@ async def test_jumping_shows_and_focuses_an_entry_and_a_resize_keeps_the_place()
 
 async def test_a_command_of_the_user_is_one_block_while_it_runs_and_after() -> None:
     async with shown(list_source([user(1)])) as view:
-        await view.play(ToolStarted("shell:7", "$", "make all", ""), ToolOutput("shell:7", "compiling\n"))
+        await view.play(
+            ToolStarted("shell:7", "$", "make all", ""), ToolOutput("shell:7", "compiling\n")
+        )
         assert "compiling" in view.text()
-        view.pane.apply(ToolFinished("shell:7", "bash", "completed", ToolMetadata(exit_code=0), 0.1))
-        view.pane.apply(EntryAppended(ShellEntry(id=2, command="make all", output="compiled", exit_code=0)))
+        view.pane.apply(
+            ToolFinished("shell:7", "bash", "completed", ToolMetadata(exit_code=0), 0.1)
+        )
+        view.pane.apply(
+            EntryAppended(ShellEntry(id=2, command="make all", output="compiled", exit_code=0))
+        )
         await view.settled()
         assert view.text().count("make all") == 1
         assert "compiled" in view.text()

@@ -33,7 +33,9 @@ def asked(number: int, text: str, **fields: object) -> UserEntry:
 
 
 def said(number: int, text: str) -> AssistantEntry:
-    return AssistantEntry(id=number, parts=(TextPart(text=text),), model="m", created_at=number * 1_000)
+    return AssistantEntry(
+        id=number, parts=(TextPart(text=text),), model="m", created_at=number * 1_000
+    )
 
 
 def worked(number: int, tool: str, path: str) -> list[Entry]:
@@ -93,7 +95,13 @@ def test_the_newest_turn_and_one_without_calls_are_shown_as_they_are() -> None:
 def test_a_message_sent_in_between_and_the_rule_of_a_summary_stay_in_sight() -> None:
     steering = asked(5, "use pytest", mid_run=True)
     compaction = CompactionEntry(
-        id=12, summary="s", first_kept_id=8, tokens_before=9_000, tokens_after=900, trigger="threshold", prepared=True
+        id=12,
+        summary="s",
+        first_kept_id=8,
+        tokens_before=9_000,
+        tokens_after=900,
+        trigger="threshold",
+        prepared=True,
     )
     entries = [
         asked(1, "fix it"), *worked(2, "read", "a.py"), steering, *worked(6, "edit", "a.py"), *worked(8, "bash", ""),
@@ -129,7 +137,9 @@ STEPS = st.lists(st.sampled_from(["read", "edit", "bash", "steer", "note", "mode
 
 
 @given(st.lists(st.tuples(TEXTS, STEPS), min_size=1, max_size=5))
-def test_live_and_loaded_it_looks_the_same_and_no_message_is_ever_hidden(turns: list[tuple[str, list[str]]]) -> None:
+def test_live_and_loaded_it_looks_the_same_and_no_message_is_ever_hidden(
+    turns: list[tuple[str, list[str]]],
+) -> None:
     entries: list[Entry] = []
     for text, steps in turns:
         entries.append(asked(len(entries) + 1, text))
@@ -155,7 +165,9 @@ def test_live_and_loaded_it_looks_the_same_and_no_message_is_ever_hidden(turns: 
             live.remeasure(index)
         feed.changed.clear()
     assert drawn(live) == drawn(loaded)
-    messages = [entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None]
+    messages = [
+        entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None
+    ]
     assert len([line for line in drawn(loaded) if line.startswith("You  ")]) == len(messages)
     assert [line for line in drawn(loaded) if line.startswith("answer")] == [f"answer {entry.id}" for entry in entries
         if isinstance(entry, AssistantEntry) and isinstance(entry.parts[0], TextPart)]  # fmt: skip

@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 from textual.widgets import OptionList
 
-from tests.support.tree_stage import FILES, MINE, TreeStage, called, plant_files, said, tree_stage, write_files
+from tests.support.tree_stage import (
+    FILES,
+    MINE,
+    TreeStage,
+    called,
+    plant_files,
+    said,
+    tree_stage,
+    write_files,
+)
 from tests.support.ui_app import press, screen_text, until
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.session.session import Session
@@ -17,11 +26,17 @@ from tui_agent.ui.widgets.notice import NoticeLine
 
 
 def on_disk(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()
+    }
 
 
-AFTER = {path: after for path, (_, after) in FILES.items() if after is not None} | {"notes.md": MINE}
-BEFORE = {path: before for path, (before, _) in FILES.items() if before is not None} | {"notes.md": MINE}
+AFTER = {path: after for path, (_, after) in FILES.items() if after is not None} | {
+    "notes.md": MINE
+}
+BEFORE = {path: before for path, (before, _) in FILES.items() if before is not None} | {
+    "notes.md": MINE
+}
 
 
 async def to_the_turn_before(stage: TreeStage) -> Any:
@@ -30,12 +45,16 @@ async def to_the_turn_before(stage: TreeStage) -> Any:
 
 
 async def about_files(stage: TreeStage) -> None:
-    await until(lambda: "notes.md changed, and not by this session" in screen_text(stage.stage), stage.pilot)
+    await until(
+        lambda: "notes.md changed, and not by this session" in screen_text(stage.stage), stage.pilot
+    )
     await stage.pilot.pause()
 
 
 @pytest.mark.parametrize("restores", [False, True])
-async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tmp_path: Path, restores: bool) -> None:
+async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(
+    tmp_path: Path, restores: bool
+) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
@@ -48,7 +67,9 @@ async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tm
         assert stage.session.leaf == stage.names["before"]
         assert on_disk(root) == (BEFORE if restores else AFTER)
         if restores:
-            await until(lambda: "notes.md stays (changed since)" in stage.stage.main.notice.message, pilot)
+            await until(
+                lambda: "notes.md stays (changed since)" in stage.stage.main.notice.message, pilot
+            )
         await stage.open("u")
         await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
         await until(lambda: on_disk(root) == AFTER, pilot)
@@ -116,7 +137,9 @@ async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:
 
     def planting(session: Session) -> dict[str, int]:
         other.append(session.store.create_session(tmp_path).id)
-        added = session.append_many([said("look around"), *called(1, "task", "explore", session=other[0])])
+        added = session.append_many(
+            [said("look around"), *called(1, "task", "explore", session=other[0])]
+        )
         return {"leaf": added[-1].id}
 
     stage = tree_stage(tmp_path, planting=planting)

@@ -17,7 +17,9 @@ from tui_agent.ui.widgets.tree.segments import TreeIndex
 KINDS = ("user", "assistant", "tool_result", "compaction", "system", "checkpoint", "model_change")
 
 
-def header(entry_id: int, parent: int | None, kind: str = "user", preview: str = "", tokens: int = 1) -> EntryHeader:
+def header(
+    entry_id: int, parent: int | None, kind: str = "user", preview: str = "", tokens: int = 1
+) -> EntryHeader:
     return EntryHeader(entry_id, parent, kind, preview or f"{kind} {entry_id}", tokens, 0, 10)
 
 
@@ -38,13 +40,17 @@ def trees(draw: st.DrawFn) -> list[EntryHeader]:
     for _ in range(draw(st.integers(0, 40))):
         entry_id += draw(st.integers(1, 2))
         choices: list[int | None] = [None, *(one.id for one in found)]
-        parent = found[-1].id if found and draw(st.integers(0, 3)) else draw(st.sampled_from(choices))
+        parent = (
+            found[-1].id if found and draw(st.integers(0, 3)) else draw(st.sampled_from(choices))
+        )
         preview = 'grep {"a": 1}' if draw(st.booleans()) else "said"
         found.append(header(entry_id, parent, draw(st.sampled_from(KINDS)), preview))
     return found
 
 
-def tree_of(headers: Sequence[EntryHeader], leaf: int | None, costs: dict[int, float] | None = None) -> TreeIndex:
+def tree_of(
+    headers: Sequence[EntryHeader], leaf: int | None, costs: dict[int, float] | None = None
+) -> TreeIndex:
     return TreeIndex(Headers.of(headers), leaf, costs)
 
 
@@ -59,7 +65,10 @@ def lines(outline: Outline) -> list[tuple[int, int]]:
 
 
 def unfolded(index: TreeIndex, view: TreeOptions) -> Outline:
-    return Outline(index, TreeOptions(view.filter, view.labels, {segment.key: False for segment in index.segments}))
+    return Outline(
+        index,
+        TreeOptions(view.filter, view.labels, {segment.key: False for segment in index.segments}),
+    )
 
 
 def leaf_of(headers: Sequence[EntryHeader]) -> int | None:
@@ -81,8 +90,13 @@ def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryH
 
 @settings(max_examples=examples(50))
 @given(trees(), st.sampled_from(list(Filter)))
-def test_parents_stand_above_their_children_and_all_can_be_shown(headers: list[EntryHeader], wanted: Filter) -> None:
-    outline = unfolded(tree_of(headers, leaf_of(headers)), TreeOptions(wanted, {one.id: "x" for one in headers[::3]}))
+def test_parents_stand_above_their_children_and_all_can_be_shown(
+    headers: list[EntryHeader], wanted: Filter
+) -> None:
+    outline = unfolded(
+        tree_of(headers, leaf_of(headers)),
+        TreeOptions(wanted, {one.id: "x" for one in headers[::3]}),
+    )
     rows = lines(outline)
     if wanted is Filter.EVERYTHING:
         assert sorted(first for first, _ in rows) == [one.id for one in headers]
@@ -110,12 +124,16 @@ def test_totals_are_those_of_the_branch_and_the_path_is_marked(headers: list[Ent
         path.add(leaf)
         leaf = parents[leaf]
     places = [(one.id, index.locate(one.id)) for one in headers]
-    assert {one for one, place in places if place is not None and place[1] < place[0].active} == path
+    assert {
+        one for one, place in places if place is not None and place[1] < place[0].active
+    } == path
 
 
 @settings(max_examples=examples(50))
 @given(trees(), st.data())
-def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data: st.DataObject) -> None:
+def test_hits_go_from_top_to_bottom_and_around(
+    headers: list[EntryHeader], data: st.DataObject
+) -> None:
     outline = Outline(tree_of(headers, leaf_of(headers)), TreeOptions())
     ids = data.draw(st.sets(st.sampled_from([one.id for one in headers]))) if headers else set()
     hits = Hits(outline, ids)
@@ -124,7 +142,10 @@ def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data:
     held = [
         last
         for first, last in rows
-        if any(first <= entry <= last and ids_of(whole.line(whole.find(entry))) == (first, last) for entry in ids)  # type: ignore[union-attr]
+        if any(
+            first <= entry <= last and ids_of(whole.line(whole.find(entry))) == (first, last)
+            for entry in ids
+        )  # type: ignore[union-attr]
     ]
     assert [hits.entry(number) for number in range(hits.total)] == held[: hits.total]
     assert hits.total <= len(held)
@@ -136,12 +157,19 @@ def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data:
     ("headers", "wanted", "drawn"),
     [
         (  # only branch points indent
-            [*chain("user", "assistant"), *chain("user", "call", first=3, parent=2), *chain("user", first=5, parent=2)],
+            [
+                *chain("user", "assistant"),
+                *chain("user", "call", first=3, parent=2),
+                *chain("user", first=5, parent=2),
+            ],
             Filter.DEFAULT,
             ["1", "2", "├─3", "│ 4", "└─5"],
         ),
         (  # a branch that the filter hides takes its branch point along
-            [*chain("user", "assistant", "tool_result"), *chain("user", "assistant", first=4, parent=2)],
+            [
+                *chain("user", "assistant", "tool_result"),
+                *chain("user", "assistant", first=4, parent=2),
+            ],
             Filter.NO_TOOLS,
             ["1", "2", "4", "5"],
         ),
@@ -151,10 +179,16 @@ def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data:
             ["1", "├─3", "└─4"],
         ),
         # several roots are branches of nothing
-        ([*chain("user", "assistant"), *chain("user", first=3)], Filter.DEFAULT, ["├─1", "│ 2", "└─3"]),
+        (
+            [*chain("user", "assistant"), *chain("user", first=3)],
+            Filter.DEFAULT,
+            ["├─1", "│ 2", "└─3"],
+        ),
     ],
 )
-def test_what_branches_and_what_does_not(headers: list[EntryHeader], wanted: Filter, drawn: list[str]) -> None:
+def test_what_branches_and_what_does_not(
+    headers: list[EntryHeader], wanted: Filter, drawn: list[str]
+) -> None:
     outline = Outline(tree_of(headers, headers[-1].id), TreeOptions(wanted))
     found = [line for y in range(outline.total) if (line := outline.line(y)) is not None]
     assert [f"{line.guide}{line.entry}" for line in found] == drawn
@@ -198,7 +232,12 @@ def test_the_leaf_is_shown_at_the_nearest_row_when_it_has_none() -> None:
 def test_what_subagents_did_hangs_folded_beside_the_way_on_and_is_no_branch() -> None:
     asked = chain("system", "user", "assistant")
     work = chain("subagent", "system", "user", "assistant", first=4)
-    headers = [*asked, *work, header(8, 3, "tool_result"), *chain("assistant", "user", first=9, parent=8)]
+    headers = [
+        *asked,
+        *work,
+        header(8, 3, "tool_result"),
+        *chain("assistant", "user", first=9, parent=8),
+    ]
     index = TreeIndex(Headers.of(headers).hung({4: 3}), 10)
     shown = Outline(index, TreeOptions(Filter.EVERYTHING))
     found = [line for y in range(shown.total) if (line := shown.line(y)) is not None]
@@ -212,7 +251,9 @@ def test_what_subagents_did_hangs_folded_beside_the_way_on_and_is_no_branch() ->
     assert index.roots[0].last == 10, "the tip of the branch is no subagent's"
 
 
-def test_an_answer_that_was_asked_for_again_is_one_row_and_its_attempts_are_found_in_everything() -> None:
+def test_an_answer_that_was_asked_for_again_is_one_row_and_its_attempts_are_found_in_everything() -> (
+    None
+):
     attempts = [header(number, 1, "assistant") for number in (2, 3, 4)]
     headers = [header(1, None), *attempts, header(5, 4), header(6, 5, "assistant")]
     index = tree_of(headers, 6)

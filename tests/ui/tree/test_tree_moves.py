@@ -23,7 +23,11 @@ async def test_a_message_of_the_user_goes_back_into_the_prompt(stage: TreeStage)
         assert stage.stage.main.prompt.text == "write a test for it"
         assert stage.stage.app.focused is stage.stage.main.prompt
         await until(
-            lambda: "built from a constant" in stage.conversation() and "added tests" not in stage.conversation(), pilot
+            lambda: (
+                "built from a constant" in stage.conversation()
+                and "added tests" not in stage.conversation()
+            ),
+            pilot,
         )
         assert not stage.client.requests
         await stage.open("c", at="test")
@@ -172,7 +176,11 @@ async def test_f_goes_on_in_a_new_session_that_ends_here(stage: TreeStage) -> No
     async with stage.opened(at="middleware") as pilot:
         await pilot.press("f")
         await until(
-            lambda: stage.session.id != stage.session_id and len(stage.stage.of(SessionView.Opened)) == 2, pilot
+            lambda: (
+                stage.session.id != stage.session_id
+                and len(stage.stage.of(SessionView.Opened)) == 2
+            ),
+            pilot,
         )
         assert stage.session.leaf == stage.names["fork"]
         assert stage.session.info.parent_session == stage.session_id

@@ -87,13 +87,20 @@ async def test_entries_that_come_while_one_looks_are_shown(stage: TreeStage) -> 
         assert stage.at() == stage.names["question"], "the cursor stays"
 
 
-async def test_answers_without_a_text_say_why_and_failed_attempts_are_no_branches(tmp_path: Path) -> None:
+async def test_answers_without_a_text_say_why_and_failed_attempts_are_no_branches(
+    tmp_path: Path,
+) -> None:
     def plant(session: Session) -> dict[str, int]:
         question = session.append(said("Go."))
         for error in ("The server is overloaded.", "It still is."):
-            session.append(answered("Half an").model_copy(update={"error": error, "finish": "error"}), moves_leaf=False)
+            session.append(
+                answered("Half an").model_copy(update={"error": error, "finish": "error"}),
+                moves_leaf=False,
+            )
         thought = ReasoningPart(text="Hm.", model="m")
-        session.append(AssistantEntry(parts=(thought,), model="m", interrupted=True, finish="interrupted"))
+        session.append(
+            AssistantEntry(parts=(thought,), model="m", interrupted=True, finish="interrupted")
+        )
         session.append(said("And now?"))
         session.append(AssistantEntry(parts=(), model="m", interrupted=True, finish="interrupted"))
         return {"question": question.id}
@@ -109,7 +116,10 @@ async def test_answers_without_a_text_say_why_and_failed_attempts_are_no_branche
 async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
     def plant(session: Session) -> dict[str, int]:
         session.append_many(
-            [said("\x1b]0;title\x07 \x1b[31mred [bold]x[/] \u202egnp.exe\n中文"), answered("[/nonsense]")]
+            [
+                said("\x1b]0;title\x07 \x1b[31mred [bold]x[/] \u202egnp.exe\n中文"),
+                answered("[/nonsense]"),
+            ]
         )
         session.label(1, "\x1b[2J中文标签")
         return {}
@@ -122,14 +132,18 @@ async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
         assert "[bold]x[/]" in rows
         assert "[␛[2J中文标签]" in rows
         for y in range(2):
-            assert stage.tree.render_line(y).cell_length == stage.tree.scrollable_content_region.width
+            assert (
+                stage.tree.render_line(y).cell_length == stage.tree.scrollable_content_region.width
+            )
 
 
 async def test_n_goes_from_hit_to_hit_and_around(stage: TreeStage) -> None:
     names = stage.names
     async with stage.opened("home", "slash") as pilot:
         await write(pilot, "middleware")
-        await until(lambda: stage.tree.hits is not None and stage.at() == names["middleware"], pilot)
+        await until(
+            lambda: stage.tree.hits is not None and stage.at() == names["middleware"], pilot
+        )
         await pilot.press("enter")
         assert stage.tree.has_focus
         seen = []
@@ -147,7 +161,10 @@ async def test_n_goes_from_hit_to_hit_and_around(stage: TreeStage) -> None:
 async def test_a_search_says_what_the_filter_hides(stage: TreeStage) -> None:
     async with stage.opened("ctrl+o", "slash") as pilot:
         await write(pilot, "make")
-        await until(lambda: "nothing found, 18 hidden by the filter" in str(stage.screen.heading.content), pilot)
+        await until(
+            lambda: "nothing found, 18 hidden by the filter" in str(stage.screen.heading.content),
+            pilot,
+        )
 
 
 async def test_a_click_selects_and_a_double_click_goes(stage: TreeStage) -> None:

@@ -9,7 +9,15 @@ import pytest
 
 from tests.support.scripted_client import Reply
 from tests.support.thoroughness import pictures
-from tests.support.tree_stage import TreeStage, answered, plant, plant_files, said, tree_stage, write_files
+from tests.support.tree_stage import (
+    TreeStage,
+    answered,
+    plant,
+    plant_files,
+    said,
+    tree_stage,
+    write_files,
+)
 from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.diff import DiffScreen
@@ -32,7 +40,10 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def wide(session: Session) -> dict[str, int]:
     """Grow a tree of Chinese, Japanese and emoji, some of it on nested branches."""
     start = session.append_many(
-        [said("登录后重定向丢失了查询字符串，请找出原因并修复它"), answered("リダイレクトが定数から作られていました。")]
+        [
+            said("登录后重定向丢失了查询字符串，请找出原因并修复它"),
+            answered("リダイレクトが定数から作られていました。"),
+        ]
     )
     first = session.append_many([said("写一个测试 🧪"), answered("好的，已经添加了测试。")])
     session.move(start[-1].id)
@@ -133,7 +144,9 @@ PICTURES = pictures(
 
 
 @pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
-def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
+def test_picture(
+    snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str
+) -> None:
     hangs = name in {"summarising", "working"}
     planting = wide if name == "wide" else plant_files if name == "diff" else plant
     stage = tree_stage(tmp_path, HANGING if hangs else (), theme=theme, planting=planting)

@@ -15,7 +15,9 @@ from tui_agent.tools.paths import explain
 
 log = logging.getLogger(__name__)
 
-_UNKNOWN = "Nobody knows how much of it was done: look before you go on, and don't repeat the same call."
+_UNKNOWN = (
+    "Nobody knows how much of it was done: look before you go on, and don't repeat the same call."
+)
 
 
 class StopRunError(Exception):
@@ -180,4 +182,6 @@ def outcome_of(call: Call, error: BaseException) -> Outcome:
 
 def _named(error: BaseException) -> str:
     said = str(error).strip()[:300]
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if said:
+        return f"{type(error).__name__}: {said}"
+    return type(error).__name__

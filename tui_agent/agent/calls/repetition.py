@@ -128,6 +128,14 @@ def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
     asked: set[str] = set()
     for entry in path:
         if isinstance(entry, AssistantEntry):
-            asked |= {call.call_id for call in entry.tool_calls if call_key(call.tool, call.arguments) in loop.keys}
-    results = [entry.output for entry in path if isinstance(entry, ToolResultEntry) and entry.call_id in asked]
+            asked |= {
+                call.call_id
+                for call in entry.tool_calls
+                if call_key(call.tool, call.arguments) in loop.keys
+            }
+    results = [
+        entry.output
+        for entry in path
+        if isinstance(entry, ToolResultEntry) and entry.call_id in asked
+    ]
     return tuple(results[-len(loop.keys) * (loop.count - 1) :])

@@ -56,7 +56,9 @@ class Hooked:
         if outcome.status is ToolStatus.DENIED or not call.was_started:
             return outcome
         seconds = (self.clock() - call.started_at) / 1_000
-        result = await self.hooks.add_to_result(call.call_id, call.tool, checked, outcome.result, seconds)
+        result = await self.hooks.add_to_result(
+            call.call_id, call.tool, checked, outcome.result, seconds
+        )
         return replace(outcome, result=result)
 
 
@@ -117,7 +119,9 @@ class Opened:
             unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
             if refused and not unasked:
                 return next(iter(refused.values()))
-            return await self.gate.request_grants(call.call_id, call.tool, call.arguments, unasked, context)
+            return await self.gate.request_grants(
+                call.call_id, call.tool, call.arguments, unasked, context
+            )
 
         async def allow_host(host: str, _port: int) -> bool:
             answer = await request_grants(Grants(hosts=frozenset({host})), command)
@@ -140,7 +144,10 @@ class Announced:
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         call.started_at = self.clock()
         call.was_started = True
-        written = call.part.arguments if call.changed_by_hook is None else call.changed_by_hook
+        if call.changed_by_hook is None:
+            written = call.part.arguments
+        else:
+            written = call.changed_by_hook
         self.channel.emit(ToolStarted(call.call_id, call.tool.name, call.title, written))
         return await proceed(call)
 

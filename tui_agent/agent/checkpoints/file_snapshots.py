@@ -86,7 +86,9 @@ def _read(descriptor: int) -> Reading:
         if not stat.S_ISREG(state.st_mode):
             return Reading(Image(mode=mode, problem=NOT_A_FILE))
         try:
-            data = file.read(MAX_FILE_BYTES + 1) if state.st_size <= MAX_FILE_BYTES else None
+            data = None
+            if state.st_size <= MAX_FILE_BYTES:
+                data = file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
             return Reading(Image(mode=mode, problem=_reason(error)))
         if data is None or len(data) > MAX_FILE_BYTES:

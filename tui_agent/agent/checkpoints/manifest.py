@@ -30,6 +30,32 @@ IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CLOCK_TOLERANCE_NS = 2_000_000_000
 """Nanoseconds by which the clock of a file system may differ from that of the program."""
 
+CACHES = frozenset(
+    {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}
+)
+"""Directories that programs rebuild on their own: nobody wants them back, whether or not they are ignored."""
+
+MAX_DIRECTORIES = 5_000
+"""A project with more is listed each time: a user has some ten thousand watches for all programs together."""
+
+_MODIFY = 0x2
+_ATTRIB = 0x4
+_CLOSE_WRITE = 0x8
+_MOVED = 0xC0
+_CREATE = 0x100
+_DELETE = 0x200
+_SELF = 0xC00
+_ONLY_DIRECTORIES = 0x1000000 | 0x2000000  # and no links
+_UNMOUNTED = 0x2000
+_OVERFLOW = 0x4000
+_OF_DIRECTORY = 0x40000000
+_IGNORED = 0x8000
+_MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _SELF | _ONLY_DIRECTORIES
+_UNSURE = _SELF | _UNMOUNTED | _OVERFLOW | _IGNORED
+_PASSED_OVER = CACHES | {".git", ".hg", ".svn", ".jj"}
+_EVENT = struct.Struct("iIII")
+_READ = 1 << 18
+
 
 class Manifest(dict[str, Stamp]):
     """Stamps by path, relative to the project."""
@@ -49,10 +75,6 @@ class Manifest(dict[str, Stamp]):
         return {(stamp.inode, stamp.modified, stamp.size) for stamp in self.values()}
 
 
-CACHES = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"})
-"""Directories that programs rebuild on their own: nobody wants them back, whether or not they are ignored."""
-
-
 class TooLargeError(Exception):
     """The project can't be watched; the message is one sentence for a person.
 
@@ -60,7 +82,9 @@ class TooLargeError(Exception):
     """
 
     def __init__(self, why: str, *, for_good: bool) -> None:
-        super().__init__(f"This project {why}: what shell commands change in it can't be taken back, only edits can.")
+        super().__init__(
+            f"This project {why}: what shell commands change in it can't be taken back, only edits can."
+        )
         self.for_good = for_good
 
 
@@ -76,7 +100,9 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
         async with asyncio.timeout(LIST_SECONDS):
             names = await shared_files(root, MAX_FILES)
     except TimeoutError:
-        raise TooLargeError(f"takes longer than {LIST_SECONDS:.0f} s to look through", for_good=False) from None
+        raise TooLargeError(
+            f"takes longer than {LIST_SECONDS:.0f} s to look through", for_good=False
+        ) from None
     found = await asyncio.to_thread(_stamped, root, names, apart)
     found.began = began
     return found
@@ -97,13 +123,17 @@ def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
             state = os.lstat(root / name)
         except OSError:
             state = None
-        stamp = Stamp.of(state) if state is not None and stat.S_ISREG(state.st_mode) else None
+        stamp = None
+        if state is not None and stat.S_ISREG(state.st_mode):
+            stamp = Stamp.of(state)
         if name not in last and stamp is not None:
             return None
         if stamp != last.get(name):
             different[name] = stamp
     if different:
-        kept = Manifest((name, stamp) for name, stamp in last.items() if different.get(name, stamp) is not None)
+        kept = Manifest(
+            (name, stamp) for name, stamp in last.items() if different.get(name, stamp) is not None
+        )
         kept.update((name, stamp) for name, stamp in different.items() if stamp is not None)
         kept.linked = last.linked
         last = kept
@@ -117,7 +147,9 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
     found = Manifest()
     linked = []
     prefix = f"{root}{os.sep}"
-    without = tuple(f"{place.relative_to(root).as_posix()}/" for place in apart if place.is_relative_to(root))
+    without = tuple(
+        f"{place.relative_to(root).as_posix()}/" for place in apart if place.is_relative_to(root)
+    )
     without += tuple(_bare_repositories(names))
     for name in names:
         if name.startswith(without) or not CACHES.isdisjoint(name.split("/")[:-1]):
@@ -136,25 +168,15 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
 
 def _bare_repositories(names: list[str]) -> Iterator[str]:
     places = [name.removesuffix("HEAD") for name in names if f"/{name}".endswith("/HEAD")]
-    known = set(names) if places else set()
+    if places:
+        known = set(names)
+    else:
+        known = set()
     for place in places:
-        if f"{place}config" in known and not known.isdisjoint((f"{place}description", f"{place}packed-refs")):
+        if f"{place}config" in known and not known.isdisjoint(
+            (f"{place}description", f"{place}packed-refs")
+        ):
             yield place
-
-
-MAX_DIRECTORIES = 5_000
-"""A project with more is listed each time: a user has some ten thousand watches for all programs together."""
-
-_MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED, _CREATE, _DELETE = 0x2, 0x4, 0x8, 0xC0, 0x100, 0x200
-_SELF = 0xC00
-_ONLY_DIRECTORIES = 0x1000000 | 0x2000000  # and no links
-_UNMOUNTED, _OVERFLOW, _OF_DIRECTORY = 0x2000, 0x4000, 0x40000000
-_IGNORED = 0x8000
-_MASK = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED | _CREATE | _DELETE | _SELF | _ONLY_DIRECTORIES
-_UNSURE = _SELF | _UNMOUNTED | _OVERFLOW | _IGNORED
-_PASSED_OVER = CACHES | {".git", ".hg", ".svn", ".jj"}
-_EVENT = struct.Struct("iIII")
-_READ = 1 << 18
 
 
 class WatchedProject:
@@ -168,9 +190,13 @@ class WatchedProject:
 
     async def look(self) -> Manifest:
         """Return the project's files, the same object if nothing changed; raises as `manifest_of`."""
-        last, self._last = self._last, None
+        last = self._last
+        self._last = None
         seen = None
-        if last is not None and (touched := await asyncio.to_thread(self._watch.touched)) is not None:
+        if (
+            last is not None
+            and (touched := await asyncio.to_thread(self._watch.touched)) is not None
+        ):
             seen = await asyncio.to_thread(followed, self._root, last, touched)
         if seen is None:
             # Watched first: changes during the listing are seen the next time.
@@ -211,7 +237,10 @@ class FileWatch:
             path = f"{self._root}/{place}"
             watch = libc.inotify_add_watch(descriptor, os.fsencode(path), _MASK)
             if watch < 0 or len(self._places) >= MAX_DIRECTORIES:
-                if watch < 0 and ctypes.get_errno() in {2, 20}:  # gone meanwhile, which its parent tells
+                if watch < 0 and ctypes.get_errno() in {
+                    2,
+                    20,
+                }:  # gone meanwhile, which its parent tells
                     continue
                 self.close()
                 return

@@ -91,17 +91,27 @@ def follows(first: FileChange, second: FileChange) -> bool:
 
 
 def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
-    return [change for entry in entries if isinstance(entry, CheckpointEntry) for change in entry.files]
+    return [
+        change for entry in entries if isinstance(entry, CheckpointEntry) for change in entry.files
+    ]
 
 
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
     """Return how files differ, by path; ``back`` and ``forth`` lead from the common ancestor to here and to there."""
-    backs, forths = _by_path(back), _by_path(forth)
+    backs = _by_path(back)
+    forths = _by_path(forth)
     found = []
     for path in sorted(backs.keys() | forths.keys()):
-        undone, done = backs.get(path, []), forths.get(path, [])
-        here = after_of(undone[-1]) if undone else before_of(done[0])
-        there = after_of(done[-1]) if done else before_of(undone[0])
+        undone = backs.get(path, [])
+        done = forths.get(path, [])
+        if undone:
+            here = after_of(undone[-1])
+        else:
+            here = before_of(done[0])
+        if done:
+            there = after_of(done[-1])
+        else:
+            there = before_of(undone[0])
         obstacle = ""
         if any(change.job for change in undone):
             obstacle = BESIDE_JOB
@@ -122,7 +132,8 @@ def decide(
     stuck: set[str] = set()
     standing: dict[str, Image] = {}
     for difference in found:
-        now, there = current(difference.path), difference.there
+        now = current(difference.path)
+        there = difference.there
         if now == there and not there.problem:
             if there.exists and not difference.here.exists:
                 standing[difference.path.casefold()] = there
@@ -143,7 +154,8 @@ def decide(
     kept_back = {
         step.path: MOVED if step.now.digest in stuck else SAME_FILE
         for step in steps
-        if not step.wanted.exists and (step.now.digest in stuck or standing.get(step.path.casefold()) == step.now)
+        if not step.wanted.exists
+        and (step.now.digest in stuck or standing.get(step.path.casefold()) == step.now)
     }
     conflicts += [Conflict(path, reason) for path, reason in kept_back.items()]
     return tuple(step for step in steps if step.path not in kept_back), tuple(conflicts)
@@ -161,7 +173,9 @@ def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
     def rank(step: RestoreStep) -> int:
         if step.wanted.exists:
             return 1
-        in_the_way = step.path in needed or any(str(parent) in places for parent in PurePosixPath(step.path).parents)
+        in_the_way = step.path in needed or any(
+            str(parent) in places for parent in PurePosixPath(step.path).parents
+        )
         return 0 if in_the_way else 2
 
     return sorted(steps, key=rank)

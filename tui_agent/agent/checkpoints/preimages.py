@@ -27,6 +27,17 @@ from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 READ_AHEAD = 200
 """Objects that are read at once where they are expected; each call of git takes some milliseconds."""
 
+MAX_SHELF_BYTES = 100_000_000
+"""Limit for copies on disk while the program runs."""
+
+MAX_UNCHECKED_FILES = 200
+"""So many are copied without asking git about them."""
+
+COPY_SECONDS = 1.0
+"""A command waits at most so long for copies; files that were not copied by then have no image of before."""
+
+NOT_COPIED = "there was no time or room to copy it before the command"
+
 
 class GitObjects:
     """The objects of the repository around a directory. Nothing is written to it and nothing fetched."""
@@ -40,14 +51,18 @@ class GitObjects:
         """Return how large objects are; those that are not there are left out."""
         asked = "".join(f"{name}\n" for name in names)
         check = "--batch-check=%(objectname) %(objectsize)"
-        output = run_git(self._root, "cat-file", check, text=asked.encode()) if asked else None
+        output = None
+        if asked:
+            output = run_git(self._root, "cat-file", check, text=asked.encode())
         rows = [row.split() for row in (output or b"").decode().splitlines()]
         return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         """Return the contents of objects; those that are not there are left out."""
         asked = "".join(f"{name}\n" for name in names)
-        output = run_git(self._root, "cat-file", "--batch", text=asked.encode()) if asked else None
+        output = None
+        if asked:
+            output = run_git(self._root, "cat-file", "--batch", text=asked.encode())
         found: dict[str, bytes] = {}
         at = 0
         while output is not None and (end := output.find(b"\n", at)) >= 0:
@@ -64,22 +79,15 @@ class GitObjects:
 
     def content(self, name: str) -> bytes | None:
         if name not in self._read_ahead:
-            at = self._expected.index(name) if name in self._expected else len(self._expected)
-            self._read_ahead = self.read(dict.fromkeys([name, *self._expected[at : at + READ_AHEAD]]))
+            if name in self._expected:
+                at = self._expected.index(name)
+            else:
+                at = len(self._expected)
+            self._read_ahead = self.read(
+                dict.fromkeys([name, *self._expected[at : at + READ_AHEAD]])
+            )
             del self._expected[: at + READ_AHEAD]
         return self._read_ahead.get(name)
-
-
-MAX_SHELF_BYTES = 100_000_000
-"""Limit for copies on disk while the program runs."""
-
-MAX_UNCHECKED_FILES = 200
-"""So many are copied without asking git about them."""
-
-COPY_SECONDS = 1.0
-"""A command waits at most so long for copies; files that were not copied by then have no image of before."""
-
-NOT_COPIED = "there was no time or room to copy it before the command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,16 +128,24 @@ class Shelf:
         """Make the manifest's files readable later as they are now, as far as time and room allow."""
         if self._end > MAX_SHELF_BYTES // 2:
             self._forget_gone(manifest)
-        missing = [path for path, stamp in manifest.items() if (self._known.get(path) or (None,))[0] != stamp]
+        missing = [
+            path
+            for path, stamp in manifest.items()
+            if (self._known.get(path) or (None,))[0] != stamp
+        ]
         missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
         if len(missing) > MAX_UNCHECKED_FILES:
             objects = self._unmodified()
             sizes = self._git.sizes({name for path in missing if (name := objects.get(path))})
             for path in missing:
                 # Another size: git stores it otherwise than it lies there (line endings, large file storage).
-                if (name := objects.get(path)) is not None and sizes.get(name) == manifest[path].size:
+                if (name := objects.get(path)) is not None and sizes.get(name) == manifest[
+                    path
+                ].size:
                     self._known[path] = (manifest[path], _Object(name))
-            missing = [path for path in missing if (self._known.get(path) or (None,))[0] != manifest[path]]
+            missing = [
+                path for path in missing if (self._known.get(path) or (None,))[0] != manifest[path]
+            ]
         # Files changed last are likely to change next.
         missing.sort(key=lambda path: manifest[path].modified, reverse=True)
         until = time.monotonic() + COPY_SECONDS
@@ -164,7 +180,9 @@ class Shelf:
     def object_of(self, path: str, stamp: Stamp) -> str:
         """Return git's name for a file's content as it was with that stamp; "" where git is not who keeps it."""
         known = self._known.get(path)
-        return known[1].name if known is not None and known[0] == stamp and isinstance(known[1], _Object) else ""
+        if known is not None and known[0] == stamp and isinstance(known[1], _Object):
+            return known[1].name
+        return ""
 
     def _content(self, source: _Copy | _Blob) -> bytes | None:
         if isinstance(source, _Blob):
@@ -184,8 +202,14 @@ class Shelf:
 
     def _forget_gone(self, manifest: Manifest) -> None:
         """Start over when much of it is of files that have changed since; files still there are copied again."""
-        copies = {path: (stamp, source) for path, (stamp, source) in self._known.items() if isinstance(source, _Copy)}
-        used = sum(source.size for path, (stamp, source) in copies.items() if manifest.get(path) == stamp)
+        copies = {
+            path: (stamp, source)
+            for path, (stamp, source) in self._known.items()
+            if isinstance(source, _Copy)
+        }
+        used = sum(
+            source.size for path, (stamp, source) in copies.items() if manifest.get(path) == stamp
+        )
         if used < self._end // 2:
             self._known = {path: known for path, known in self._known.items() if path not in copies}
             self._file.truncate(0)

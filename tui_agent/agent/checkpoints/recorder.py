@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tui_agent.agent.checkpoints.file_snapshots import NOT_A_FILE, Image, Reading, Stamp, read_image
-from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, WatchedProject
+from tui_agent.agent.checkpoints.manifest import (
+    IGNORE_FILES,
+    Manifest,
+    TooLargeError,
+    WatchedProject,
+)
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.agent.threads import in_thread
@@ -70,7 +75,11 @@ class Recorder:
     """
 
     def __init__(
-        self, project: Path, keeping: SnapshotStore, tell: Callable[[str], None], jobs: Callable[[], int] = lambda: 0
+        self,
+        project: Path,
+        keeping: SnapshotStore,
+        tell: Callable[[str], None],
+        jobs: Callable[[], int] = lambda: 0,
     ) -> None:
         self._root = Path(os.path.realpath(project))
         self._keeping = keeping
@@ -99,7 +108,11 @@ class Recorder:
 
     async def warm(self) -> None:
         async with self._lock:
-            if self._shelf is None and self._watched and (manifest := await self._look()) is not None:
+            if (
+                self._shelf is None
+                and self._watched
+                and (manifest := await self._look()) is not None
+            ):
                 await self._copy(manifest)
 
     @asynccontextmanager
@@ -138,9 +151,13 @@ class Recorder:
         await asyncio.shield(task)
 
     def take_checkpoint(self) -> CheckpointEntry | None:
-        files, omitted = tuple(self._changed), self._omitted
-        self._changed, self._omitted = [], 0
-        return CheckpointEntry(files=files, omitted=omitted) if files or omitted else None
+        files = tuple(self._changed)
+        omitted = self._omitted
+        self._changed = []
+        self._omitted = 0
+        if files or omitted:
+            return CheckpointEntry(files=files, omitted=omitted)
+        return None
 
     async def settle(self) -> None:
         """Wait for reads under way, and record changes by background jobs; best before `take_checkpoint`."""
@@ -152,9 +169,12 @@ class Recorder:
                 await self._see_jobs(now)
                 await self._copy(now)
             if self._bytes and (not self._trimmed or self._bytes > MAX_BYTES):
-                self._trimmed, self._bytes = True, 0
+                self._trimmed = True
+                self._bytes = 0
                 # Nobody waits for it: a large store takes a while to look through.
-                self._trimming = asyncio.ensure_future(self._guarded(asyncio.to_thread(self._keeping.trim)))
+                self._trimming = asyncio.ensure_future(
+                    self._guarded(asyncio.to_thread(self._keeping.trim))
+                )
 
     async def aclose(self) -> None:
         if self._trimming is not None:
@@ -168,13 +188,19 @@ class Recorder:
 
     def _name(self, path: Path) -> str | None:
         """Return the name of a file in records; None for one outside the project or in a repository's own data."""
-        if not path.is_relative_to(self._root) or any(map(path.is_relative_to, self._keeping.apart)):
+        if not path.is_relative_to(self._root) or any(
+            map(path.is_relative_to, self._keeping.apart)
+        ):
             return None
         relative = path.relative_to(self._root)
-        return None if ".git" in relative.parts else relative.as_posix()
+        if ".git" in relative.parts:
+            return None
+        return relative.as_posix()
 
     async def _read(self, known: dict[str, Path]) -> dict[str, Reading]:
-        return await asyncio.to_thread(lambda: {name: read_image(path) for name, path in known.items()})
+        return await asyncio.to_thread(
+            lambda: {name: read_image(path) for name, path in known.items()}
+        )
 
     async def _compare_known(self, known: dict[str, Path], before: dict[str, Reading]) -> None:
         async with self._lock:
@@ -195,7 +221,8 @@ class Recorder:
     async def _end(self) -> None:
         async with self._lock:
             self._commands -= 1
-            seen, self._seen = self._seen, None
+            seen = self._seen
+            self._seen = None
             if seen is None:
                 return
             now = await self._look()
@@ -207,7 +234,8 @@ class Recorder:
                 self._beside_jobs = now
 
     async def _see_jobs(self, now: Manifest | None) -> None:
-        before, self._beside_jobs = self._beside_jobs, now if self._jobs() else None
+        before = self._beside_jobs
+        self._beside_jobs = now if self._jobs() else None
         if before is not None and now is not None:
             await self._compare(before, now, job=True)
 
@@ -219,7 +247,9 @@ class Recorder:
             self._watched = not error.for_good and self._failures < MAX_SLOW_LISTINGS
             self._say(str(error))
         except OSError as error:
-            self._say(f"The project can't be looked through, so commands can't be taken back: {error}.")
+            self._say(
+                f"The project can't be looked through, so commands can't be taken back: {error}."
+            )
         return None
 
     async def _copy(self, manifest: Manifest | None) -> None:
@@ -237,7 +267,9 @@ class Recorder:
         if before is after:
             return
         changed = await asyncio.to_thread(
-            lambda: sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+            lambda: sorted(
+                path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
+            )
         )
         self._omitted += max(0, len(changed) - MAX_CHANGES)
         changed = changed[:MAX_CHANGES]
@@ -245,7 +277,9 @@ class Recorder:
             noted = await self._guarded(asyncio.to_thread(self._changes_of, changed, before, after))
             self._note([change.model_copy(update={"job": job}) for change in noted or []])
 
-    def _changes_of(self, changed: Sequence[str], before: Manifest, after: Manifest) -> list[FileChange]:
+    def _changes_of(
+        self, changed: Sequence[str], before: Manifest, after: Manifest
+    ) -> list[FileChange]:
         shelf = self._shelf
         if shelf is None:
             return []
@@ -253,11 +287,20 @@ class Recorder:
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
         if len(changed) <= MAX_STORED:
             changed, unread = _within(MAX_BYTES, changed, before, after)
-            lost = [_change(path, _unread(before.get(path)), _unread(after.get(path))) for path in unread]
+            lost = [
+                _change(path, _unread(before.get(path)), _unread(after.get(path)))
+                for path in unread
+            ]
             return [*self._keep(self._pairs(changed, before, after, unsure=unsure)), *lost]
-        batches = (changed[at : at + FILES_PER_BATCH] for at in range(0, len(changed), FILES_PER_BATCH))
-        pairs = chain.from_iterable(self._pairs(batch, before, after, unsure=unsure) for batch in batches)
-        return self._keep(pairs, lambda path: shelf.object_of(path, before[path]) if path in before else "")
+        batches = (
+            changed[at : at + FILES_PER_BATCH] for at in range(0, len(changed), FILES_PER_BATCH)
+        )
+        pairs = chain.from_iterable(
+            self._pairs(batch, before, after, unsure=unsure) for batch in batches
+        )
+        return self._keep(
+            pairs, lambda path: shelf.object_of(path, before[path]) if path in before else ""
+        )
 
     def _pairs(
         self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool
@@ -272,7 +315,12 @@ class Recorder:
                 continue
             if path not in before:
                 # A file moved here from an unwatched place is not deleted: it would be nowhere.
-                problem = WAS_IGNORED if unsure else "" if before.had(after[path]) else IS_OLDER
+                if unsure:
+                    problem = WAS_IGNORED
+                elif before.had(after[path]):
+                    problem = ""
+                else:
+                    problem = IS_OLDER
                 were[path] = Reading(Image(problem=problem))
             elif path not in after and now.stamp == before[path]:
                 continue
@@ -300,7 +348,9 @@ class Recorder:
             stored = [before, after] if object_of is None else [] if name else [before]
             size = sum(len(reading.data or b"") for reading in stored)
             if size > room:
-                changes.append(_change(path, _lost(before.image, TOO_MUCH), _lost(after.image, TOO_MUCH)))
+                changes.append(
+                    _change(path, _lost(before.image, TOO_MUCH), _lost(after.image, TOO_MUCH))
+                )
                 continue
             room -= size
             try:
@@ -311,7 +361,9 @@ class Recorder:
             except StoreError as error:
                 log.warning("an image of %s could not be stored: %s", path, error)
                 self._unstored = error.message
-                changes.append(_change(path, _lost(before.image, NOT_STORED), _lost(after.image, NOT_STORED)))
+                changes.append(
+                    _change(path, _lost(before.image, NOT_STORED), _lost(after.image, NOT_STORED))
+                )
                 continue
             if object_of is None:
                 digest = after.image.digest
@@ -324,17 +376,25 @@ class Recorder:
     def _note(self, changes: Sequence[FileChange]) -> None:
         """Add changes to the next checkpoint, merged with earlier ones where nothing came in between."""
         if self._unstored:
-            self._say(f"Images of changed files could not be stored, so they can't be restored: {self._unstored}")
+            self._say(
+                f"Images of changed files could not be stored, so they can't be restored: {self._unstored}"
+            )
         files = self._changed
         last = {change.path: at for at, change in enumerate(files)}
         for change in changes:
             at = last.get(change.path)
             if at is not None and follows(files[at], change) and files[at].job == change.job:
-                after = {"after": change.after, "after_mode": change.after_mode, "no_after": change.no_after}
+                after = {
+                    "after": change.after,
+                    "after_mode": change.after_mode,
+                    "no_after": change.no_after,
+                }
                 files[at] = files[at].model_copy(update=after)
             else:
                 files.append(change)
-        files[:] = [change for change in files if before_of(change) != after_of(change) or change.no_before]
+        files[:] = [
+            change for change in files if before_of(change) != after_of(change) or change.no_before
+        ]
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
         """Return the work's result; None when it fails, reported once: a call must not fail for its record."""
@@ -351,7 +411,9 @@ class Recorder:
             self._tell(sentence)
 
 
-def _within(room: int, changed: Sequence[str], before: Manifest, after: Manifest) -> tuple[list[str], list[str]]:
+def _within(
+    room: int, changed: Sequence[str], before: Manifest, after: Manifest
+) -> tuple[list[str], list[str]]:
     fitting: list[str] = []
     others: list[str] = []
     for path in changed:
@@ -363,7 +425,9 @@ def _within(room: int, changed: Sequence[str], before: Manifest, after: Manifest
 
 
 def _unread(stamp: Stamp | None) -> Image:
-    return Image() if stamp is None else Image(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
+    if stamp is None:
+        return Image()
+    return Image(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
 
 
 def _change(path: str, before: Image, after: Image) -> FileChange:
@@ -379,7 +443,9 @@ def _change(path: str, before: Image, after: Image) -> FileChange:
 
 
 def _lost(image: Image, why: str) -> Image:
-    return Image(mode=image.mode, problem=image.problem or why) if image.exists else image
+    if image.exists:
+        return Image(mode=image.mode, problem=image.problem or why)
+    return image
 
 
 @asynccontextmanager

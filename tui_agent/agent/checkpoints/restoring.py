@@ -8,7 +8,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tui_agent.agent.checkpoints.file_snapshots import Image, Reading, digest_of, place_in, read_image
+from tui_agent.agent.checkpoints.file_snapshots import (
+    Image,
+    Reading,
+    digest_of,
+    place_in,
+    read_image,
+)
 from tui_agent.agent.checkpoints.plan import (
     CHANGED_SINCE,
     DROPPED,
@@ -29,6 +35,9 @@ from tui_agent.text_files.encodings import decode_text
 from tui_agent.text_files.replacing import replace_file
 
 ELSEWHERE = "it leads out of the project"
+
+_COMPARED_BYTES = 1_000_000
+"""The lines of larger files are not compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +68,9 @@ class Restorer:
         in_git = self._git.sizes({row.there.object for row in found if row.there.object})
 
         def kept(image: Image) -> bool:
-            return image.object in in_git or (image.digest is not None and self._blob(image.digest) is not None)
+            return image.object in in_git or (
+                image.digest is not None and self._blob(image.digest) is not None
+            )
 
         steps, conflicts = decide(found, lambda path: self.current(path).image, kept)
         return RestorePlan(steps, conflicts, omitted)
@@ -93,11 +104,15 @@ class Restorer:
 
     def current(self, path: str) -> Reading:
         place = self._place(path)
-        return Reading(Image(problem=ELSEWHERE)) if place is None else read_image(place)
+        if place is None:
+            return Reading(Image(problem=ELSEWHERE))
+        return read_image(place)
 
     def _place(self, path: str) -> Path | None:
         place = place_in(self.root, path)
-        return None if place is None or any(map(place.is_relative_to, self._apart)) else place
+        if place is None or any(map(place.is_relative_to, self._apart)):
+            return None
+        return place
 
     def content(self, image: Image) -> bytes | None:
         """Return the bytes of an image; None for an absent file and where they are not kept."""
@@ -107,7 +122,9 @@ class Restorer:
         if data is None and image.object:
             data = self._git.content(image.object)
         # Git may give another content than it had: a filter, another object of the name.
-        return data if data is not None and digest_of(data) == image.digest else None
+        if data is not None and digest_of(data) == image.digest:
+            return data
+        return None
 
     def _restore(self, step: RestoreStep) -> str:
         place = self._place(step.path)
@@ -137,10 +154,6 @@ class Restorer:
         return ""
 
 
-_COMPARED_BYTES = 1_000_000
-"""The lines of larger files are not compared."""
-
-
 @dataclass(frozen=True, slots=True)
 class ChangedFile:
     """A file that is not as it was: ``mark`` is A, M, D, or ? where nobody knows; ``diff`` is a unified diff."""
@@ -151,12 +164,19 @@ class ChangedFile:
     diff: str = ""
 
 
-def diff_of(found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False) -> tuple[ChangedFile, ...]:
+def diff_of(
+    found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False
+) -> tuple[ChangedFile, ...]:
     """Return how files are now, or how they were here as ``recorded``, compared to how they were there."""
-    restorer.expect(image for row in found for image in ((row.there, row.here) if recorded else (row.there,)))
+    restorer.expect(
+        image for row in found for image in ((row.there, row.here) if recorded else (row.there,))
+    )
     rows = []
     for row in found:
-        reading = Reading(row.here, restorer.content(row.here)) if recorded else restorer.current(row.path)
+        if recorded:
+            reading = Reading(row.here, restorer.content(row.here))
+        else:
+            reading = restorer.current(row.path)
         rows.append(_row(row, reading, restorer))
     return tuple(filter(None, rows))
 
@@ -180,35 +200,60 @@ def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> l
         for difference in found:
             key = difference.there.digest, difference.here.digest
             if key not in known:
-                old, new = (_text(restorer.content(image)) for image in (difference.there, difference.here))
-                diff = None if old is None or new is None else diff_texts(difference.path, old, new)
-                known[key] = (0, 0) if diff is None else (diff.additions, diff.deletions)
+                old, new = (
+                    _text(restorer.content(image)) for image in (difference.there, difference.here)
+                )
+                if old is None or new is None:
+                    diff = None
+                else:
+                    diff = diff_texts(difference.path, old, new)
+                if diff is None:
+                    known[key] = (0, 0)
+                else:
+                    known[key] = (diff.additions, diff.deletions)
             lines.append(known[key])
-        amounts.append(ChangeAmount(len(lines), sum(added for added, _ in lines), sum(gone for _, gone in lines)))
+        amounts.append(
+            ChangeAmount(
+                len(lines), sum(added for added, _ in lines), sum(gone for _, gone in lines)
+            )
+        )
     return amounts
 
 
 def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFile | None:
-    there, path = difference.there, difference.path
+    there = difference.there
+    path = difference.path
     if now.image == there and not there.problem:
         return None
     content = restorer.content(there)
     if there.problem or (there.digest is not None and content is None):
         return ChangedFile("?", path, there.problem or "its image was dropped to save room")
-    mark = "A" if not there.exists else "D" if not now.image.exists else "M"
+    if not there.exists:
+        mark = "A"
+    elif not now.image.exists:
+        mark = "D"
+    else:
+        mark = "M"
     if now.image.problem:
         return ChangedFile(mark, path, now.image.problem)
     is_other_mode = there.mode and now.image.mode and there.mode != now.image.mode
-    facts = [f"mode {there.mode:o} → {now.image.mode:o}"] if is_other_mode else []
-    old, new = _text(content), _text(now.data)
+    facts = []
+    if is_other_mode:
+        facts = [f"mode {there.mode:o} → {now.image.mode:o}"]
+    old = _text(content)
+    new = _text(now.data)
     if old is None or new is None:
         return ChangedFile(mark, path, " ".join([*facts, "not compared: binary or large"]))
     diff = diff_texts(path, None if content is None else old, new)
-    facts += [f"{sign}{lines}" for sign, lines in (("+", diff.additions), ("-", diff.deletions)) if lines]
+    facts += [
+        f"{sign}{lines}" for sign, lines in (("+", diff.additions), ("-", diff.deletions)) if lines
+    ]
     return ChangedFile(mark, path, " ".join(facts), diff.text)
 
 
 def _text(data: bytes | None) -> str | None:
     if data is None:
         return ""
-    return decode_text(data) if len(data) <= _COMPARED_BYTES else None
+    if len(data) <= _COMPARED_BYTES:
+        return decode_text(data)
+    return None

@@ -6,7 +6,13 @@ from dataclasses import replace
 from typing import cast
 
 from tui_agent.agent.checkpoints.file_snapshots import Image
-from tui_agent.agent.checkpoints.plan import Conflict, Difference, RestorePlan, changes_in, differences
+from tui_agent.agent.checkpoints.plan import (
+    Conflict,
+    Difference,
+    RestorePlan,
+    changes_in,
+    differences,
+)
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import (
     ChangeAmount,
@@ -53,7 +59,9 @@ class FileRewind:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
     def keep_changes(self) -> None:
-        entry = self.recorder.take_checkpoint() if self.recorder is not None else None
+        entry = None
+        if self.recorder is not None:
+            entry = self.recorder.take_checkpoint()
         if entry is not None:
             self._agent.keep(entry)
 
@@ -76,9 +84,12 @@ class FileRewind:
             return RestorePlan()
         await self.settle()
         leaf = self._session.leaf
-        back, forth = self._checkpoints(leaf, target), self._checkpoints(target, leaf)
+        back = self._checkpoints(leaf, target)
+        forth = self._checkpoints(target, leaf)
         omitted = sum(entry.omitted for entry in (*back, *forth))
-        return await asyncio.to_thread(self._restorer.plan, differences(changes_in(back), changes_in(forth)), omitted)
+        return await asyncio.to_thread(
+            self._restorer.plan, differences(changes_in(back), changes_in(forth)), omitted
+        )
 
     async def restore(self, plan: RestorePlan) -> Restored:
         """Restore the files of a plan."""
@@ -92,9 +103,15 @@ class FileRewind:
         if restorer is None:
             return {}
         foreign = [conflict for conflict in plan.conflicts if conflict.is_foreign]
-        images = await asyncio.to_thread(lambda: [restorer.current(conflict.path).image for conflict in foreign])
+        images = await asyncio.to_thread(
+            lambda: [restorer.current(conflict.path).image for conflict in foreign]
+        )
         found = zip(foreign, images, strict=True)
-        return {conflict: image for conflict, image in found if self._accepted.get(conflict.path) != image}
+        return {
+            conflict: image
+            for conflict, image in found
+            if self._accepted.get(conflict.path) != image
+        }
 
     def accept(self, changes: Mapping[Conflict, Image]) -> None:
         """Take note that the user knows of these changes by others."""
@@ -113,13 +130,17 @@ class FileRewind:
         if self._restorer is None:
             return ()
         await self.settle()
-        return await asyncio.to_thread(diff_of, self._differences(self._session.leaf, target), self._restorer)
+        return await asyncio.to_thread(
+            diff_of, self._differences(self._session.leaf, target), self._restorer
+        )
 
     async def diff_between(self, old: int | None, new: int | None) -> tuple[ChangedFile, ...]:
         """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``."""
         if self._restorer is None:
             return ()
-        return await asyncio.to_thread(diff_of, self._differences(new, old), self._restorer, recorded=True)
+        return await asyncio.to_thread(
+            diff_of, self._differences(new, old), self._restorer, recorded=True
+        )
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
         """Return how much the session changed since each of some entries of its path, None for the beginning."""
@@ -142,7 +163,9 @@ class FileRewind:
         found = differences((), changes_in(self._checkpoints(self._session.leaf, None)))
         plan = await asyncio.to_thread(restorer.plan, found)
         # A file that is already as the session left it is no conflict.
-        return await self.restore(RestorePlan(plan.steps)) if plan.steps else Restored()
+        if plan.steps:
+            return await self.restore(RestorePlan(plan.steps))
+        return Restored()
 
     async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
         """Restore files without moving: a change like any other, with a checkpoint; raises StoreError."""
@@ -156,7 +179,9 @@ class FileRewind:
         return done
 
     def _differences(self, here: int | None, there: int | None) -> list[Difference]:
-        return differences(changes_in(self._checkpoints(here, there)), changes_in(self._checkpoints(there, here)))
+        return differences(
+            changes_in(self._checkpoints(here, there)), changes_in(self._checkpoints(there, here))
+        )
 
     def _checkpoints(self, leaf: int | None, other: int | None) -> list[CheckpointEntry]:
         left = self._session.reader.parting(leaf, other).left

@@ -22,6 +22,32 @@ _OWN_PLACES = (".venv/bin", "venv/bin", "node_modules/.bin")
 """Where a project keeps programs."""
 _MAX_MARKER_BYTES = 1_000_000
 
+_PYTHON = ("*.py", "*.pyi")
+
+_PLACED = LazyPattern(
+    r"""
+    ^[ \t]*(?:[a-z]+:\s)?                                      # go vet begins with its name
+    (?P<path>[^\s:][^:\n]*?)
+    (?: :(?P<line>\d+)(?::\d+)*(?:-\d+(?::\d+)?)?:?             # path:line:column:
+      | \((?P<line_in_brackets>\d+)(?:,\d+)?\):                 # path(line,column):
+    )
+    \s+(?:-\s+)?(?P<message>\S.*)$
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
+
+_ASIDE = LazyPattern(r"(?:note|help|info|hint)\b", re.IGNORECASE)
+"""Begins a message that only goes on with the one before."""
+
+_NUMBERED = LazyPattern(r"\b(lines?|column|col) \d+|:\d+(?::\d+)?\b")
+"""Places within messages: they move with the lines."""
+
+MAX_MESSAGE = 240
+"""Characters of a message that are kept."""
+
+Origins = Mapping[str, Sequence[int | None]]
+"""By file: for each line, counted from 0, the line that it was before, None for one that is new."""
+
 
 @dataclass(frozen=True, slots=True)
 class KnownChecker:
@@ -37,19 +63,39 @@ class KnownChecker:
     markers: tuple[tuple[str, str], ...] = ()
 
 
-_PYTHON = ("*.py", "*.pyi")
 KNOWN_CHECKERS = (
-    KnownChecker("ruff", _PYTHON, ("check", "--quiet", "--output-format", "concise", "--force-exclude", "--", FILES)),
+    KnownChecker(
+        "ruff",
+        _PYTHON,
+        ("check", "--quiet", "--output-format", "concise", "--force-exclude", "--", FILES),
+    ),
     KnownChecker(
         "mypy",
         _PYTHON,
-        ("--no-pretty", "--no-color-output", "--no-error-summary", "--hide-error-context", "--", FILES),
-        (("mypy.ini", ""), (".mypy.ini", ""), ("pyproject.toml", "[tool.mypy"), ("setup.cfg", "[mypy")),
+        (
+            "--no-pretty",
+            "--no-color-output",
+            "--no-error-summary",
+            "--hide-error-context",
+            "--",
+            FILES,
+        ),
+        (
+            ("mypy.ini", ""),
+            (".mypy.ini", ""),
+            ("pyproject.toml", "[tool.mypy"),
+            ("setup.cfg", "[mypy"),
+        ),
     ),
     KnownChecker(
-        "tsc", ("*.ts", "*.tsx", "*.mts", "*.cts"), ("--noEmit", "--pretty", "false"), (("tsconfig.json", ""),)
+        "tsc",
+        ("*.ts", "*.tsx", "*.mts", "*.cts"),
+        ("--noEmit", "--pretty", "false"),
+        (("tsconfig.json", ""),),
     ),
-    KnownChecker("cargo", ("*.rs",), ("check", "--quiet", "--message-format", "short"), (("Cargo.toml", ""),)),
+    KnownChecker(
+        "cargo", ("*.rs",), ("check", "--quiet", "--message-format", "short"), (("Cargo.toml", ""),)
+    ),
     KnownChecker("go", ("*.go",), ("vet", "./..."), (("go.mod", ""),)),
 )
 """Checkers looked for. Each prints ``path:line: message`` or ``path(line,column): message``."""
@@ -82,13 +128,24 @@ def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Che
         if any(fnmatch.fnmatchcase(one, pattern) for one in (name, path.name))
     ]
     if chosen:
-        lines = [line for commands in chosen for line in ((commands,) if isinstance(commands, str) else commands)]
+        lines = [
+            line
+            for commands in chosen
+            for line in ((commands,) if isinstance(commands, str) else commands)
+        ]
         lines = [line for line in dict.fromkeys(lines) if line.strip()]
-        return [Check(Path(line.split(maxsplit=1)[0]).name, (line,), root, is_users=True) for line in lines]
+        return [
+            Check(Path(line.split(maxsplit=1)[0]).name, (line,), root, is_users=True)
+            for line in lines
+        ]
     found = []
     for checker in KNOWN_CHECKERS:
-        where = _place_of(checker, path, root) if any(map(path.match, checker.patterns)) else None
-        program = find_checker(checker.name, where, root) if where is not None else None
+        where = None
+        if any(map(path.match, checker.patterns)):
+            where = _place_of(checker, path, root)
+        program = None
+        if where is not None:
+            program = find_checker(checker.name, where, root)
         if where is not None and program is not None:
             found.append(Check(checker.name, (program, *checker.arguments), where))
     return found
@@ -127,29 +184,6 @@ def _holds(path: Path, text: str) -> bool:
         return False
 
 
-_PLACED = LazyPattern(
-    r"""
-    ^[ \t]*(?:[a-z]+:\s)?                                      # go vet begins with its name
-    (?P<path>[^\s:][^:\n]*?)
-    (?: :(?P<line>\d+)(?::\d+)*(?:-\d+(?::\d+)?)?:?             # path:line:column:
-      | \((?P<line_in_brackets>\d+)(?:,\d+)?\):                 # path(line,column):
-    )
-    \s+(?:-\s+)?(?P<message>\S.*)$
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
-_ASIDE = LazyPattern(r"(?:note|help|info|hint)\b", re.IGNORECASE)
-"""Begins a message that only goes on with the one before."""
-_NUMBERED = LazyPattern(r"\b(lines?|column|col) \d+|:\d+(?::\d+)?\b")
-"""Places within messages: they move with the lines."""
-
-MAX_MESSAGE = 240
-"""Characters of a message that are kept."""
-
-Origins = Mapping[str, Sequence[int | None]]
-"""By file: for each line, counted from 0, the line that it was before, None for one that is new."""
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that a checker found. ``path`` is relative to the project, ``line`` counts from 1."""
@@ -181,15 +215,22 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
         if written not in names:
             path = os.path.normpath(where / written)
             inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a text
-            names[written] = Path(path).relative_to(root).as_posix() if inside else ""
+            if inside:
+                names[written] = Path(path).relative_to(root).as_posix()
+            else:
+                names[written] = ""
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])
-            shown = remove_secrets(shown_quote(root / names[written], message[: 4 * MAX_MESSAGE]))[:MAX_MESSAGE]
+            shown = remove_secrets(shown_quote(root / names[written], message[: 4 * MAX_MESSAGE]))[
+                :MAX_MESSAGE
+            ]
             found.append(Problem(names[written], line, shown))
     return found
 
 
-def new_problems(before: Iterable[Problem] | None, after: Iterable[Problem], origins: Origins) -> list[Problem]:
+def new_problems(
+    before: Iterable[Problem] | None, after: Iterable[Problem], origins: Origins
+) -> list[Problem]:
     """Return the problems that were not there before, in order.
 
     Where nothing is known of before, None, those are on lines that were written just now: all that is sure.
@@ -198,13 +239,18 @@ def new_problems(before: Iterable[Problem] | None, after: Iterable[Problem], ori
     said of lines that are gone.
     """
     if before is None:
-        return [problem for problem in after if problem.path in origins and _line_before(problem, origins) is None]
+        return [
+            problem
+            for problem in after
+            if problem.path in origins and _line_before(problem, origins) is None
+        ]
     known: dict[tuple[str, str], Counter[int | None]] = defaultdict(Counter)
     for problem in before:
         known[problem.key][problem.line] += 1
     unplaced = []
     for problem in after:
-        lines, was = known[problem.key], _line_before(problem, origins)
+        lines = known[problem.key]
+        was = _line_before(problem, origins)
         if lines[was]:
             lines[was] -= 1
         else:

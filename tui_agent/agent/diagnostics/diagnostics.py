@@ -104,7 +104,9 @@ class Diagnostics:
 
     @property
     def enabled(self) -> bool:
-        return self._ports.diagnostics.enabled if self._switched is None else self._switched
+        if self._switched is None:
+            return self._ports.diagnostics.enabled
+        return self._switched
 
     def switch(self, *, on: bool) -> None:
         """Check edits of this session or not, whatever the settings say; those that were left alone are tried again."""
@@ -128,7 +130,9 @@ class Diagnostics:
 
         for path, checks in (await asyncio.to_thread(found)).items():
             for check in checks:
-                self.checkers.setdefault(check, Checker(check)).edited.setdefault(path, before[path])
+                self.checkers.setdefault(check, Checker(check)).edited.setdefault(
+                    path, before[path]
+                )
 
     async def findings(self) -> UserEntry | None:
         """Check edited files and return the entry with new findings for the model; None without any.
@@ -140,31 +144,46 @@ class Diagnostics:
             if checker.edited and not checker.running and not checker.gave_up and self.enabled:
                 checker.was_waited_for = False
                 checker.task = asyncio.get_running_loop().create_task(self._work(checker))
-        running = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
+        running = [
+            checker
+            for checker in self.checkers.values()
+            if checker.running and not checker.was_waited_for
+        ]
         wait = self._ports.diagnostics.wait
         waited = [checker for checker in running if (checker.seconds or 0) <= wait]
         if waited and self.enabled:
             for checker in waited:
                 checker.was_waited_for = True
-            self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
+            self._emit(
+                ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited)))
+            )
             await asyncio.wait([checker.task for checker in waited if checker.task], timeout=wait)
         reported: dict[str, list[str]] = {}
         for checker in self.checkers.values():
             # Problems in files being changed or checked again may be gone.
-            moving = {path.relative_to(self._root).as_posix() for path in (*checker.edited, *checker.checking)}
+            moving = {
+                path.relative_to(self._root).as_posix()
+                for path in (*checker.edited, *checker.checking)
+            }
             for problem in checker.untold:
                 if problem.path not in moving:
-                    reported.setdefault(problem.path, []).append(f"{problem} ({checker.check.name})")
+                    reported.setdefault(problem.path, []).append(
+                        f"{problem} ({checker.check.name})"
+                    )
             checker.untold = [problem for problem in checker.untold if problem.path in moving]
         if not reported:
             return None
         files = list(reported.items())
         parts = [
-            FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines)) for path, lines in files[:MAX_FILES_TOLD]
+            FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines))
+            for path, lines in files[:MAX_FILES_TOLD]
         ]
-        more = f"\nThere is more in {len(files) - MAX_FILES_TOLD} other files." if files[MAX_FILES_TOLD:] else ""
+        more = ""
+        if files[MAX_FILES_TOLD:]:
+            more = f"\nThere is more in {len(files) - MAX_FILES_TOLD} other files."
         return UserEntry(
-            parts=(TextPart(text=self._ports.prompt("diagnostics").strip() + more), *parts), synthetic=REASON
+            parts=(TextPart(text=self._ports.prompt("diagnostics").strip() + more), *parts),
+            synthetic=REASON,
         )
 
     async def aclose(self) -> None:
@@ -178,7 +197,8 @@ class Diagnostics:
 
     async def _work(self, checker: Checker) -> None:
         while checker.edited and not checker.gave_up:
-            checker.checking, checker.edited = checker.edited, {}
+            checker.checking = checker.edited
+            checker.edited = {}
             try:
                 await self._check(checker, checker.checking)
             except _GaveUpError as error:
@@ -191,10 +211,14 @@ class Diagnostics:
         if checker.untold and not self.is_told_by_run:
             files = ", ".join(dict.fromkeys(problem.path for problem in checker.untold))
             found = f"{checker.check.name} found {len(checker.untold):,} new in {files}."
-            self._emit(Notice(f"{found} The model is told with your next message.", action="diagnostics"))
+            self._emit(
+                Notice(f"{found} The model is told with your next message.", action="diagnostics")
+            )
 
     def _give_up(self, checker: Checker, why: str) -> None:
-        checker.gave_up, checker.untold, checker.edited = why, [], {}
+        checker.gave_up = why
+        checker.untold = []
+        checker.edited = {}
         text = f"{checker.check.name} {why} It is left alone from now on; /diagnostics on tries it again."
         self._emit(Notice(text, action="diagnostics"))
 
@@ -207,10 +231,14 @@ class Diagnostics:
         checker.seconds = (self._ports.clock() - began) / 1_000
         if known is None:
             # After it, because caches are warm now; and where all is well nothing can be new.
-            known = await self._problems_before(checker.check, words, edited) if after else []
+            known = []
+            if after:
+                known = await self._problems_before(checker.check, words, edited)
         names = {path: path.relative_to(self._root).as_posix() for path in edited}
         origins = await asyncio.to_thread(
-            lambda: {name: _origins_of(edited[path], _content(path)) for path, name in names.items()}
+            lambda: {
+                name: _origins_of(edited[path], _content(path)) for path, name in names.items()
+            }
         )
         new = await asyncio.to_thread(new_problems, known, after, origins)
         checker.known.pop(words, None)
@@ -218,10 +246,16 @@ class Diagnostics:
         if len(checker.known) > MAX_KNOWN:
             del checker.known[next(iter(checker.known))]
         still = {problem.key for problem in after}
-        kept = [problem for problem in checker.untold if problem.path not in origins or problem.key in still]
+        kept = [
+            problem
+            for problem in checker.untold
+            if problem.path not in origins or problem.key in still
+        ]
         checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
 
-    async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
+    async def _problems_before(
+        self, check: Check, words: tuple[str, ...], edited: Before
+    ) -> list[Problem] | None:
         """Return a checker's findings with the edited files as they were, None if unknown."""
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or sandbox.state.kind != "bubblewrap":
@@ -237,7 +271,8 @@ class Diagnostics:
         self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
     ) -> list[Problem]:
         """Run a checker and return its findings; raises _GaveUpError where it can't be used."""
-        timeout, run = self._ports.diagnostics.timeout, FinishedCommand()
+        timeout = self._ports.diagnostics.timeout
+        run = FinishedCommand()
         try:
             await self._run(check, words, run, replaced or {})
         except (SandboxError, OSError) as error:
@@ -249,28 +284,50 @@ class Diagnostics:
         output = await asyncio.to_thread(plain_text, run.capture.raw())
         found = await asyncio.to_thread(parse_problems, output, check.where, self._root)
         if run.exit_code and not found:
-            said = next((line.strip() for line in output.splitlines() if line.strip()), "no output")[:160]
-            raise _GaveUpError(f"ended with exit code {run.exit_code} and named no place in a file (“{said}”).")
+            said = next(
+                (line.strip() for line in output.splitlines() if line.strip()), "no output"
+            )[:160]
+            raise _GaveUpError(
+                f"ended with exit code {run.exit_code} and named no place in a file (“{said}”)."
+            )
         return found
 
     async def _run(
-        self, check: Check, words: tuple[str, ...], run: FinishedCommand, replaced: Mapping[Path, Path]
+        self,
+        check: Check,
+        words: tuple[str, ...],
+        run: FinishedCommand,
+        replaced: Mapping[Path, Path],
     ) -> None:
-        ports, timeout = self._ports, self._ports.diagnostics.timeout
+        ports = self._ports
+        timeout = self._ports.diagnostics.timeout
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         environment = command_environment(ports.environment)
         if sandbox is None:
-            await run_command(Command(words, check.where, environment, timeout), lambda _text: None, run)
+            await run_command(
+                Command(words, check.where, environment, timeout), lambda _text: None, run
+            )
             return
         # Caches made from files that are gone are of no use.
         view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
-        launch = await sandbox.launch(words, check.where, ports.project, view, environment, replaced=replaced)
+        launch = await sandbox.launch(
+            words, check.where, ports.project, view, environment, replaced=replaced
+        )
         gone = launch.gone if launch.info >= 0 else None
-        command = Command(launch.arguments, check.where, launch.environment, timeout, launch.descriptors, gone=gone)
+        command = Command(
+            launch.arguments,
+            check.where,
+            launch.environment,
+            timeout,
+            launch.descriptors,
+            gone=gone,
+        )
         try:
             await run_command(command, lambda _text: None, run)
         finally:
-            await asyncio.shield(sandbox.finish(launch, "", None if run.timed_out else run.exit_code))
+            await asyncio.shield(
+                sandbox.finish(launch, "", None if run.timed_out else run.exit_code)
+            )
 
     def _sandbox_for(self, check: Check) -> Sandbox | None:
         """Return the sandbox of a checker, None for one of the user's where there is none; raises _GaveUpError."""
@@ -291,7 +348,9 @@ def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
 
 def _told(lines: Sequence[str]) -> str:
     count = f"{len(lines)} new {'problem' if len(lines) == 1 else 'problems'}"
-    shown = f", {MAX_TOLD} of them shown" if len(lines) > MAX_TOLD else ""
+    shown = ""
+    if len(lines) > MAX_TOLD:
+        shown = f", {MAX_TOLD} of them shown"
     return "\n".join([f"{count}{shown}:", *lines[:MAX_TOLD]])
 
 
@@ -310,7 +369,10 @@ def _written(place: Path, edited: Before) -> dict[Path, Path]:
 
 def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
     for checker in diagnostics.checkers.values():
-        took = "" if checker.seconds is None else f", {checker.seconds:.1f} s"
+        if checker.seconds is None:
+            took = ""
+        else:
+            took = f", {checker.seconds:.1f} s"
         if checker.gave_up:
             state = f"left alone: it {checker.gave_up}"
         elif checker.running:

@@ -8,7 +8,9 @@ class DiagnosticSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    enabled: bool = Field(default=True, description="Run the checkers that are found on edited files.")
+    enabled: bool = Field(
+        default=True, description="Run the checkers that are found on edited files."
+    )
     wait: float = Field(
         default=3.0,
         ge=0,
@@ -16,7 +18,10 @@ class DiagnosticSettings(BaseModel):
         description="Seconds the next request waits for checkers; later results go with a later request.",
     )
     timeout: float = Field(
-        default=120.0, gt=0, le=3600, description="Seconds after which a checker is ended and not run again."
+        default=120.0,
+        gt=0,
+        le=3600,
+        description="Seconds after which a checker is ended and not run again.",
     )
     commands: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,

@@ -65,7 +65,12 @@ _TOOLS = {
     "ask": "AskUserQuestion",
 }
 """Their names for our tools."""
-_FIELDS = {"path": "file_path", "background": "run_in_background", "agent": "subagent_type", "task": "prompt"}
+_FIELDS = {
+    "path": "file_path",
+    "background": "run_in_background",
+    "agent": "subagent_type",
+    "task": "prompt",
+}
 """Their names for our arguments, where they differ."""
 _SEARCHING = {"Grep", "Glob", "LS"}
 """Tools whose ``path`` has the same name there."""
@@ -124,7 +129,9 @@ def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
 
 def settings_of(found: FoundHook, *, sandboxed: bool) -> HookSettings:
     """Return our settings for a hook."""
-    return HookSettings(event=EVENTS[found.event], command=found.command, timeout=found.timeout, sandboxed=sandboxed)
+    return HookSettings(
+        event=EVENTS[found.event], command=found.command, timeout=found.timeout, sandboxed=sandboxed
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +184,9 @@ class ClaudeHook(CommandHook):
             raise HookError(f"it ended with {code}{f': {errors[:300]}' if errors else ''}")
         text = out.decode("utf-8", "replace").strip()
         if not text.startswith("{"):
-            return _context(event, text) if event in {"session_start", "user_prompt"} else ANSWERS[event]()
+            if event in {"session_start", "user_prompt"}:
+                return _context(event, text)
+            return ANSWERS[event]()
         try:
             said = loads(text)
         except ValueError:
@@ -201,7 +210,9 @@ class ClaudeHook(CommandHook):
         return any(rule.matches(need, tool) for rule in rules)
 
 
-def _hooks_of(event: str, group: Mapping[str, Any], file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
+def _hooks_of(
+    event: str, group: Mapping[str, Any], file: ForeignFile
+) -> Iterator[FoundHook | UnusableHook]:
     rows = group.get("hooks")
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, dict):
@@ -239,7 +250,11 @@ def _problem_of(matcher: str) -> str:
     if matcher == "*" or _PLAIN.fullmatch(matcher):
         return ""
     repeats = max(len(re.findall(r"[*+{]", choice)) for choice in matcher.split("|"))
-    if repeats > _MAX_REPEATS or matcher.count("(") > _MAX_GROUPS or _REPEATED_GROUP.search(matcher):
+    if (
+        repeats > _MAX_REPEATS
+        or matcher.count("(") > _MAX_GROUPS
+        or _REPEATED_GROUP.search(matcher)
+    ):
         return "repeats too much"
     try:
         re.compile(matcher)
@@ -262,10 +277,14 @@ def _matches(matcher: str, tool: str) -> bool:
 def _their_names(tool: str) -> list[str]:
     """Return the names that a tool of ours may have there; a server's tool has one for each way to part it."""
     if tool in BUILTIN:
-        also = ["MultiEdit"] if _TOOLS.get(tool) == "Edit" else []
+        also = []
+        if _TOOLS.get(tool) == "Edit":
+            also = ["MultiEdit"]
         return [_TOOLS.get(tool, tool), *also]
     parts = tool.split("_")
-    return [f"mcp__{'_'.join(parts[:end])}__{'_'.join(parts[end:])}" for end in range(1, len(parts))] or [tool]
+    return [
+        f"mcp__{'_'.join(parts[:end])}__{'_'.join(parts[end:])}" for end in range(1, len(parts))
+    ] or [tool]
 
 
 def _matches_source(matcher: str, payload: SessionStart) -> bool:
@@ -280,14 +299,26 @@ def _own_fields(payload: Payload) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     match payload:
         case SessionStart():
-            fields = {"source": "resume" if payload.resumed else "startup", "model": payload.about.model}
+            fields = {
+                "source": "resume" if payload.resumed else "startup",
+                "model": payload.about.model,
+            }
         case UserPrompt():
             fields = {"prompt": payload.prompt}
         case BeforeTool():
             fields = _call_fields(payload)
         case AfterTool():
-            response = {"output": payload.output, "stdout": payload.output, "stderr": "", "interrupted": False}
-            fields = {**_call_fields(payload), "tool_response": response, "is_error": payload.is_error}
+            response = {
+                "output": payload.output,
+                "stdout": payload.output,
+                "stderr": "",
+                "interrupted": False,
+            }
+            fields = {
+                **_call_fields(payload),
+                "tool_response": response,
+                "is_error": payload.is_error,
+            }
         case BeforeCompact():
             trigger = "manual" if payload.trigger == "manual" else "auto"
             fields = {"trigger": trigger, "custom_instructions": payload.focus or ""}
@@ -311,13 +342,18 @@ def _their_input(name: str, arguments: Mapping[str, Any], cwd: str) -> dict[str,
         return dict(arguments)
     given: dict[str, Any] = {}
     for key, value in arguments.items():
-        their = key if name in _SEARCHING else _FIELDS.get(key, key)
+        if name in _SEARCHING:
+            their = key
+        else:
+            their = _FIELDS.get(key, key)
         given[their] = value
     if "file_path" in given and not str(given["file_path"]).startswith(("/", "~")):
         given["file_path"] = f"{cwd}/{given['file_path']}"
     if name == "Bash" and "timeout" in given:
         given["timeout"] = round(float(given["timeout"]) * 1_000)
-    edits = given.pop("edits", None) if name == "Edit" else None
+    edits = None
+    if name == "Edit":
+        edits = given.pop("edits", None)
     if isinstance(edits, list) and edits:
         rows = [_their_edit(edit) for edit in edits]
         given |= rows[0] if len(rows) == 1 else {**rows[0], "edits": rows}
@@ -346,7 +382,11 @@ def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any
     if name == "Edit" and "old_string" in updated:
         rows = objects(updated.get("edits")) or [dict(updated)]
         given["edits"] = [
-            {"old": row.get("old_string", ""), "new": row.get("new_string", ""), "all": bool(row.get("replace_all"))}
+            {
+                "old": row.get("old_string", ""),
+                "new": row.get("new_string", ""),
+                "all": bool(row.get("replace_all")),
+            }
             for row in rows
         ]
     return given
@@ -360,7 +400,9 @@ def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
     specific = said.get("hookSpecificOutput")
     more: Mapping[str, Any] = specific if isinstance(specific, dict) else {}
     notice = str(said.get("systemMessage") or "")
-    reason = str(said.get("stopReason") or said.get("reason") or more.get("permissionDecisionReason") or "")
+    reason = str(
+        said.get("stopReason") or said.get("reason") or more.get("permissionDecisionReason") or ""
+    )
     if said.get("continue") is False or as_text(said.get("decision")) in {"block", "deny"}:
         return _noticed(_blocking(event, reason or "no reason given"), notice)
     if isinstance(payload, BeforeTool):
@@ -368,10 +410,16 @@ def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
     return _noticed(_context(event, str(more.get("additionalContext") or "")), notice)
 
 
-def _decision(payload: BeforeTool, said: Mapping[str, Any], more: Mapping[str, Any], reason: str) -> BeforeToolAnswer:
+def _decision(
+    payload: BeforeTool, said: Mapping[str, Any], more: Mapping[str, Any], reason: str
+) -> BeforeToolAnswer:
     updated = more.get("updatedInput")
-    arguments = _our_input(payload, updated) if isinstance(updated, dict) else None
-    decided = as_text(more.get("permissionDecision")) or {"approve": "allow"}.get(str(said.get("decision")))
+    arguments = None
+    if isinstance(updated, dict):
+        arguments = _our_input(payload, updated)
+    decided = as_text(more.get("permissionDecision")) or {"approve": "allow"}.get(
+        str(said.get("decision"))
+    )
     if decided not in {"allow", "deny", "ask"}:
         return BeforeToolAnswer(arguments=arguments)
     return BeforeToolAnswer(decision=decided, message=reason, arguments=arguments)
@@ -407,4 +455,6 @@ def _context(event: str, text: str) -> HookAnswer:
 
 
 def _noticed(answer: HookAnswer, notice: str) -> HookAnswer:
-    return answer.model_copy(update={"notice": notice}) if notice else answer
+    if notice:
+        return answer.model_copy(update={"notice": notice})
+    return answer

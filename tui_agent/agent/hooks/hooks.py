@@ -47,6 +47,15 @@ from tui_agent.tools.base import RawInput, Tool, ToolInput, ToolResult
 REFUSED = 2
 """The exit code with which a command refuses."""
 
+CLOSING_SECONDS = 5
+"""How long the end of the program waits for hooks that are being notified."""
+
+MIN_SUMMARY_CHARS = 20
+"""Characters; a shorter summary says nothing."""
+
+AnswerT = TypeVar("AnswerT", bound=HookAnswer)
+SummaryT = TypeVar("SummaryT", bound=SummaryAnswer)
+
 
 class HookError(UserFacingError):
     """A hook did not do its work; the message says why, to a person."""
@@ -85,7 +94,9 @@ class CommandHook:
 
     def handles(self, event: str, tool: str) -> bool:
         """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""
-        return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
+        return event == self.settings.event and (
+            not tool or fnmatchcase(tool, self.settings.matcher)
+        )
 
     def wants(self, payload: Payload) -> bool:  # noqa: ARG002 - for those in another format
         """Whether it wants one payload of an event that it handles."""
@@ -122,8 +133,11 @@ class CommandHook:
         return checked(payload.event, answer)
 
     async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
-        settings, project = self.settings, find_project(self.cwd)
-        command = shell_command(settings.command, self.cwd, self.environment, settings.timeout, project)
+        settings = self.settings
+        project = find_project(self.cwd)
+        command = shell_command(
+            settings.command, self.cwd, self.environment, settings.timeout, project
+        )
         held = self.containment if settings.sandboxed else None
         sandbox = held.sandbox if held is not None else None
         if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
@@ -131,15 +145,23 @@ class CommandHook:
         if held is None or sandbox is None or not sandbox.active:
             changed = await asyncio.to_thread(self.changed, project, settings.command)
             if changed:
-                raise HookError(f"{changed} is not as you trusted it, so it was not run; start anew to be asked")
+                raise HookError(
+                    f"{changed} is not as you trusted it, so it was not run; start anew to be asked"
+                )
             return await run_command(command, given)
         # Inside, programs that the project brings along may be found.
         environment = {**command.environment, "PATH": self.environment.get("PATH", os.defpath)}
-        launch = await sandbox.launch(command.arguments, self.cwd, project, held.view(), environment)
-        held_command = replace(
-            command, arguments=launch.arguments, environment=launch.environment, descriptors=launch.descriptors
+        launch = await sandbox.launch(
+            command.arguments, self.cwd, project, held.view(), environment
         )
-        said, code = "", None
+        held_command = replace(
+            command,
+            arguments=launch.arguments,
+            environment=launch.environment,
+            descriptors=launch.descriptors,
+        )
+        said = ""
+        code = None
         try:
             code, out, errors = await run_command(held_command, given)
             said = errors.decode("utf-8", "replace")
@@ -178,13 +200,9 @@ def from_settings(
     environment: Mapping[str, str],
     changed: Callable[[Path, str], str] = lambda _project, _command: "",
 ) -> LoadedHooks:
-    return LoadedHooks(tuple(CommandHook(row, cwd, environment, changed=changed) for row in settings))
-
-
-CLOSING_SECONDS = 5
-"""How long the end of the program waits for hooks that are being notified."""
-MIN_SUMMARY_CHARS = 20
-"""Characters; a shorter summary says nothing."""
+    return LoadedHooks(
+        tuple(CommandHook(row, cwd, environment, changed=changed) for row in settings)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +217,6 @@ class CheckedCall:
     refusal: str | None = None
     changed: str | None = None
     asks: str = ""
-
-
-AnswerT = TypeVar("AnswerT", bound=HookAnswer)
-SummaryT = TypeVar("SummaryT", bound=SummaryAnswer)
 
 
 class Hooks:
@@ -224,7 +238,10 @@ class Hooks:
         self._began = False
 
     def bound(
-        self, about: Callable[[], About], report: Callable[[Notice], None], containment: Containment | None = None
+        self,
+        about: Callable[[], About],
+        report: Callable[[Notice], None],
+        containment: Containment | None = None,
     ) -> "Hooks":
         return Hooks(self._load, about, report, containment)
 
@@ -238,7 +255,8 @@ class Hooks:
             loaded = await asyncio.to_thread(self._load)
             if self._handlers is None:
                 self._handlers = tuple(
-                    replace(handler, containment=self._containment, report=self._warn) for handler in loaded.handlers
+                    replace(handler, containment=self._containment, report=self._warn)
+                    for handler in loaded.handlers
                 )
                 for problem in loaded.problems:
                     self._warn(problem)
@@ -259,7 +277,9 @@ class Hooks:
             return ""
         self._began = True
         asked = self._answers(SessionStart(about=self.about, resumed=resumed), SessionStartAnswer)
-        return "\n\n".join([answer.context async for _handler, answer in asked if answer.context.strip()])
+        return "\n\n".join(
+            [answer.context async for _handler, answer in asked if answer.context.strip()]
+        )
 
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
         """Ask about a message: the first refusal counts, texts for the model are joined."""
@@ -278,7 +298,9 @@ class Hooks:
         """Ask the hooks about a call: each sees the arguments as the one before left them; raises ToolError."""
         if not await self.wanted("before_tool", tool.name):
             return CheckedCall(arguments)
-        given = payload = BeforeTool(about=self.about, call_id=call_id, tool=tool.name, arguments=_plain(arguments))
+        given = payload = BeforeTool(
+            about=self.about, call_id=call_id, tool=tool.name, arguments=_plain(arguments)
+        )
         allowed = False
         asks = ""
         for handler in self._handlers or ():
@@ -288,7 +310,9 @@ class Hooks:
             if answer is None:
                 continue
             if answer.decision == "deny":
-                refusal = f"A hook of the user's refused this call: {answer.message or 'no reason given'}"
+                refusal = (
+                    f"A hook of the user's refused this call: {answer.message or 'no reason given'}"
+                )
                 return CheckedCall(arguments, refusal=refusal)
             allowed = allowed or answer.decision == "allow"
             if answer.decision == "ask":
@@ -301,11 +325,17 @@ class Hooks:
         return CheckedCall(parse_arguments(tool, changed), allowed, changed=changed, asks=asks)
 
     async def add_to_result(
-        self, call_id: str, tool: Tool[Any], checked: CheckedCall, result: ToolResult, seconds: float
+        self,
+        call_id: str,
+        tool: Tool[Any],
+        checked: CheckedCall,
+        result: ToolResult,
+        seconds: float,
     ) -> ToolResult:
-        added = (
-            [] if checked.changed is None else [f"[A hook of the user's changed the arguments to {checked.changed}]"]
-        )
+        if checked.changed is None:
+            added = []
+        else:
+            added = [f"[A hook of the user's changed the arguments to {checked.changed}]"]
         if await self.wanted("after_tool", tool.name):
             payload = AfterTool(
                 about=self.about,
@@ -319,9 +349,13 @@ class Hooks:
             asked = self._answers(payload, AfterToolAnswer, tool=tool.name)
             added += [answer.append async for _handler, answer in asked if answer.append.strip()]
         text = "\n\n".join(added)
-        return replace(result, output=f"{result.output}\n\n{text}") if text else result
+        if text:
+            return replace(result, output=f"{result.output}\n\n{text}")
+        return result
 
-    async def ask_for_summary(self, payload: BeforeCompact | BeforeTree, kind: type[SummaryT]) -> SummaryT:
+    async def ask_for_summary(
+        self, payload: BeforeCompact | BeforeTree, kind: type[SummaryT]
+    ) -> SummaryT:
         """Ask about a compaction or move: return the first answer that cancels or has a summary, else all they add."""
         context: list[str] = []
         more: dict[str, Any] = {}
@@ -372,7 +406,9 @@ class Hooks:
                 if answer is not None:
                     yield handler, answer
 
-    async def _ask_one(self, handler: CommandHook, payload: Payload, expected: type[AnswerT]) -> AnswerT | None:
+    async def _ask_one(
+        self, handler: CommandHook, payload: Payload, expected: type[AnswerT]
+    ) -> AnswerT | None:
         """Return a hook's answer, None when it failed: that is reported, and no reason to stop.
 
         One that runs in the background has no answer.

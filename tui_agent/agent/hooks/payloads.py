@@ -163,7 +163,15 @@ class RunEnd(_Record):
 
 
 Payload = (
-    SessionStart | UserPrompt | BeforeTool | AfterTool | BeforeCompact | AfterCompact | BeforeTree | AfterTree | RunEnd
+    SessionStart
+    | UserPrompt
+    | BeforeTool
+    | AfterTool
+    | BeforeCompact
+    | AfterCompact
+    | BeforeTree
+    | AfterTree
+    | RunEnd
 )
 
 

@@ -16,10 +16,18 @@ from tui_agent.tools.registry import tool_traits
 
 
 def compaction_payload(plan: CompactionPlan, about: About, templates: Templates) -> BeforeCompact:
-    summarised, settings = (*plan.history, *plan.turn_prefix), plan.settings.compaction
+    summarised = (*plan.history, *plan.turn_prefix)
+    settings = plan.settings.compaction
     common = _common_fields(summarised, plan.view, settings, templates, plan.files)
     texts = common.pop("entries")
-    same = ("trigger", "previous_summary", "first_kept_id", "tokens_before", "tokens_summarised", "tokens_kept")
+    same = (
+        "trigger",
+        "previous_summary",
+        "first_kept_id",
+        "tokens_before",
+        "tokens_summarised",
+        "tokens_kept",
+    )
     return BeforeCompact(
         about=about,
         focus=plan.instructions,
@@ -48,7 +56,9 @@ def move_payload(
         common_ancestor=plan.ancestor,
         wants_summary=focus is not None,
         focus=focus or "",
-        **_common_fields(left, resolve(left), settings, templates, file_operations(left, tool_traits())),
+        **_common_fields(
+            left, resolve(left), settings, templates, file_operations(left, tool_traits())
+        ),
     )
 
 
@@ -64,7 +74,9 @@ def _common_fields(
         return "\n\n".join(blocks_of(read, view, settings, templates))
 
     return {
-        "entries": tuple(EntryText(id=entry.id, kind=entry.kind, text=text_of(entry)) for entry in entries),
+        "entries": tuple(
+            EntryText(id=entry.id, kind=entry.kind, text=text_of(entry)) for entry in entries
+        ),
         "conversation": text_of(*entries),
         "files": Files(read=files.read, modified=files.modified),
         "settings": settings.model_dump(mode="json"),

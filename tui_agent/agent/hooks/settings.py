@@ -24,7 +24,13 @@ class HookSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     event: EventName = Field(description="When it runs.")
-    command: str = Field(min_length=1, description="Run by sh in the working directory; see docs/hooks.md.")
+    command: str = Field(
+        min_length=1, description="Run by sh in the working directory; see docs/hooks.md."
+    )
     timeout: float = Field(default=30, gt=0, le=600, description="Seconds after which it is ended.")
-    sandboxed: bool = Field(default=False, description="Run it in the sandbox of the mode, as a project's hooks are.")
-    matcher: str = Field(default="*", description="A glob on the tool's name, for before_tool and after_tool.")
+    sandboxed: bool = Field(
+        default=False, description="Run it in the sandbox of the mode, as a project's hooks are."
+    )
+    matcher: str = Field(
+        default="*", description="A glob on the tool's name, for before_tool and after_tool."
+    )

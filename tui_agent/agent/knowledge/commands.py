@@ -12,16 +12,28 @@ from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
-from tui_agent.agent.knowledge.placeholders import Given, Slots, fill_in, given, slots_of, takes_arguments
+from tui_agent.agent.knowledge.placeholders import (
+    Given,
+    Slots,
+    fill_in,
+    given,
+    slots_of,
+    takes_arguments,
+)
 from tui_agent.lazy import dataclass
 
 FILE_BYTES = 64 * 1024
 
 SHELL = re.compile(r"!`([^`\n]+)`")
 """A shell command in a template."""
-_FIELDS = frozenset({"name", "description", "argument-hint", "arguments", "model", "agent", "when_to_use"})
+_FIELDS = frozenset(
+    {"name", "description", "argument-hint", "arguments", "model", "agent", "when_to_use"}
+)
 """Fields of a command's file that act, or that nobody misses."""
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+RunCommand = Callable[[str], Awaitable[str]]
+"""Runs a shell command and returns its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +57,16 @@ class UserCommand:
     """Fields of its file that have no effect here."""
 
 
-RunCommand = Callable[[str], Awaitable[str]]
-"""Runs a shell command and returns its output."""
-
-
-def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tuple[UserCommand, ...]:
+def load_commands(
+    folders: Folders, files: FileCache, problems: list[str]
+) -> tuple[UserCommand, ...]:
     """Return the commands by name; of two with one name the user's wins: a project must not redefine it."""
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
     paths = ((path, folder) for folder in places for path in folder.files("**/*.md"))
     found: dict[str, UserCommand] = {}
-    for command in load_all("Command", lambda path, folder: _command(path, folder, files), paths, problems):
+    for command in load_all(
+        "Command", lambda path, folder: _command(path, folder, files), paths, problems
+    ):
         found.setdefault(command.name, command)
     return tuple(found[name] for name in sorted(found))
 
@@ -77,7 +89,9 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
     return text.strip(), own
 
 
-async def fill_template(template: str, typed: Given, fill: Callable[[str], str], run: RunCommand) -> tuple[str, str]:
+async def fill_template(
+    template: str, typed: Given, fill: Callable[[str], str], run: RunCommand
+) -> tuple[str, str]:
     """Return a template with the output of its commands, and the same without that; ``fill`` fills in the rest.
 
     Its commands get the arguments as the shell's own parameters.
@@ -100,9 +114,14 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
     found = files.document(path, FILE_BYTES)
     if found is None:
         return None
-    parts = [part.lower().replace(" ", "-") for part in path.relative_to(folder.path).with_suffix("").parts]
+    parts = [
+        part.lower().replace(" ", "-")
+        for part in path.relative_to(folder.path).with_suffix("").parts
+    ]
     if not all(_NAME.fullmatch(part) for part in parts):
-        raise DocumentError("its name must begin with a letter and hold letters, digits, hyphens and underscores")
+        raise DocumentError(
+            "its name must begin with a letter and hold letters, digits, hyphens and underscores"
+        )
     document, _file = found
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
@@ -111,7 +130,9 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
         name=f"{folder.prefix}{':'.join(parts)}",
         description=document.text("description") or " ".join(document.body.split())[:80],
         template=document.body,
-        argument_hint=f"[{' '.join(map(str, hint))}]" if isinstance(hint, list) else document.text("argument-hint"),
+        argument_hint=f"[{' '.join(map(str, hint))}]"
+        if isinstance(hint, list)
+        else document.text("argument-hint"),
         model=document.model(folder.whose),
         agent=document.text("agent") or None,
         of_project=folder.of_project,

@@ -23,6 +23,8 @@ _MAX_DEPTH = 20
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _PAIR = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
+T = TypeVar("T")
+
 
 class DocumentError(Exception):
     """A file cannot be used; the message says which and why, for a person."""
@@ -50,7 +52,9 @@ class Document:
 
     def text(self, key: str) -> str:
         value = self.fields.get(key)
-        return "" if value is None else " ".join(str(value).split())
+        if value is None:
+            return ""
+        return " ".join(str(value).split())
 
     def model(self, whose: str) -> str | None:
         """Return the model's name. Other programs' short ones (``sonnet``, ``inherit``) mean nothing here."""
@@ -108,7 +112,9 @@ class FileCache:
         except OSError as error:
             raise DocumentError(f"{path} cannot be read: {error.strerror or error}.") from None
         cut = status.st_size > len(data)
-        found = DocumentText(user_text(data, whole=not cut).replace("\r\n", "\n"), status.st_size, cut)
+        found = DocumentText(
+            user_text(data, whole=not cut).replace("\r\n", "\n"), status.st_size, cut
+        )
         self._known[path] = (state, found)
         return found
 
@@ -122,18 +128,20 @@ class FileCache:
         return read_file(path, limit)
 
 
-T = TypeVar("T")
-
-
 def load_all(
-    kind: str, make: Callable[[Path, Folder], T | None], found: Iterable[tuple[Path, Folder]], problems: list[str]
+    kind: str,
+    make: Callable[[Path, Folder], T | None],
+    found: Iterable[tuple[Path, Folder]],
+    problems: list[str],
 ) -> Iterator[T]:
     """Yield the objects made from files of a kind; unusable files are reported in ``problems``."""
     for path, folder in found:
         try:
             made = make(path, folder)
         except DocumentError as error:
-            problems.append(f"{kind} {folder.shown}{path.as_posix().removeprefix(folder.path.as_posix())}: {error}.")
+            problems.append(
+                f"{kind} {folder.shown}{path.as_posix().removeprefix(folder.path.as_posix())}: {error}."
+            )
         else:
             if made is not None:
                 yield made
@@ -148,7 +156,9 @@ def parse_document(text: str) -> Document:
         return Document(body=text.strip())
     found = _FRONT.match(text)
     if found is None or len(found[1]) > FRONT_MATTER_CHARS:
-        raise DocumentError("the front matter has no end: it begins and ends with a line of three dashes")
+        raise DocumentError(
+            "the front matter has no end: it begins and ends with a line of three dashes"
+        )
     return Document(MappingProxyType(_fields(found[1])), text[found.end() :].strip())
 
 
@@ -162,8 +172,11 @@ def _fields(text: str) -> dict[str, Any]:
     except (yaml.YAMLError, ValueError) as error:
         pairs = [_PAIR.fullmatch(line.rstrip()) for line in text.split("\n") if line.strip()]
         if not pairs or None in pairs:
-            mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
-            where = f" in line {mark.line + 2}" if mark is not None else ""
+            mark = getattr(error, "problem_mark", None)
+            problem = getattr(error, "problem", None)
+            where = ""
+            if mark is not None:
+                where = f" in line {mark.line + 2}"
             raise DocumentError(
                 f"the front matter is not valid YAML: {problem or 'it cannot be read'}{where}"
             ) from None

@@ -25,7 +25,9 @@ class Folder:
 
     @property
     def origin(self) -> str:
-        return f"{self.shown}, of {self.whose}" if self.whose else self.shown
+        if self.whose:
+            return f"{self.shown}, of {self.whose}"
+        return self.shown
 
     def files(self, pattern: str) -> list[Path]:
         """Return the files that a pattern names, but for those deeper than trust looks."""
@@ -52,7 +54,9 @@ class Folders:
 
     def places(self, kind: Kind) -> tuple[Place, ...]:
         """Return the places of a kind that count."""
-        return tuple(place for place in places_of(kind) if not self.left_out.covers(place.whose, kind))
+        return tuple(
+            place for place in places_of(kind) if not self.left_out.covers(place.whose, kind)
+        )
 
     def upward(self) -> tuple[Path, ...]:
         """Return the directories from the working directory up to the project's root, nearest first."""
@@ -78,12 +82,16 @@ class Folders:
             (path, place)
             for folder in self.upward()
             for place in self.places(kind)
-            if place.project and (path := folder / place.project) not in own and os.path.lexists(path)
+            if place.project
+            and (path := folder / place.project) not in own
+            and os.path.lexists(path)
         ]
         for path, _place in there:
             if not is_inside(self.project, path):
                 real = os.path.realpath(path)
-                problems.append(f"{self.name(path)}: left out, as it leads out of the project, to {real}.")
+                problems.append(
+                    f"{self.name(path)}: left out, as it leads out of the project, to {real}."
+                )
         return tuple(
             Folder(path, self.name(path), place.whose, of_project=True)
             for path, place in there
@@ -101,7 +109,9 @@ class Folders:
         if kind in {"skills", "commands", "agents"}:
             for plugin in self.plugins:
                 for path in plugin.folders(kind):
-                    yield Folder(path, f"the plugin {plugin.name}", "Claude Code", prefix=f"{plugin.name}:")
+                    yield Folder(
+                        path, f"the plugin {plugin.name}", "Claude Code", prefix=f"{plugin.name}:"
+                    )
 
     def name(self, path: Path) -> str:
         """Return a path as people and models read it: relative to the project, below ``~``, or absolute."""

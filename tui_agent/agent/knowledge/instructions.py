@@ -9,7 +9,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, LeftOutError, parse_document
+from tui_agent.agent.knowledge.documents import (
+    Document,
+    DocumentError,
+    FileCache,
+    LeftOutError,
+    parse_document,
+)
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.files.globs import compile_glob, is_costly, split_glob
 from tui_agent.files.ignore import IgnoreRules
@@ -49,7 +55,9 @@ class Instruction:
     def section(self) -> str:
         # A closing tag inside would end the section early, for the model and for whoever counts its tokens.
         body = self.text.replace("</instructions>", "<\\/instructions>")
-        source = f' imported="{_quoted(self.imported)}"' if self.imported else ""
+        source = ""
+        if self.imported:
+            source = f' imported="{_quoted(self.imported)}"'
         return f'<instructions path="{_quoted(self.name)}"{source}>\n{body}\n</instructions>'
 
 
@@ -97,7 +105,9 @@ class InstructionFiles:
             reading.add(path)
         return tuple(reading.found.values())
 
-    def nearby(self, paths: Iterable[str], shown: Collection[str], problems: list[str]) -> tuple[Instruction, ...]:
+    def nearby(
+        self, paths: Iterable[str], shown: Collection[str], problems: list[str]
+    ) -> tuple[Instruction, ...]:
         """Return the instructions that hold for files of the project and are not ``shown`` yet, outermost first.
 
         ``paths`` are relative to the project. Ignored directories and other people's code are passed over. Files
@@ -146,7 +156,9 @@ class InstructionFiles:
         if self._is_users(path) or is_inside(self._folders.project, target):
             return target
         if path not in importing_files(self._folders.project, self._folders.cwd):
-            raise DocumentError("it is outside the project, and only the project's main files may name such ones")
+            raise DocumentError(
+                "it is outside the project, and only the project's main files may name such ones"
+            )
         if not self._trusted():
             raise DocumentError("it is outside the project, which is not trusted")
         return target
@@ -158,7 +170,8 @@ class InstructionFiles:
             real = Path(os.path.realpath(root / name))
             if not real.is_relative_to(root):
                 continue
-            rules, directory = IgnoreRules().entering(root), root
+            rules = IgnoreRules().entering(root)
+            directory = root
             for part in real.relative_to(root).parts[:-1]:
                 directory = directory / part
                 if part in _FOREIGN or rules.ignored(str(directory), directory=True):
@@ -171,10 +184,14 @@ class InstructionFiles:
         folders = self._folders
         rules = list(self._rules(problems))
         yield from self._of_user()
-        yield from (rule.path for rule in rules if rule.holds_for is None and self._is_users(rule.path))
+        yield from (
+            rule.path for rule in rules if rule.holds_for is None and self._is_users(rule.path)
+        )
         for folder in (*folders.above(), *reversed(folders.upward())):
             yield from self._of_directory(folder)
-        yield from (rule.path for rule in rules if rule.holds_for is None and not self._is_users(rule.path))
+        yield from (
+            rule.path for rule in rules if rule.holds_for is None and not self._is_users(rule.path)
+        )
         for pattern in self._wanted:
             matches = sorted(_matching(folders.project, pattern))
             if not matches:
@@ -196,7 +213,11 @@ class InstructionFiles:
 
     def _of_directory(self, folder: Path) -> Iterator[Path]:
         """Yield a directory's main file and the local ones beside it."""
-        mains = [path for name in self._order for path in _first(folder / other for other in _spellings(name))]
+        mains = [
+            path
+            for name in self._order
+            for path in _first(folder / other for other in _spellings(name))
+        ]
         if mains:
             chosen = self._most_complete(mains)
             yield chosen
@@ -210,7 +231,10 @@ class InstructionFiles:
         first = mains[0]
         for other in mains[1:]:
             try:
-                named = {Path(os.path.normpath(other.parent / item.path)) for item in imports_of(self.read(other))}
+                named = {
+                    Path(os.path.normpath(other.parent / item.path))
+                    for item in imports_of(self.read(other))
+                }
             except DocumentError:
                 continue
             if first in named:
@@ -222,12 +246,18 @@ class InstructionFiles:
 
         https://docs.cursor.com/context/rules. Rules that Cursor's model chooses by their description are not read.
         """
-        for folder in (*self._folders.of_user("rules"), *self._folders.of_project("rules", problems)):
+        for folder in (
+            *self._folders.of_user("rules"),
+            *self._folders.of_project("rules", problems),
+        ):
             suffix = ".mdc" if folder.whose == "Cursor" else ".md"
             for path in folder.files(f"**/*{suffix}")[:MAX_FILES]:
                 try:
                     found = self._files.document(path, FILE_BYTES)
-                    rule = None if found is None else _rule(path, found[0])
+                    if found is None:
+                        rule = None
+                    else:
+                        rule = _rule(path, found[0])
                 except (DocumentError, ValueError) as error:
                     problems.append(f"{self.name(path)}: {error}.")
                 else:
@@ -238,7 +268,9 @@ class InstructionFiles:
 class _Reading:
     """Takes in files and those they import, each text once. Files whose names are in ``shown`` are passed over."""
 
-    def __init__(self, files: InstructionFiles, problems: list[str], shown: Collection[str] = ()) -> None:
+    def __init__(
+        self, files: InstructionFiles, problems: list[str], shown: Collection[str] = ()
+    ) -> None:
         self._files = files
         self._problems = problems
         self._shown = shown
@@ -290,7 +322,10 @@ def _rule(path: Path, document: Document) -> _Rule | None:
     elif not value:
         return _Rule(path, None)
     # Commas separate globs, but not within braces.
-    globs = value if isinstance(value, list) else re.split(r",(?![^{}]*\})", str(value))
+    if isinstance(value, list):
+        globs = value
+    else:
+        globs = re.split(r",(?![^{}]*\})", str(value))
     patterns = [str(glob).strip() for glob in globs]
     if costly := next(filter(is_costly, patterns), ""):
         raise DocumentError(f"its pattern {costly[:60]} has too many stars")
@@ -307,7 +342,9 @@ def _body(text: str) -> str:
 
 def _spellings(name: str) -> tuple[str, ...]:
     """Return the files that may stand in a main file's place, the one that counts first."""
-    instead = next((place.instead for place in places_of("instructions") if place.project == name), ())
+    instead = next(
+        (place.instead for place in places_of("instructions") if place.project == name), ()
+    )
     return (*instead, name)
 
 

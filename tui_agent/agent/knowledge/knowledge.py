@@ -47,18 +47,32 @@ _SKILL_FIELDS = frozenset(
 """Fields of a skill's file that act, or that nobody misses."""
 _NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
+log = logging.getLogger(__name__)
+
+NAMED_PROBLEMS = 3
+"""Problems that are named in one notice."""
+
+MAX_AGENTS = 20
+
+AGENT_CHARS = 200
+"""How many kinds of agents the head lists, and how much it says of each."""
+
 
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
     """Return the skills by name; of two with one name the project's wins, and the one nearest to where one works."""
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
     paths = ((path, folder) for folder in places for path in folder.files("[!.]*/SKILL.md"))
     found: dict[str, Skill] = {}
-    for skill in load_all("Skill", lambda path, folder: _skill(path, folder, files), paths, problems):
+    for skill in load_all(
+        "Skill", lambda path, folder: _skill(path, folder, files), paths, problems
+    ):
         found.setdefault(skill.name, skill)
     return dict(sorted(found.items()))
 
 
-def list_skills(skills: Iterable[Skill], intro: str, budget: int, count: Callable[[str], int]) -> str:
+def list_skills(
+    skills: Iterable[Skill], intro: str, budget: int, count: Callable[[str], int]
+) -> str:
     """Return the section of the head that lists skills in at most ``budget`` tokens; empty when there are none.
 
     Where they don't fit, descriptions are cut evenly, then skills at the end are left out and counted.
@@ -80,7 +94,10 @@ def list_skills(skills: Iterable[Skill], intro: str, budget: int, count: Callabl
 
 
 def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: int = 0) -> str:
-    cut = ((name, text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…") for name, text in rows)
+    cut = (
+        (name, text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…")
+        for name, text in rows
+    )
     lines = [f"- {name}: {text}" for name, text in cut]
     if left_out:
         lines.append(f"({left_out} more are not listed; the user may name one.)")
@@ -96,14 +113,22 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     name = document.text("name") or path.parent.name
     description = document.text("description").replace("</", "<\\/")
     if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:
-        raise DocumentError(f"the name “{name[:NAME_CHARS]}” must be lower-case letters, digits and hyphens")
+        raise DocumentError(
+            f"the name “{name[:NAME_CHARS]}” must be lower-case letters, digits and hyphens"
+        )
     if not description:
         raise DocumentError("the front matter has no description; it says when to use the skill")
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
-    body = f"{document.body}\n[Cut at {FILE_BYTES // 1024} KiB.]" if file.cut else document.body
+    if file.cut:
+        body = f"{document.body}\n[Cut at {FILE_BYTES // 1024} KiB.]"
+    else:
+        body = document.body
     slots = slots_of(folder.whose, body, document.fields.get("arguments"))
-    variables = {"CLAUDE_SKILL_DIR": str(path.parent), "CLAUDE_PLUGIN_ROOT": str(path.parent.parent.parent)}
+    variables = {
+        "CLAUDE_SKILL_DIR": str(path.parent),
+        "CLAUDE_PLUGIN_ROOT": str(path.parent.parent.parent),
+    }
 
     def fill_arguments(text: str, arguments: str) -> str:
         return fill_in(text, given(arguments), replace(slots, variables=variables))
@@ -119,15 +144,6 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
         unused=document.unused(_SKILL_FIELDS),
         of_project=folder.of_project,
     )
-
-
-log = logging.getLogger(__name__)
-
-NAMED_PROBLEMS = 3
-"""Problems that are named in one notice."""
-MAX_AGENTS = 20
-AGENT_CHARS = 200
-"""How many kinds of agents the head lists, and how much it says of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +211,11 @@ class Knowledge:
         self._instructions: InstructionFiles | None = None
         if sources is not None:
             self._instructions = InstructionFiles(
-                sources.folders, self._files, sources.instructions, order=sources.order, trusted=trusted
+                sources.folders,
+                self._files,
+                sources.instructions,
+                order=sources.order,
+                trusted=trusted,
             )
 
     # -- loading --------------------------------------------------------------------------------------------
@@ -210,17 +230,25 @@ class Knowledge:
             skills = load_skills(folders, self._files, problems)
             commands = load_commands(folders, self._files, problems)
             instructions = self._instructions.load(problems)
-            specs = load_specs(folders, self._prompt, self._files, problems, trusted=self.trusted, skills=skills)
+            specs = load_specs(
+                folders, self._prompt, self._files, problems, trusted=self.trusted, skills=skills
+            )
             try:
                 notes = tuple(notes_in(read_notes(folders.project)))
             except (NoteError, OSError) as error:
                 problems.append(f"{NOTES_FILE}: left out: {error}")
                 notes = ()
             # All at once: a head that is made while files are read has the old ones.
-            self.skills, self.commands, self.instructions = skills, commands, instructions
-            self.specs, self._notes = specs, notes
+            self.skills = skills
+            self.commands = commands
+            self.instructions = instructions
+            self.specs = specs
+            self._notes = notes
             self.rows = (
-                *(CommandRow(item.name, item.description, item.argument_hint) for item in self.commands),
+                *(
+                    CommandRow(item.name, item.description, item.argument_hint)
+                    for item in self.commands
+                ),
                 *(
                     CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]")
                     for row in self.skills.values()
@@ -245,16 +273,21 @@ class Knowledge:
 
     def take_problems(self) -> str | None:
         """Return one sentence about unusable files, once for each problem; None without new ones."""
-        problems, self._problems = self._problems, []
+        problems = self._problems
+        self._problems = []
         if not problems:
             return None
         more = len(problems) - NAMED_PROBLEMS
-        return " ".join([*problems[:NAMED_PROBLEMS], *([f"And {more} more; see the log."] if more > 0 else [])])
+        return " ".join(
+            [*problems[:NAMED_PROBLEMS], *([f"And {more} more; see the log."] if more > 0 else [])]
+        )
 
     @property
     def passed_over(self) -> Mapping[str, str]:
         """Instruction files that were not read, with the one of their directory that was."""
-        return {} if self._instructions is None else self._instructions.passed_over
+        if self._instructions is None:
+            return {}
+        return self._instructions.passed_over
 
     # -- contents -------------------------------------------------------------------------------------------
 
@@ -268,11 +301,15 @@ class Knowledge:
         if self._instructions is None:
             return ()
         problems: list[str] = []
-        found = self._instructions.nearby(paths, shown | {item.name for item in self.instructions}, problems)
+        found = self._instructions.nearby(
+            paths, shown | {item.name for item in self.instructions}, problems
+        )
         self._tell(problems)
         return found
 
-    def sections(self, window: int, count: Callable[[str], int], *, subagents: bool = False) -> tuple[str, ...]:
+    def sections(
+        self, window: int, count: Callable[[str], int], *, subagents: bool = False
+    ) -> tuple[str, ...]:
         """Return the head's sections: the list of skills, bounded for a window in tokens, and the instructions.
 
         With ``subagents`` the user's own kinds of them are listed too; the tool tells of the built-in ones.
@@ -280,14 +317,22 @@ class Knowledge:
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         offered = [skill for skill in self.skills.values() if skill.for_model]
         skills = list_skills(offered, self._prompt("skills"), budget, count)
-        own = [spec for spec in self.specs if spec.origin and spec.subagent] if subagents else []
-        rows = "\n".join(f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in own[:MAX_AGENTS])
-        agents = f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>" if own else ""
+        own = []
+        if subagents:
+            own = [spec for spec in self.specs if spec.origin and spec.subagent]
+        rows = "\n".join(
+            f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in own[:MAX_AGENTS]
+        )
+        agents = ""
+        if own:
+            agents = f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>"
         lists = filter(None, [skills, agents])
         return (*lists, *(item.section for item in self.instructions), *self._note_section(count))
 
     def _note_section(self, count: Callable[[str], int]) -> Iterator[str]:
-        room = self._sources.notes_tokens if self._sources is not None else 0
+        room = 0
+        if self._sources is not None:
+            room = self._sources.notes_tokens
         kept: list[str] = []
         for note in reversed(self._notes):
             room -= count(note) + 2
@@ -296,7 +341,9 @@ class Knowledge:
             kept.append(f"- {note}")
         if kept:
             left_out = len(self._notes) - len(kept)
-            more = [f"[{left_out} older notes are in the file only.]"] if left_out else []
+            more = []
+            if left_out:
+                more = [f"[{left_out} older notes are in the file only.]"]
             yield Instruction(NOTES_FILE, "\n".join([*more, *reversed(kept)])).section
 
     def skill(self, name: str) -> Skill | None:

@@ -62,7 +62,9 @@ def slots_of(whose: str, template: str, names: object) -> Slots:
             return Slots(first=0, names=_words(names))
         case "Codex":
             found = dict.fromkeys(_CAPITALS.findall(template))
-            return Slots(names=tuple(name for name in found if name != "ARGUMENTS"), takes_named=True)
+            return Slots(
+                names=tuple(name for name in found if name != "ARGUMENTS"), takes_named=True
+            )
         case _:
             return Slots(names=_words(names))
 
@@ -82,7 +84,10 @@ def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = N
     values = dict(slots.variables) | _named(arguments, slots)
 
     def value(slot: re.Match[str]) -> str:
-        if not (_is_argument(slot, slots, numbers) or (slot["braced"] or slot["name"]) in slots.variables):
+        if not (
+            _is_argument(slot, slots, numbers)
+            or (slot["braced"] or slot["name"]) in slots.variables
+        ):
             return slot[0]
         return _value(slot, arguments, slots, values)
 
@@ -97,10 +102,14 @@ def _value(slot: re.Match[str], arguments: Given, slots: Slots, values: Mapping[
         return _word(words, int(slot["index"]))
     if slot["start"]:
         start = max(0, int(slot["start"]) - 1)
-        end = start + int(slot["count"]) if slot["count"] else None
+        end = None
+        if slot["count"]:
+            end = start + int(slot["count"])
         return " ".join(words[start:end])
     if slot["number"] or slot["digit"]:
-        return _word(words, int(slot["number"] or slot["digit"]) - slots.first) or (slot["default"] or "")
+        return _word(words, int(slot["number"] or slot["digit"]) - slots.first) or (
+            slot["default"] or ""
+        )
     return values.get(slot["braced"] or slot["name"], "")
 
 
@@ -132,10 +141,14 @@ def _named(arguments: Given, slots: Slots) -> dict[str, str]:
 
 
 def _word(words: Sequence[str], index: int) -> str:
-    return words[index] if 0 <= index < len(words) else ""
+    if 0 <= index < len(words):
+        return words[index]
+    return ""
 
 
 def _words(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(value.replace(",", " ").split())
-    return tuple(str(item) for item in value) if isinstance(value, Iterable) else ()
+    if isinstance(value, Iterable):
+        return tuple(str(item) for item in value)
+    return ()

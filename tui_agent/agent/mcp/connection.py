@@ -7,7 +7,13 @@ import logging
 import os
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import field
 from functools import partial
 from http import HTTPStatus
@@ -54,13 +60,44 @@ MAX_BYTES = 1_000_000
 DROPPED = "[older lines were dropped: a server's log holds 1 MB]\n"
 _CHUNK = 65_536
 
+log = logging.getLogger(__name__)
+
+MAX_DESCRIPTION = 8_000
+"""Tool descriptions are cut at so many characters; the description and ``/mcp`` say how many are left out."""
+
+MAX_PAGES = 50
+"""Pages of a list that are asked for; a server that never ends its list must not hang the program."""
+
+MAX_NOISE = 500
+"""Characters of a line that is no message which go into the log."""
+
+SSE_SECONDS = 24 * 3600.0
+"""How long nothing may come over SSE: servers say nothing while nobody asks."""
+
+_NOT_STREAMABLE = frozenset(
+    {
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.NOT_FOUND,
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        HTTPStatus.NOT_ACCEPTABLE,
+        HTTPStatus.GONE,
+        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        HTTPStatus.NOT_IMPLEMENTED,
+    }
+)
+"""Statuses with which servers that speak only SSE refuse a request of streamable HTTP."""
+
+_LOST = frozenset({"Session terminated", "Connection closed"})
+
 
 class ServerLog:
     """The log of one connection; it replaces an earlier one's."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "r+b", buffering=0)
+        self._file = os.fdopen(
+            os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "r+b", buffering=0
+        )
         self._size = 0
 
     def close(self) -> None:
@@ -108,31 +145,6 @@ class ServerLog:
         return bool(data)
 
 
-log = logging.getLogger(__name__)
-
-MAX_DESCRIPTION = 8_000
-"""Tool descriptions are cut at so many characters; the description and ``/mcp`` say how many are left out."""
-MAX_PAGES = 50
-"""Pages of a list that are asked for; a server that never ends its list must not hang the program."""
-MAX_NOISE = 500
-"""Characters of a line that is no message which go into the log."""
-SSE_SECONDS = 24 * 3600.0
-"""How long nothing may come over SSE: servers say nothing while nobody asks."""
-_NOT_STREAMABLE = frozenset(
-    {
-        HTTPStatus.BAD_REQUEST,
-        HTTPStatus.NOT_FOUND,
-        HTTPStatus.METHOD_NOT_ALLOWED,
-        HTTPStatus.NOT_ACCEPTABLE,
-        HTTPStatus.GONE,
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        HTTPStatus.NOT_IMPLEMENTED,
-    }
-)
-"""Statuses with which servers that speak only SSE refuse a request of streamable HTTP."""
-_LOST = frozenset({"Session terminated", "Connection closed"})
-
-
 @dataclass(frozen=True, slots=True)
 class Listener:
     """Callbacks for messages on a connection; ``asker`` returns the one who asks the user."""
@@ -148,7 +160,9 @@ class Listener:
 
 
 @asynccontextmanager
-async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listener) -> AsyncIterator["Connection"]:
+async def connect(
+    spec: ServerSpec, around: ConnectionContext, listener: Listener
+) -> AsyncIterator["Connection"]:
     """Start or reach a server and shake hands; raises McpConfigError or whatever keeps it from answering, in groups."""
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
@@ -162,7 +176,9 @@ async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listene
             program = await stack.enter_async_context(_program(spec, around, settings, heard))
             # Lines the SDK can't read are in the server's log.
             logging.getLogger("mcp.client.stdio").addFilter(_is_no_noise)
-            client = await stack.enter_async_context(_client(spec, heard, stdio_client(program, errlog=errors)))
+            client = await stack.enter_async_context(
+                _client(spec, heard, stdio_client(program, errlog=errors))
+            )
         else:
             client = await _reach(spec, around, settings, heard, stack)
         heard.connected = True
@@ -219,11 +235,15 @@ class _Heard:
         from mcp.types import ElicitResult
 
         del context
-        ask, answer = self.listener.asker(), Answer()
+        ask = self.listener.asker()
+        answer = Answer()
         if ask is not None:
             async with self._asking():
                 answer = await ask(question_of(self.spec.name, params))
-        values = dict(answer.values) if answer.action == "accept" and params.mode == "form" else None
+        if answer.action == "accept" and params.mode == "form":
+            values = dict(answer.values)
+        else:
+            values = None
         return ElicitResult(action=answer.action, content=values)
 
     async def allow_host(self, name: str, port: int) -> bool:
@@ -231,7 +251,9 @@ class _Heard:
         if ask is None:
             return False
         async with self._asking():
-            question = ServerForm(self.spec.name, f"The server of this project wants to reach {name}:{port}.")
+            question = ServerForm(
+                self.spec.name, f"The server of this project wants to reach {name}:{port}."
+            )
             return (await ask(question)).action == "accept"
 
     async def message(self, message: "IncomingMessage") -> None:
@@ -239,8 +261,13 @@ class _Heard:
             self.listener.changed()
 
     async def said(self, params: "LoggingMessageNotificationParams") -> None:
-        data = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
-        text = f"{params.logger}: {data}" if params.logger else data
+        if isinstance(params.data, str):
+            data = params.data
+        else:
+            data = json.dumps(params.data, ensure_ascii=False)
+        text = data
+        if params.logger:
+            text = f"{params.logger}: {data}"
         self.log.line(f"[{params.level}] {text}")
         self.listener.said(ServerMessage(params.level, text))
 
@@ -257,7 +284,10 @@ class _Heard:
 
 
 def _client(
-    spec: ServerSpec, heard: _Heard, transport: "Transport", mode: Literal["auto", "legacy"] = "auto"
+    spec: ServerSpec,
+    heard: _Heard,
+    transport: "Transport",
+    mode: Literal["auto", "legacy"] = "auto",
 ) -> "Client":
     from mcp import Client
     from mcp.types import Implementation, ListRootsResult, Root
@@ -288,7 +318,9 @@ async def _program(
 
     environment = {**around.environment, **settings.env}
     words, started, launch = (settings.command or "", *settings.args), environment, None
-    sandbox = around.sandbox(spec.cwd) if around.sandbox is not None and settings.sandboxed else None
+    sandbox = (
+        around.sandbox(spec.cwd) if around.sandbox is not None and settings.sandboxed else None
+    )
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
         raise SandboxError(refusal)
     if sandbox is not None and sandbox.active:
@@ -297,7 +329,14 @@ async def _program(
         if program is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such program", words[0])
         launch = await sandbox.launch(
-            words, spec.cwd, spec.cwd, View(), environment, live=True, inherits=False, allow_host=heard.allow_host
+            words,
+            spec.cwd,
+            spec.cwd,
+            View(),
+            environment,
+            live=True,
+            inherits=False,
+            allow_host=heard.allow_host,
         )
         named = (program, *words[1:])
         sees = partial(sandbox.shows, project=spec.cwd)
@@ -308,11 +347,17 @@ async def _program(
             raise McpError(f"{changed} is not as you trusted it; start anew to be asked")
         found = words[0] if "/" in words[0] else find_program(words[0], spec.cwd, environment)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such program outside of the project", words[0])
+            raise FileNotFoundError(
+                errno.ENOENT, "there is no such program outside of the project", words[0]
+            )
         words = (found, *words[1:])
     try:
         yield StdioServerParameters(
-            command=words[0], args=list(words[1:]), env=started, cwd=spec.cwd, encoding_error_handler="replace"
+            command=words[0],
+            args=list(words[1:]),
+            env=started,
+            cwd=spec.cwd,
+            encoding_error_handler="replace",
         )
     finally:
         if launch is not None and sandbox is not None:
@@ -327,7 +372,11 @@ def _is_no_noise(record: logging.LogRecord) -> bool:
 
 
 async def _reach(
-    spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard, stack: AsyncExitStack
+    spec: ServerSpec,
+    around: ConnectionContext,
+    settings: McpServerSettings,
+    heard: _Heard,
+    stack: AsyncExitStack,
 ) -> "Client":
     """Connect to an address: by streamable HTTP, or by SSE where the settings say so or the server knows only that."""
     from mcp.client.sse import sse_client
@@ -348,7 +397,10 @@ async def _reach(
     def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
         return http_client(around.environ, on_response, headers=headers, timeout=timeout, auth=auth)
 
-    login = None if settings.is_authorized else login_for(spec.name, url, around.token_dir, heard.listener.login)
+    if settings.is_authorized:
+        login = None
+    else:
+        login = login_for(spec.name, url, around.token_dir, heard.listener.login)
     headers = dict(settings.headers)
     if settings.type != "sse":
         try:
@@ -364,7 +416,9 @@ async def _reach(
                 raise
             log.info("MCP server %s: no streamable HTTP (%d), trying SSE", spec.name, refusals[-1])
     try:
-        sse = sse_client(url, headers, httpx_client_factory=make, auth=login, sse_read_timeout=SSE_SECONDS)
+        sse = sse_client(
+            url, headers, httpx_client_factory=make, auth=login, sse_read_timeout=SSE_SECONDS
+        )
         return await stack.enter_async_context(_client(spec, heard, sse, "legacy"))
     except Exception:
         if len(refusals) > 1:
@@ -373,7 +427,9 @@ async def _reach(
 
 
 @asynccontextmanager
-async def _watched(transport: AbstractAsyncContextManager[Any], heard: _Heard) -> AsyncIterator[Any]:
+async def _watched(
+    transport: AbstractAsyncContextManager[Any], heard: _Heard
+) -> AsyncIterator[Any]:
     async with transport as (read, write):
         yield _WatchedStream(read, heard), write
 
@@ -400,7 +456,9 @@ class _WatchedStream:
         try:
             while isinstance(message := await self._stream.__anext__(), ValidationError):
                 written = message.errors(include_url=False)[0]["input"]
-                self._heard.noise(written if isinstance(written, str) else json.dumps(written, default=str))
+                self._heard.noise(
+                    written if isinstance(written, str) else json.dumps(written, default=str)
+                )
         except BaseException:
             if self._heard.connected:
                 self._heard.listener.lost()
@@ -444,19 +502,28 @@ class Connection:
         self._heard = heard
 
     async def offer(self) -> ServerOffer:
-        client, name = self._client, self._spec.name
+        client = self._client
+        name = self._spec.name
         self._heard.problems.clear()
         able = client.server_capabilities
-        tools = [_tool_info(row) async for row in self._all(client.list_tools, "tools")] if able.tools else []
-        prompts = (
-            [_prompt(name, row) async for row in self._all(client.list_prompts, "prompts")] if able.prompts else []
-        )
+        if able.tools:
+            tools = [_tool_info(row) async for row in self._all(client.list_tools, "tools")]
+        else:
+            tools = []
+        if able.prompts:
+            prompts = [
+                _prompt(name, row) async for row in self._all(client.list_prompts, "prompts")
+            ]
+        else:
+            prompts = []
         resources: list[McpResource] = []
         templates: list[McpResource] = []
         if able.resources:
             async for row in self._all(client.list_resources, "resources"):
                 about = row.description or row.title or ""
-                resources.append(McpResource(name, row.uri, row.name, about, row.mime_type, row.size))
+                resources.append(
+                    McpResource(name, row.uri, row.name, about, row.mime_type, row.size)
+                )
             try:
                 async for row in self._all(client.list_resource_templates, "resource_templates"):
                     about = row.description or row.title or ""
@@ -465,7 +532,12 @@ class Connection:
                 log.info("MCP server %s has no templates: %s", name, error)
         instructions = (client.instructions or "").strip()
         return ServerOffer(
-            instructions, tuple(tools), tuple(prompts), tuple(resources), tuple(templates), tuple(self._heard.problems)
+            instructions,
+            tuple(tools),
+            tuple(prompts),
+            tuple(resources),
+            tuple(templates),
+            tuple(self._heard.problems),
         )
 
     async def set_log_level(self, level: LogLevel) -> None:
@@ -480,11 +552,18 @@ class Connection:
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
     ) -> Content:
-        async def report_progress(progress: float, total: float | None, message: str | None) -> None:
-            counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
+        async def report_progress(
+            progress: float, total: float | None, message: str | None
+        ) -> None:
+            if total is None:
+                counted = f"{progress:g}"
+            else:
+                counted = f"{progress:g}/{total:g}"
             report(f"{message or counted}\n")
 
-        result = await self._asked(self._client.call_tool(name, arguments, progress_callback=report_progress))
+        result = await self._asked(
+            self._client.call_tool(name, arguments, progress_callback=report_progress)
+        )
         return reader.call_result(result)
 
     async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
@@ -505,7 +584,9 @@ class Connection:
         except TimeoutError:
             raise McpError(f"{self._spec.name} did not answer within {limit:g} s.") from None
         except ValidationError:
-            raise McpError(f"{self._spec.name} answered with what the protocol does not know.") from None
+            raise McpError(
+                f"{self._spec.name} answered with what the protocol does not know."
+            ) from None
         except MCPError as error:
             if error.message in _LOST:
                 self._heard.listener.lost()
@@ -530,7 +611,8 @@ class Connection:
 
 
 def _tool_info(tool: "Tool") -> ToolInfo:
-    whole, schema = (tool.description or tool.title or "").strip(), tidy_schema(tool.input_schema)
+    whole = (tool.description or tool.title or "").strip()
+    schema = tidy_schema(tool.input_schema)
     return ToolInfo(
         tool.name,
         shortened(whole, MAX_DESCRIPTION),
@@ -543,5 +625,7 @@ def _tool_info(tool: "Tool") -> ToolInfo:
 
 def _prompt(server: str, prompt: "Prompt") -> McpPrompt:
     rows = prompt.arguments or ()
-    arguments = tuple(PromptArgument(row.name, row.description or "", bool(row.required)) for row in rows)
+    arguments = tuple(
+        PromptArgument(row.name, row.description or "", bool(row.required)) for row in rows
+    )
     return McpPrompt(server, prompt.name, prompt.description or prompt.title or "", arguments)

@@ -33,8 +33,15 @@ class Containment:
     def _hidden(self, said: str) -> Iterator[str]:
         """Yield the paths that are there and not in its view."""
         for text in (*self.words, *_PATH.findall(said)):
-            path = at_home(text) if text.startswith(("/", "~")) else None
-            if path is None or not path.is_absolute() or not is_there(path) or not _OWN.isdisjoint(path.parts[1:2]):
+            path = None
+            if text.startswith(("/", "~")):
+                path = at_home(text)
+            if (
+                path is None
+                or not path.is_absolute()
+                or not is_there(path)
+                or not _OWN.isdisjoint(path.parts[1:2])
+            ):
                 continue
             real = real_path(path)
             root = real_path(self.project)

@@ -58,7 +58,9 @@ class Reader:
             case "audio":
                 return f"[Audio, {block.mime_type}: not shown.]"
             case "resource_link":
-                about = f": {block.description}" if block.description else ""
+                about = ""
+                if block.description:
+                    about = f": {block.description}"
                 return f"[Resource {block.uri}{about}]"
             case "resource":
                 return self._contents(block.resource)

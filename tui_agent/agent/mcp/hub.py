@@ -41,7 +41,15 @@ from tui_agent.json_text import loads
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
-from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import (
+    DynamicTool,
+    FreeTool,
+    RawInput,
+    Tool,
+    ToolContext,
+    ToolInput,
+    ToolResult,
+)
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 
 if TYPE_CHECKING:
@@ -61,12 +69,31 @@ ListDetail = Literal["lines", "names", "numbers"]
 
 _WORD = re.compile(r"[a-z0-9]+")
 
+SHARE_OF_WINDOW = 0.1
+"""Part of a model's window that servers' tools may take before the model loads their parameters on demand."""
+
+LIST_SHARE = 0.03
+"""Part of the window that the list of such tools may take: a line for each, else its name, else their number."""
+
+INSTRUCTION_SHARE = 0.02
+"""Part of a model's window that the instructions of one server may take."""
+
+MAX_INSTRUCTION_TOKENS = 4_000
+_SECTION = "server_instructions"
+
+_JOINS = "The model has them from its next step on."
+_HOW_TO_TELL = (
+    "In a long conversation that costs: there it is told with another model or /mcp reload."
+)
+
 
 class McpTool(DynamicTool):
     """One tool of one server."""
 
     def __init__(self, name: str, server: McpServer, info: ToolInfo) -> None:
-        super().__init__(ToolSchema(name=name, description=info.description, parameters=info.parameters))
+        super().__init__(
+            ToolSchema(name=name, description=info.description, parameters=info.parameters)
+        )
         self.read_only = info.read_only
         self.server = server
         self.info = info
@@ -88,7 +115,9 @@ class McpTool(DynamicTool):
 
         reader = Reader(context.put_blob, vision=context.vision)
         try:
-            content = await self.server.connection().call(self.info.name, arguments.values, reader, context.report)
+            content = await self.server.connection().call(
+                self.info.name, arguments.values, reader, context.report
+            )
         except McpError as error:
             raise ToolError(str(error)) from None
         output = Output(
@@ -110,7 +139,10 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
     """
 
     def __init__(
-        self, offered: Sequence[McpTool], known: Callable[[], Mapping[str, McpTool]], detail: ListDetail
+        self,
+        offered: Sequence[McpTool],
+        known: Callable[[], Mapping[str, McpTool]],
+        detail: ListDetail,
     ) -> None:
         super().__init__(_search_schema(offered, detail), read_only=True)
         self._known = known
@@ -123,7 +155,9 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
         name = str(values.get("name", ""))
         tool = self._known().get(name)
         if tool is None:
-            raise ToolError(f"There is no MCP tool {name!r}. Search for it first: action=search, query=words.")
+            raise ToolError(
+                f"There is no MCP tool {name!r}. Search for it first: action=search, query=words."
+            )
         inner = values.get("arguments") or {}
         if isinstance(inner, str):
             try:
@@ -131,7 +165,9 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
             except ValueError:
                 inner = None
         if not isinstance(inner, dict):
-            raise ToolError(f"The arguments of {name} must be a JSON object. Its parameters: {_parameters(tool)}")
+            raise ToolError(
+                f"The arguments of {name} must be a JSON object. Its parameters: {_parameters(tool)}"
+            )
         return tool, RawInput(values=inner)
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
@@ -141,11 +177,15 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
         query = str(values.get("query", ""))
         tools = [tool for tool in self._known().values() if tool.is_on]
         found = best_matches(query, tools)
-        lines = [f"{tool.name}: {tool.description}\n  parameters: {_parameters(tool)}" for tool in found]
+        lines = [
+            f"{tool.name}: {tool.description}\n  parameters: {_parameters(tool)}" for tool in found
+        ]
         rest = len(tools) - len(found)
         if not found:
             names = ", ".join(tool.name for tool in tools[:100])
-            lines = [f"No tool fits {query!r}. There are: {names}{', …' if len(tools) > 100 else ''}"]
+            lines = [
+                f"No tool fits {query!r}. There are: {names}{', …' if len(tools) > 100 else ''}"
+            ]
         elif rest:
             lines.append(f"[{rest} more tools; use other words to find them.]")
         title = f"{query} · {len(found)} found"
@@ -160,12 +200,18 @@ def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
     words = set(_WORD.findall(query.lower()))
 
     def score(tool: McpTool) -> int:
-        name, about = tool.name.lower(), tool.description.lower()
+        name = tool.name.lower()
+        about = tool.description.lower()
         whole = _WORD.findall(name)
         return sum(6 if word in whole else 3 * (word in name) + (word in about) for word in words)
 
     fitting = [(weight, tool) for tool in tools if (weight := score(tool))]
-    return [tool for _weight, tool in sorted(fitting, key=lambda row: (-row[0], row[1].name))[:MAX_SEARCH_RESULTS]]
+    return [
+        tool
+        for _weight, tool in sorted(fitting, key=lambda row: (-row[0], row[1].name))[
+            :MAX_SEARCH_RESULTS
+        ]
+    ]
 
 
 def _parameters(tool: McpTool) -> str:
@@ -175,7 +221,9 @@ def _parameters(tool: McpTool) -> str:
 def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema:
     counts = Counter(tool.server.name for tool in offered)
     listed = {
-        "lines": "".join(f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}" for tool in offered),
+        "lines": "".join(
+            f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}" for tool in offered
+        ),
         "names": ", ".join(tool.name for tool in offered),
         "numbers": ", ".join(f"{name} ({number} tools)" for name, number in counts.items()),
     }
@@ -187,27 +235,20 @@ def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema
             "type": "object",
             "properties": {
                 "action": {"type": "string", "enum": ["search", "call"]},
-                "query": {"type": "string", "description": "for search: full names, or words of what it should do"},
+                "query": {
+                    "type": "string",
+                    "description": "for search: full names, or words of what it should do",
+                },
                 "name": {"type": "string", "description": "for call"},
-                "arguments": {"type": "object", "description": "for call: as its parameters say", "properties": {}},
+                "arguments": {
+                    "type": "object",
+                    "description": "for call: as its parameters say",
+                    "properties": {},
+                },
             },
             "required": ["action"],
         },
     )
-
-
-SHARE_OF_WINDOW = 0.1
-"""Part of a model's window that servers' tools may take before the model loads their parameters on demand."""
-LIST_SHARE = 0.03
-"""Part of the window that the list of such tools may take: a line for each, else its name, else their number."""
-
-INSTRUCTION_SHARE = 0.02
-"""Part of a model's window that the instructions of one server may take."""
-MAX_INSTRUCTION_TOKENS = 4_000
-_SECTION = "server_instructions"
-
-_JOINS = "The model has them from its next step on."
-_HOW_TO_TELL = "In a long conversation that costs: there it is told with another model or /mcp reload."
 
 
 class McpHub:
@@ -271,7 +312,9 @@ class McpHub:
             settings = server.spec.settings
             if settings.required and settings.enabled and server.state is not ServerState.READY:
                 why = server.detail or server.state.value
-                raise McpError(f"The MCP server {server.name} is required and not there: {why.rstrip('.')}.")
+                raise McpError(
+                    f"The MCP server {server.name} is required and not there: {why.rstrip('.')}."
+                )
 
     async def restart(self, name: str) -> None:
         server = self._server(name)
@@ -286,7 +329,11 @@ class McpHub:
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
-        kept = {name for name, server in self._servers.items() if name in wanted and server.spec.runs_on(wanted[name])}
+        kept = {
+            name
+            for name, server in self._servers.items()
+            if name in wanted and server.spec.runs_on(wanted[name])
+        }
         for name in kept:
             self._servers[name].spec = wanted[name]
         gone = [server for name, server in self._servers.items() if name not in kept]
@@ -330,7 +377,9 @@ class McpHub:
 
                 if self._around is None:
                     raise McpError("There is nowhere to run a server.")
-                self._servers[spec.name] = McpServer(spec, self._around, self._patience, self._asker, self._changed)
+                self._servers[spec.name] = McpServer(
+                    spec, self._around, self._patience, self._asker, self._changed
+                )
                 self._servers[spec.name].start()
 
     # -- tools ----------------------------------------------------------------------------------------------
@@ -351,19 +400,33 @@ class McpHub:
         listed = [tool for tool in ready if tool.server.name in later]
         shown: list[Tool[Any]] = [tool for tool in ready if tool.server.name not in later]
         if listed:
-            fits = [McpSearchTool(listed, lambda: self._tools, detail) for detail in ("lines", "names", "numbers")]
-            shown.append(next((tool for tool in fits if count(tool.schema()) <= LIST_SHARE * window), fits[-1]))
+            fits = [
+                McpSearchTool(listed, lambda: self._tools, detail)
+                for detail in ("lines", "names", "numbers")
+            ]
+            shown.append(
+                next(
+                    (tool for tool in fits if count(tool.schema()) <= LIST_SHARE * window), fits[-1]
+                )
+            )
         return tuple(shown)
 
     def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
         ready = self._tools_ready()
         auto = [tool for tool in ready if tool.server.spec.settings.schemas == "auto"]
         crowded = sum(count(tool.schema()) for tool in auto) > SHARE_OF_WINDOW * window
-        wanted = {"on_demand", "auto"} if crowded else {"on_demand"}
+        if crowded:
+            wanted = {"on_demand", "auto"}
+        else:
+            wanted = {"on_demand"}
         return {tool.server.name for tool in ready if tool.server.spec.settings.schemas in wanted}
 
     def _tools_ready(self) -> list[McpTool]:
-        return [tool for tool in self._tools.values() if tool.server.state is ServerState.READY and tool.is_on]
+        return [
+            tool
+            for tool in self._tools.values()
+            if tool.server.state is ServerState.READY and tool.is_on
+        ]
 
     def note_offered(self) -> None:
         self._told = {tool.name for tool in self._tools_ready()}
@@ -376,12 +439,15 @@ class McpHub:
     @property
     def is_settled(self) -> bool:
         return self._started and not any(
-            server.state in {ServerState.STARTING, ServerState.LOGIN} for server in self._servers.values()
+            server.state in {ServerState.STARTING, ServerState.LOGIN}
+            for server in self._servers.values()
         )
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
         """Return the instructions of servers that are ready, each within `INSTRUCTION_SHARE` of the window."""
-        return tuple(filter(None, (_section(server, window, count) for server in self._servers.values())))
+        return tuple(
+            filter(None, (_section(server, window, count) for server in self._servers.values()))
+        )
 
     # -- for screens and commands -----------------------------------------------------------------------------
 
@@ -406,7 +472,9 @@ class McpHub:
 
     def offers(self) -> list[ServerOffer]:
         """Return the offers of the servers that are ready."""
-        return [server.offer for server in self._servers.values() if server.state is ServerState.READY]
+        return [
+            server.offer for server in self._servers.values() if server.state is ServerState.READY
+        ]
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
@@ -414,7 +482,10 @@ class McpHub:
         from tui_agent.agent.mcp.content import Reader
 
         content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
-        text: tuple[UserPart, ...] = (TextPart(text=content.text),) if content.text else ()
+        if content.text:
+            text: tuple[UserPart, ...] = (TextPart(text=content.text),)
+        else:
+            text = ()
         return (*text, *content.images)
 
     async def resource(self, mention: str, put_blob: PutBlob) -> tuple[UserPart, ...]:
@@ -423,13 +494,22 @@ class McpHub:
         from tui_agent.agent.mcp.content import Reader
 
         content: Content = await self._server(server).connection().read(uri, Reader(put_blob))
-        images: tuple[ImagePart, ...] = tuple(image.model_copy(update={"path": mention}) for image in content.images)
-        text: tuple[UserPart, ...] = (FilePart(path=mention, text=content.text),) if content.text else ()
+        images: tuple[ImagePart, ...] = tuple(
+            image.model_copy(update={"path": mention}) for image in content.images
+        )
+        if content.text:
+            text: tuple[UserPart, ...] = (FilePart(path=mention, text=content.text),)
+        else:
+            text = ()
         return (*text, *images)
 
     def _status(self, server: McpServer, count: Callable[[ToolSchema], int]) -> McpServerStatus:
-        settings, tokens = server.spec.settings, self._tokens(server)
-        login = LoginState.SIGNED_IN if tokens is not None and tokens.is_filled else LoginState.NONE
+        settings = server.spec.settings
+        tokens = self._tokens(server)
+        if tokens is not None and tokens.is_filled:
+            login = LoginState.SIGNED_IN
+        else:
+            login = LoginState.NONE
         return McpServerStatus(
             name=server.name,
             source=server.spec.source,
@@ -440,7 +520,14 @@ class McpHub:
             advice=server.advice,
             remedy=server.remedy,
             tools=tuple(
-                McpToolRow(tool.name, info.name, info.description, count(tool.schema()), tool.is_on, info.omitted)
+                McpToolRow(
+                    tool.name,
+                    info.name,
+                    info.description,
+                    count(tool.schema()),
+                    tool.is_on,
+                    info.omitted,
+                )
                 for tool in self._tools.values()
                 for info in (tool.info,)
                 if tool.server is server
@@ -474,7 +561,10 @@ class McpHub:
     def _asker(self) -> Asker | None:
         """Return who asks the person of a session that works just now, otherwise of the one opened last."""
         fitting = [session for session in reversed(self.sessions) if session.asker is not None]
-        return next((session.asker for session in sorted(fitting, key=lambda session: not session.is_busy)), None)
+        return next(
+            (session.asker for session in sorted(fitting, key=lambda session: not session.is_busy)),
+            None,
+        )
 
     def _changed(self, server: McpServer, state: ServerState | None = None) -> None:
         """Hear that something of a server is different; ``state`` is its new one."""
@@ -483,16 +573,29 @@ class McpHub:
                 self._collect()
                 for problem in server.offer.problems:
                     self._tell_once(f"The MCP server {server.name}: {problem}")
-                offered = (tool.name for tool in server.offer.tools if server.spec.settings.offers(tool.name))
+                offered = (
+                    tool.name
+                    for tool in server.offer.tools
+                    if server.spec.settings.offers(tool.name)
+                )
                 names = {self._names[server.name, name] for name in offered}
                 if self._told is not None and not names <= self._told:
                     self._told |= names
                     self.arrivals += 1
-                    how = _JOINS if self.joins_always else f"{_JOINS} {_HOW_TO_TELL}"
-                    self._notify(Notice(f"Tools of the MCP server {server.name} are there now. {how}"))
+                    if self.joins_always:
+                        how = _JOINS
+                    else:
+                        how = f"{_JOINS} {_HOW_TO_TELL}"
+                    self._notify(
+                        Notice(f"Tools of the MCP server {server.name} are there now. {how}")
+                    )
             case ServerState.FAILED:
                 self._notify(
-                    Notice(f"The MCP server {server.name} is not there: {server.detail}.", "warning", action="mcp")
+                    Notice(
+                        f"The MCP server {server.name} is not there: {server.detail}.",
+                        "warning",
+                        action="mcp",
+                    )
                 )
             case ServerState.LOGIN:
                 text = f"The MCP server {server.name} wants you to log in with your browser: {server.detail}"
@@ -537,7 +640,9 @@ def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str
     text = server.offer.instructions.replace(f"</{_SECTION}", f"<\\/{_SECTION}")
     if not text or server.state is not ServerState.READY:
         return ""
-    most = min(MAX_INSTRUCTION_TOKENS, round(INSTRUCTION_SHARE * window)) if window else MAX_INSTRUCTION_TOKENS
+    most = MAX_INSTRUCTION_TOKENS
+    if window:
+        most = min(MAX_INSTRUCTION_TOKENS, round(INSTRUCTION_SHARE * window))
     if (tokens := count(text)) > most:
         text = shortened(text, len(text) * most // tokens)
     return f'<{_SECTION} name="mcp {portable_name("", server.name).strip("_")}">\n{text}\n</{_SECTION}>'

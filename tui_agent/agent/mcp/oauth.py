@@ -25,7 +25,9 @@ LOGIN_SECONDS = 300
 """How long the user may take in the browser."""
 
 
-def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]) -> "OAuthClientProvider":
+def login_for(
+    server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]
+) -> "OAuthClientProvider":
     """Return the provider that logs in to a server; ``show`` is given the address for the user's browser."""
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
@@ -54,8 +56,12 @@ def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awai
         finally:
             callback.close()
         if "code" not in values:
-            raise McpError(f"the login was refused: {values.get('error_description') or values.get('error', '')}")
-        return AuthorizationCodeResult(code=values["code"], state=values.get("state"), iss=values.get("iss"))
+            raise McpError(
+                f"the login was refused: {values.get('error_description') or values.get('error', '')}"
+            )
+        return AuthorizationCodeResult(
+            code=values["code"], state=values.get("state"), iss=values.get("iss")
+        )
 
     return OAuthClientProvider(url, metadata, tokens, open_page, wait)
 
@@ -86,19 +92,29 @@ class TokenFile:
         token = OAuthToken.model_validate(row["token"])
         expires = row.get("expires_at")
         if expires is not None and expires <= time.time():
-            return token.model_copy(update={"access_token": ""}) if token.refresh_token else None
+            if token.refresh_token:
+                return token.model_copy(update={"access_token": ""})
+            return None
         return token
 
     async def set_tokens(self, tokens: "OAuthToken") -> None:
-        expires = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        self._write("tokens", {"token": tokens.model_dump(mode="json", exclude_none=True), "expires_at": expires})
+        if tokens.expires_in is None:
+            expires = None
+        else:
+            expires = time.time() + tokens.expires_in
+        self._write(
+            "tokens",
+            {"token": tokens.model_dump(mode="json", exclude_none=True), "expires_at": expires},
+        )
 
     async def get_client_info(self) -> "OAuthClientInformationFull | None":
         """Return the registration, if it is good for this login's port."""
         from mcp.shared.auth import OAuthClientInformationFull
 
         row = self._read().get("client")
-        if not isinstance(row, dict) or (self.usable_port is not None and self.port() != self.usable_port):
+        if not isinstance(row, dict) or (
+            self.usable_port is not None and self.port() != self.usable_port
+        ):
             return None
         return OAuthClientInformationFull.model_validate(row)
 

@@ -49,7 +49,9 @@ class FormField:
                 known = {word: value for value, label in self.options for word in (value, label)}
                 chosen = [word.strip() for word in text.split(",") if word.strip()]
                 if wrong := [word for word in chosen if word not in known]:
-                    raise ValueError(f"“{wrong[0]}” is none of {', '.join(label for _value, label in self.options)}.")
+                    raise ValueError(
+                        f"“{wrong[0]}” is none of {', '.join(label for _value, label in self.options)}."
+                    )
                 self._within(len(chosen), "choices")
                 return [known[word] for word in chosen]
             case _:
@@ -59,10 +61,16 @@ class FormField:
 
     def _within(self, size: float, unit: str = "") -> float:
         if self.least is not None and size < self.least:
-            few = f"needs at least {self.least:g} {unit}" if unit else f"has to be {self.least:g} or more"
+            if unit:
+                few = f"needs at least {self.least:g} {unit}"
+            else:
+                few = f"has to be {self.least:g} or more"
             raise ValueError(f"{self.title} {few}.")
         if self.most is not None and size > self.most:
-            many = f"takes at most {self.most:g} {unit}" if unit else f"has to be {self.most:g} or less"
+            if unit:
+                many = f"takes at most {self.most:g} {unit}"
+            else:
+                many = f"has to be {self.most:g} or less"
             raise ValueError(f"{self.title} {many}.")
         return size
 
@@ -113,7 +121,8 @@ def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | Serv
     if params.mode == "url":
         return ServerLink(server, params.message, params.url)
     schema = params.requested_schema
-    properties, required = schema.get("properties"), schema.get("required")
+    properties = schema.get("properties")
+    required = schema.get("required")
     wanted = required if isinstance(required, list) else []
     rows = properties.items() if isinstance(properties, dict) else ()
     fields = (_field(str(name), row, name in wanted) for name, row in rows if isinstance(row, dict))
@@ -126,8 +135,15 @@ def _field(name: str, row: Mapping[str, Any], required: bool) -> FormField:  # n
     options = _options(inner if isinstance(inner, dict) else {})
     bounds = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
     given = map(row.get, bounds.get(str(kind), ("minimum", "maximum")))
-    least, most = (one if isinstance(one, int | float) and not isinstance(one, bool) else None for one in given)
-    kinds: dict[object, Any] = {"integer": "integer", "number": "number", "boolean": "yes_no", "array": "choices"}
+    least, most = (
+        one if isinstance(one, int | float) and not isinstance(one, bool) else None for one in given
+    )
+    kinds: dict[object, Any] = {
+        "integer": "integer",
+        "number": "number",
+        "boolean": "yes_no",
+        "array": "choices",
+    }
     return FormField(
         name=name,
         title=str(row.get("title") or name),
@@ -144,10 +160,14 @@ def _field(name: str, row: Mapping[str, Any], required: bool) -> FormField:  # n
 def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     if isinstance(values := row.get("enum"), list):
         names = row.get("enumNames")
-        labels = names if isinstance(names, list) and len(names) == len(values) else values
+        labels = values
+        if isinstance(names, list) and len(names) == len(values):
+            labels = names
         return tuple((str(value), str(label)) for value, label in zip(values, labels, strict=True))
     titled = row.get("oneOf") or row.get("anyOf")
-    rows = [one for one in titled if isinstance(one, dict) and "const" in one] if isinstance(titled, list) else []
+    rows = []
+    if isinstance(titled, list):
+        rows = [one for one in titled if isinstance(one, dict) and "const" in one]
     return tuple((str(one["const"]), str(one.get("title") or one["const"])) for one in rows)
 
 
@@ -156,4 +176,8 @@ def as_text(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return "" if value is None else value if isinstance(value, str) else json.dumps(value)
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value)

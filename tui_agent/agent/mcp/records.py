@@ -15,6 +15,15 @@ MAX_LENGTH = 64
 _REST = re.compile(r"[^A-Za-z0-9_-]+")
 _DIGEST = 6
 
+_UNTYPED = re.compile(r"[^\w-]+")
+"""Characters that a command cannot be typed with."""
+
+LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+"""How important a server's message is, from the least to the most."""
+
+Remedy = Literal["restart", "reload", "login"]
+"""What brings back a server that failed."""
+
 
 def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
     """Return ``server_tool`` made portable; a digest tells it from names that are taken or were cut alike."""
@@ -47,16 +56,15 @@ def tidy_schema(schema: object) -> object:
     }
 
 
-_UNTYPED = re.compile(r"[^\w-]+")
-"""Characters that a command cannot be typed with."""
-
-
 def shortened(text: str, most: int) -> str:
     """Return a text of about ``most`` characters at most, ended between words and with a note on the rest."""
     text = text.strip()
     if len(text) <= most:
         return text
-    kept = text[:most].rpartition("\n")[0] if "\n" in text[most * 3 // 4 : most] else text[:most].rpartition(" ")[0]
+    if "\n" in text[most * 3 // 4 : most]:
+        kept = text[:most].rpartition("\n")[0]
+    else:
+        kept = text[:most].rpartition(" ")[0]
     kept = (kept or text[:most]).rstrip()
     return f"{kept}\n[… {len(text) - len(kept):,} more characters were left out]"
 
@@ -87,10 +95,6 @@ class ToolInfo:
     read_only: bool = False
     omitted: int = 0
     """Characters of the description that are left out because it is too long."""
-
-
-LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
-"""How important a server's message is, from the least to the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +131,22 @@ class McpPrompt:
     @property
     def usage(self) -> str:
         """How its arguments are written: ``SUBJECT [STYLE]``."""
-        return " ".join(row.name.upper() if row.required else f"[{row.name.upper()}]" for row in self.arguments)
+        return " ".join(
+            row.name.upper() if row.required else f"[{row.name.upper()}]" for row in self.arguments
+        )
 
     def missing(self, text: str) -> tuple[str, ...]:
         """Return the arguments that are needed and not in a text, as they are written in ``usage``."""
         given = self.values(text)
-        return tuple(row.name.upper() for row in self.arguments if row.required and row.name not in given)
+        return tuple(
+            row.name.upper() for row in self.arguments if row.required and row.name not in given
+        )
 
     def values(self, text: str) -> dict[str, str]:
         """Return the arguments in a text, word by word; the last takes the rest."""
-        words = text.split(maxsplit=len(self.arguments) - 1) if self.arguments else []
+        words = []
+        if self.arguments:
+            words = text.split(maxsplit=len(self.arguments) - 1)
         return dict(zip((row.name for row in self.arguments), words, strict=False))
 
 
@@ -202,10 +212,6 @@ class LoginState(StrEnum):
     """Nothing is known of a login: none was asked for, or the settings bring an authorization."""
     WAITING = "waiting"
     SIGNED_IN = "signed in"
-
-
-Remedy = Literal["restart", "reload", "login"]
-"""What brings back a server that failed."""
 
 
 @dataclass(frozen=True, slots=True)

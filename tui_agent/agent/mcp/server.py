@@ -25,6 +25,14 @@ from tui_agent.safe_text import one_line
 
 _UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
+log = logging.getLogger(__name__)
+
+_LOG_TAIL = 4_000
+_WITHOUT_IT = "The work goes on without its tools; they join when it answers"
+
+MESSAGES_KEPT = 50
+"""Messages of a server that can be looked at beside its log."""
+
 
 class Trouble(NamedTuple):
     """``reason`` is without its full stop, ``advice`` with it. ``remedy`` is what the screen has a key for."""
@@ -57,7 +65,9 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
         return Trouble(
-            str(error), "Set it in the environment before tui-agent is started, or give it a default.", "reload"
+            str(error),
+            "Set it in the environment before tui-agent is started, or give it a default.",
+            "reload",
         )
     where = "config.toml" if spec.source == "user" else ".mcp.json"
     if spec.transport == "http":
@@ -65,20 +75,29 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
     return _of_stdio(error, spec, around, where)
 
 
-def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str) -> Trouble:
+def _of_stdio(
+    error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str
+) -> Trouble:
     match error:
         case FileNotFoundError() if error.filename:
             return Trouble(
-                f"there is no program “{error.filename}”", f"Install it, or correct its command in {where}.", "reload"
+                f"there is no program “{error.filename}”",
+                f"Install it, or correct its command in {where}.",
+                "reload",
             )
         case PermissionError():
-            return Trouble(f"“{spec.settings.command}” is not a program", f"Correct its command in {where}.", "reload")
+            return Trouble(
+                f"“{spec.settings.command}” is not a program",
+                f"Correct its command in {where}.",
+                "reload",
+            )
     if around.lacks:
         return Trouble(around.lacks, remedy="reload")
     if around.noise and (around.late is not None or error is None):
         reason = f"it writes what is not the protocol to its standard output (“{around.noise}”)"
         return Trouble(
-            reason, f"Does its command in {where} start a server, with all output for people on standard error?"
+            reason,
+            f"Does its command in {where} start a server, with all output for people on standard error?",
         )
     if around.late is not None:
         reason = f"it did not answer within {around.late:g} s"
@@ -90,11 +109,15 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
 
 
-def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str) -> Trouble:
+def _of_http(
+    error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str
+) -> Trouble:
     if isinstance(error, McpError):
         return Trouble(_text(error), remedy="login")
     if around.late is not None:
-        return Trouble(f"it did not answer within {around.late:g} s", f"Is the address in {where} right?")
+        return Trouble(
+            f"it did not answer within {around.late:g} s", f"Is the address in {where} right?"
+        )
     if around.status is not None:
         return _of_refusal(around.status, spec, where)
     if type(error).__name__ == "ConnectError":  # of httpx, which is not to be imported for this
@@ -127,14 +150,6 @@ def _text(error: BaseException | None) -> str:
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
-log = logging.getLogger(__name__)
-
-_LOG_TAIL = 4_000
-_WITHOUT_IT = "The work goes on without its tools; they join when it answers"
-MESSAGES_KEPT = 50
-"""Messages of a server that can be looked at beside its log."""
-
-
 class McpServer:
     """Runs one server. ``asker`` returns who asks a person; ``on_change`` is given the state where that is new."""
 
@@ -150,7 +165,10 @@ class McpServer:
         self.name = spec.name
         self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
-        self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
+        if spec.settings.enabled:
+            self.state = ServerState.STOPPED
+        else:
+            self.state = ServerState.DISABLED
         self.detail = ""
         self.advice = ""
         """How the user can fix a failure."""
@@ -159,9 +177,15 @@ class McpServer:
         self._around = around
         self._patience = patience
         self._listener = Listener(
-            asker, self._lose, self._change, self._login, self._refuse, self._keep, self._keep_noise,
+            asker,
+            self._lose,
+            self._change,
+            self._login,
+            self._refuse,
+            self._keep,
+            self._keep_noise,
             partial(setattr, self, "_containment"),
-        )  # fmt: skip
+        )
         self._on_change = on_change
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -182,7 +206,9 @@ class McpServer:
             self._stopping.clear()
             self._settled.clear()
             self._set(ServerState.STARTING)
-            self._task = asyncio.get_running_loop().create_task(self._supervise(), name=f"mcp {self.name}")
+            self._task = asyncio.get_running_loop().create_task(
+                self._supervise(), name=f"mcp {self.name}"
+            )
 
     async def settled(self) -> None:
         """Wait until it is ready, has failed or had its time to start; at once when it was never started."""
@@ -202,8 +228,12 @@ class McpServer:
     def connection(self) -> Connection:
         """Return the connection; raises McpError where the server is not there."""
         if self._connection is None:
-            why = f": {self.detail}" if self.detail else ""
-            raise McpError(f"The MCP server {self.name} is not there ({self.state.value}{why}). Do without it.")
+            why = ""
+            if self.detail:
+                why = f": {self.detail}"
+            raise McpError(
+                f"The MCP server {self.name} is not there ({self.state.value}{why}). Do without it."
+            )
         return self._connection
 
     # -- its life -------------------------------------------------------------------------------------------
@@ -239,10 +269,14 @@ class McpServer:
             await asyncio.to_thread(importlib.import_module, "mcp")
             async with AsyncExitStack() as stack:
                 if self._patience.starts > 1:
-                    late = asyncio.get_running_loop().call_later(self.spec.settings.start, self._be_late)
+                    late = asyncio.get_running_loop().call_later(
+                        self.spec.settings.start, self._be_late
+                    )
                     stack.callback(late.cancel)
                 async with asyncio.timeout(self._most) as self._deadline:
-                    connection = await stack.enter_async_context(connect(self.spec, self._around, self._listener))
+                    connection = await stack.enter_async_context(
+                        connect(self.spec, self._around, self._listener)
+                    )
                 stack.callback(setattr, self, "_connection", None)
                 self._connection = connection
                 await self._take_offer(connection)
@@ -295,7 +329,9 @@ class McpServer:
         """Keep the first line of standard output that is not the protocol: it best identifies the program."""
         if not self._noise:
             self._noise = one_line(text, 120) or "empty lines"
-            self.messages.append(ServerMessage("warning", f"standard output holds what is no message: {self._noise}"))
+            self.messages.append(
+                ServerMessage("warning", f"standard output holds what is no message: {self._noise}")
+            )
             self._on_change(self, None)
 
     async def _login(self, url: str) -> None:
@@ -305,7 +341,9 @@ class McpServer:
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
 
-    def _set(self, state: ServerState, detail: str = "", advice: str = "", remedy: Remedy = "restart") -> None:
+    def _set(
+        self, state: ServerState, detail: str = "", advice: str = "", remedy: Remedy = "restart"
+    ) -> None:
         self.state = state
         self.detail = detail
         self.advice = advice
@@ -319,7 +357,9 @@ class McpServer:
         if not self._settled.is_set():
             self._settled.set()
             if self.state is ServerState.STARTING:
-                self._set(self.state, f"no answer for {self.spec.settings.start:g} s. {_WITHOUT_IT}")
+                self._set(
+                    self.state, f"no answer for {self.spec.settings.start:g} s. {_WITHOUT_IT}"
+                )
 
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; the server's last output says more than a closed pipe."""
@@ -327,9 +367,18 @@ class McpServer:
         said = text = ""
         if self.spec.transport == "stdio":
             with suppress(OSError):
-                text = self._around.log_path(self.name).read_bytes()[-_LOG_TAIL:].decode("utf-8", "replace")
+                text = (
+                    self._around.log_path(self.name)
+                    .read_bytes()[-_LOG_TAIL:]
+                    .decode("utf-8", "replace")
+                )
                 lines = (line.strip() for line in reversed(text.splitlines()))
                 said = next((line[:200] for line in lines if line and not line.startswith("[")), "")
         patience = self._most if late else None
-        lacks = "" if self._containment is None else self._containment.lacks(text)
-        return trouble_of(error, self.spec, Circumstances(patience, self._refusal, said, self._noise, lacks))
+        if self._containment is None:
+            lacks = ""
+        else:
+            lacks = self._containment.lacks(text)
+        return trouble_of(
+            error, self.spec, Circumstances(patience, self._refusal, said, self._noise, lacks)
+        )

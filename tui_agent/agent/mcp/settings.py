@@ -40,16 +40,28 @@ class McpServerSettings(BaseModel):
 
     command: str | None = Field(default=None, description="The program to start.")
     args: tuple[str, ...] = Field(default=(), description="Its arguments.")
-    env: dict[str, str] = Field(default_factory=dict, description="Variables it gets in addition to the usual ones.")
-    url: str | None = Field(default=None, description="The address of a server that speaks streamable HTTP or SSE.")
+    env: dict[str, str] = Field(
+        default_factory=dict, description="Variables it gets in addition to the usual ones."
+    )
+    url: str | None = Field(
+        default=None, description="The address of a server that speaks streamable HTTP or SSE."
+    )
     type: str | None = Field(
         default=None, description="“sse” for a server that speaks only that; else it is found out."
     )
-    headers: dict[str, str] = Field(default_factory=dict, description="Sent with every request to the address.")
-    sandboxed: bool = Field(default=False, description="Start it in the sandbox, as a project's servers are.")
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Sent with every request to the address."
+    )
+    sandboxed: bool = Field(
+        default=False, description="Start it in the sandbox, as a project's servers are."
+    )
     enabled: bool = Field(default=True, description="Whether it is started.")
-    allow: tuple[str, ...] | None = Field(default=None, description="Names or globs of the tools to offer; unset: all.")
-    deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools that are not offered.")
+    allow: tuple[str, ...] | None = Field(
+        default=None, description="Names or globs of the tools to offer; unset: all."
+    )
+    deny: tuple[str, ...] = Field(
+        default=(), description="Names or globs of tools that are not offered."
+    )
     schemas: Literal["auto", "always", "on_demand"] = Field(
         default="auto",
         description="Whether every request holds its tools' parameters or the model loads them; auto: by their size.",
@@ -61,8 +73,12 @@ class McpServerSettings(BaseModel):
         le=600,
         description="Seconds a run without a screen waits for it; after four times that it failed.",
     )
-    required: bool = Field(default=False, description="Whether the work ends with an error where it isn't there.")
-    log_level: LogLevel = Field(default="warning", description="The least important messages it is asked to send.")
+    required: bool = Field(
+        default=False, description="Whether the work ends with an error where it isn't there."
+    )
+    log_level: LogLevel = Field(
+        default="warning", description="The least important messages it is asked to send."
+    )
 
     @model_validator(mode="after")
     def _one_way_in(self) -> "McpServerSettings":
@@ -87,12 +103,18 @@ class McpServerSettings(BaseModel):
             if allow is not None and tool in allow:
                 allow = tuple(name for name in allow if name != tool)
             changed = self.model_copy(update={"allow": allow})
-            return changed.model_copy(update={"deny": (*self.deny, tool)}) if changed.offers(tool) else changed
+            if changed.offers(tool):
+                return changed.model_copy(update={"deny": (*self.deny, tool)})
+            return changed
         deny = tuple(name for name in self.deny if name != tool)
         if any(fnmatchcase(tool, glob) for glob in deny):
-            raise McpConfigError(f"{tool} is kept off by a pattern in “deny”; change that in the settings.")
+            raise McpConfigError(
+                f"{tool} is kept off by a pattern in “deny”; change that in the settings."
+            )
         changed = self.model_copy(update={"deny": deny})
-        return changed if changed.offers(tool) else changed.model_copy(update={"allow": (*(allow or ()), tool)})
+        if changed.offers(tool):
+            return changed
+        return changed.model_copy(update={"allow": (*(allow or ()), tool)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +175,10 @@ def find_servers(
     if trusted:
         theirs, mistakes = read_project_file(project)
         problems += mistakes
-        for name, settings in (*theirs.items(), *_checked(others_of_project, problems, sandboxed=True)):
+        for name, settings in (
+            *theirs.items(),
+            *_checked(others_of_project, problems, sandboxed=True),
+        ):
             specs.setdefault(name, ServerSpec(name, settings, "project", project))
     return FoundServers(tuple(specs.values()), tuple(problems))
 
@@ -168,7 +193,9 @@ def _checked(
             problems.append(f"{server.place}: {server.name}: {server.problem}.")
             continue
         try:
-            found[server.name] = McpServerSettings.model_validate({**server.row, "sandboxed": sandboxed})
+            found[server.name] = McpServerSettings.model_validate(
+                {**server.row, "sandboxed": sandboxed}
+            )
         except ValidationError as error:
             problems.append(f"{server.place}: {server.name}: {_first_mistake(error)}.")
     yield from found.items()
@@ -178,7 +205,9 @@ def _first_mistake(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(map(str, first["loc"]))
     said = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {said}" if where else said
+    if where:
+        return f"{where}: {said}"
+    return said
 
 
 def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tuple[str, ...]]:

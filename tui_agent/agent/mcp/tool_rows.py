@@ -9,7 +9,16 @@ from typing import Any
 from tui_agent.json_text import as_dict, as_text
 from tui_agent.safe_text import one_line
 
-_KEPT = ("name", "title", "description", "inputSchema", "outputSchema", "annotations", "_meta", "execution")
+_KEPT = (
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "_meta",
+    "execution",
+)
 _FLAGS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _SHOWN_CHARS = 60
 
@@ -26,7 +35,9 @@ def read_rows(result: dict[str, Any]) -> list[str]:
         if not name.strip():
             problems.append(f"Tool {number} has no name and is left out.")
         elif name in kept:
-            problems.append(f"There are two tools “{one_line(name, _SHOWN_CHARS)}”; the second one is left out.")
+            problems.append(
+                f"There are two tools “{one_line(name, _SHOWN_CHARS)}”; the second one is left out."
+            )
         else:
             kept[name] = _mended(row)
     result["tools"] = list(kept.values())
@@ -57,7 +68,11 @@ def _mended(row: dict[str, Any]) -> dict[str, Any]:
         tool["annotations"] = known
     if not isinstance(tool.get("_meta", {}), dict):
         del tool["_meta"]
-    if as_dict(tool.get("execution")).get("taskSupport") not in ("optional", "required", "forbidden"):
+    if as_dict(tool.get("execution")).get("taskSupport") not in (
+        "optional",
+        "required",
+        "forbidden",
+    ):
         tool.pop("execution", None)
     return tool
 

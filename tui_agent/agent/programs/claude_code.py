@@ -33,13 +33,17 @@ _INSTEAD = {
 
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
     """Return what Claude Code's settings of the user and of a project mean here."""
-    files = [own] if (own := user_settings(folders.home)) is not None else []
+    files = []
+    if (own := user_settings(folders.home)) is not None:
+        files = [own]
     for folder in reversed(folders.upward()):
         files += project_settings(folders.project, folder)
     readers = [_Reader(file, folders, trusted=trusted) for file in files]
     for reader in readers:
         reader.read()
-    rules = [rule for action in _ACTIONS.values() for reader in readers for rule in reader.rules[action]]
+    rules = [
+        rule for action in _ACTIONS.values() for reader in readers for rule in reader.rules[action]
+    ]
     environment = {name: value for reader in readers for name, value in reader.environment.items()}
     items = tuple(item for reader in readers for item in reader.items)
     return ForeignSettings(rules=tuple(rules), environment=environment, items=items)
@@ -59,7 +63,13 @@ class _Reader:
 
     def read(self) -> None:
         if self._file.problem:
-            self._add("settings", self._file.shown, self._file.shown, ItemState.WITHOUT_EFFECT, self._file.problem)
+            self._add(
+                "settings",
+                self._file.shown,
+                self._file.shown,
+                ItemState.WITHOUT_EFFECT,
+                self._file.problem,
+            )
             return
         for name, action in _ACTIONS.items():
             for text in self._settings.rules(name):
@@ -84,7 +94,10 @@ class _Reader:
         except ForeignRuleError as error:
             self._add(f"{action} rule", text, place, ItemState.WITHOUT_EFFECT, str(error))
             return
-        state = ItemState.ACTIVE if action is not Action.ALLOW else self._acting
+        if action is not Action.ALLOW:
+            state = ItemState.ACTIVE
+        else:
+            state = self._acting
         if state is ItemState.ACTIVE:
             self.rules[action] += (replace(rule, origin=place) for rule in rules)
         self._add(f"{action} rule", text, place, state)
@@ -93,7 +106,9 @@ class _Reader:
         place = self._file.place(name)
         path = os.path.normpath(self._folders.cwd / at_home(name))
         if self._may_act:
-            rule = Rule("external_directory", f"{path.rstrip('/')}/*", Action.ALLOW, "other", origin=place)
+            rule = Rule(
+                "external_directory", f"{path.rstrip('/')}/*", Action.ALLOW, "other", origin=place
+            )
             self.rules[Action.ALLOW].append(rule)
         self._add("directory", name, place, self._acting)
 

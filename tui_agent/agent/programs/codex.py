@@ -32,12 +32,16 @@ def read_codex(folders: Folders) -> ForeignSettings:
         read_foreign(folders.home / _FILE, f"~/{_FILE}"),
         read_foreign(folders.project / _FILE, _FILE, folders.project),
     )
-    return ForeignSettings(items=tuple(item for file in files if file is not None for item in _items(file)))
+    return ForeignSettings(
+        items=tuple(item for file in files if file is not None for item in _items(file))
+    )
 
 
 def _items(file: ForeignFile) -> Iterator[FoundItem]:
     if file.problem:
-        yield FoundItem(PROGRAM, "settings", file.shown, file.shown, ItemState.WITHOUT_EFFECT, file.problem)
+        yield FoundItem(
+            PROGRAM, "settings", file.shown, file.shown, ItemState.WITHOUT_EFFECT, file.problem
+        )
     for key in file.table:
         if key not in _READ_ELSEWHERE:
             why = _INSTEAD.get(key, "")

@@ -23,14 +23,18 @@ def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
         yield "Codex", of_codex
 
 
-def found_hooks(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile, FoundHook | UnusableHook]]:
+def found_hooks(
+    project: Path, home: Path
+) -> Iterator[tuple[str, ForeignFile, FoundHook | UnusableHook]]:
     """Yield every hook with its program and file."""
     for program, file in hook_files(project, home):
         for hook in hooks_in(file):
             yield program, file, hook
 
 
-def foreign_hooks(cwd: Path, home: Path, left_out: LeftOut, *, trusted: bool) -> Iterator[tuple[FoundHook, bool]]:
+def foreign_hooks(
+    cwd: Path, home: Path, left_out: LeftOut, *, trusted: bool
+) -> Iterator[tuple[FoundHook, bool]]:
     """Yield the hooks that run in a directory, and whether the project brought them."""
     for program, file, hook in found_hooks(find_project(cwd), home):
         if isinstance(hook, UnusableHook) or left_out.covers(program, "hooks"):

@@ -18,6 +18,13 @@ from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers
 from tui_agent.lazy import dataclass
 from tui_agent.places import LOCAL_INSTRUCTIONS, LeftOut, places_of
 
+_SAID = {
+    ItemState.ACTIVE: "in use",
+    ItemState.HELD_BACK: "waiting for your trust",
+    ItemState.LEFT_OUT: "left out by your settings",
+    ItemState.WITHOUT_EFFECT: "without effect here",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class _Unread:
@@ -30,17 +37,33 @@ class _Unread:
 
 
 _UNREAD = (
-    _Unread("Claude Code", ".claude/output-styles", ".claude/output-styles", "write an agent: agents/NAME.md"),
+    _Unread(
+        "Claude Code",
+        ".claude/output-styles",
+        ".claude/output-styles",
+        "write an agent: agents/NAME.md",
+    ),
     _Unread("Claude Code", ".claude/plugins/installed_plugins.json", "", "plugins are not read"),
     _Unread("Claude Code", "", ".claude-plugin/plugin.json", "plugins are not read"),
     _Unread("Codex", ".codex/agents", ".codex/agents", "write agents/NAME.md"),
-    _Unread("OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"),
-    _Unread("OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins can't run here"),
+    _Unread(
+        "OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"
+    ),
+    _Unread(
+        "OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins can't run here"
+    ),
     _Unread("OpenCode", ".config/opencode/tool", ".opencode/tool", "write tools/NAME.py"),
     _Unread("OpenCode", ".config/opencode/tools", ".opencode/tools", "write tools/NAME.py"),
-    _Unread("Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"),
+    _Unread(
+        "Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"
+    ),
     _Unread("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
-    _Unread("Pi", ".pi/agent/SYSTEM.md", ".pi/SYSTEM.md", "write prompts/system.md in the settings directory"),
+    _Unread(
+        "Pi",
+        ".pi/agent/SYSTEM.md",
+        ".pi/SYSTEM.md",
+        "write prompts/system.md in the settings directory",
+    ),
     _Unread("Pi", ".pi/agent/APPEND_SYSTEM.md", ".pi/APPEND_SYSTEM.md", "put it into AGENTS.md"),
     _Unread("Pi", ".pi/agent/extensions", ".pi/extensions", "its extensions can't run here"),
     _Unread("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
@@ -59,7 +82,9 @@ def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
     )
 
 
-def inventory(folders: Folders, knowledge: Knowledge, servers: FoundServers, *, trusted: bool) -> tuple[FoundItem, ...]:
+def inventory(
+    folders: Folders, knowledge: Knowledge, servers: FoundServers, *, trusted: bool
+) -> tuple[FoundItem, ...]:
     """Return everything of other programs that is in the user's home and in a project.
 
     ``knowledge`` is loaded, with nothing left out; so are the ``servers``.
@@ -85,17 +110,13 @@ def summary(items: Sequence[FoundItem]) -> str:
     return f"Found files of {programs}: {', '.join(parts)}. tui-agent adopt lists them."
 
 
-_SAID = {
-    ItemState.ACTIVE: "in use",
-    ItemState.HELD_BACK: "waiting for your trust",
-    ItemState.LEFT_OUT: "left out by your settings",
-    ItemState.WITHOUT_EFFECT: "without effect here",
-}
-
-
 def _told(item: FoundItem, left_out: LeftOut) -> FoundItem:
-    is_left_out = item.state is not ItemState.WITHOUT_EFFECT and left_out.covers(item.program, item.group)
-    return replace(item, state=ItemState.LEFT_OUT) if is_left_out else item
+    is_left_out = item.state is not ItemState.WITHOUT_EFFECT and left_out.covers(
+        item.program, item.group
+    )
+    if is_left_out:
+        return replace(item, state=ItemState.LEFT_OUT)
+    return item
 
 
 def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> ForeignSettings:
@@ -114,10 +135,14 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]
         owner = _owner(item.name) or owners.get(item.imported.rpartition(":")[0], "")
         owners[item.name] = owner
         if owner:
-            yield FoundItem(owner, "instructions", item.name, item.imported or item.name, ItemState.ACTIVE)
+            yield FoundItem(
+                owner, "instructions", item.name, item.imported or item.name, ItemState.ACTIVE
+            )
     for command in knowledge.commands:
         if program := _program_of(command.origin):
-            yield FoundItem(program, "command", f"/{command.name}", command.origin, ItemState.ACTIVE)
+            yield FoundItem(
+                program, "command", f"/{command.name}", command.origin, ItemState.ACTIVE
+            )
             yield from _unused(program, f"/{command.name}", command.origin, command.unused)
     for spec in knowledge.specs:
         if program := _program_of(spec.origin):
@@ -126,7 +151,12 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]
     for skill in knowledge.skills.values():
         shown = folders.name(skill.folder)
         program = next(
-            (place.whose for place in places_of("skills") if place.whose and f"{place.project}/" in shown), ""
+            (
+                place.whose
+                for place in places_of("skills")
+                if place.whose and f"{place.project}/" in shown
+            ),
+            "",
         )
         if program:
             yield FoundItem(program, "skill", skill.name, shown, ItemState.ACTIVE)
@@ -157,7 +187,9 @@ def _owner(name: str) -> str:
 
 def _program_of(origin: str) -> str:
     """Return the program that an origin names: ``.claude/agents, of Claude Code``."""
-    return origin.rpartition(", of ")[2] if ", of " in origin else ""
+    if ", of " in origin:
+        return origin.rpartition(", of ")[2]
+    return ""
 
 
 def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iterator[FoundItem]:
@@ -166,16 +198,24 @@ def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iter
         is_used = server.name in running or folders.left_out.covers(server.program, "servers")
         yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.WITHOUT_EFFECT)
     for server in servers_of_project(folders.project, folders.project):
-        held = ItemState.ACTIVE if trusted and server.name in running else ItemState.HELD_BACK
+        if trusted and server.name in running:
+            held = ItemState.ACTIVE
+        else:
+            held = ItemState.HELD_BACK
         yield _server_item(server, held)
 
 
 def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
     for program, file, hook in found_hooks(folders.project, folders.home):
         if isinstance(hook, UnusableHook):
-            yield FoundItem(program, "hook", hook.event, hook.place, ItemState.WITHOUT_EFFECT, hook.why)
+            yield FoundItem(
+                program, "hook", hook.event, hook.place, ItemState.WITHOUT_EFFECT, hook.why
+            )
             continue
-        state = ItemState.ACTIVE if trusted or not file.of_project else ItemState.HELD_BACK
+        if trusted or not file.of_project:
+            state = ItemState.ACTIVE
+        else:
+            state = ItemState.HELD_BACK
         yield FoundItem(program, "hook", f"{hook.event} {hook.command}", hook.place, state)
 
 
@@ -194,4 +234,6 @@ def _unread(folders: Folders) -> Iterator[FoundItem]:
             rows.append((folders.project / place.project, place.project))
         for path, shown in rows:
             if os.path.lexists(path):
-                yield FoundItem(place.program, "file", shown, shown, ItemState.WITHOUT_EFFECT, place.why)
+                yield FoundItem(
+                    place.program, "file", shown, shown, ItemState.WITHOUT_EFFECT, place.why
+                )

@@ -40,7 +40,16 @@ def read_opencode(folders: Folders) -> ForeignSettings:
     items: list[FoundItem] = []
     for file in filter(None, files):
         if file.problem:
-            items.append(FoundItem(PROGRAM, "settings", file.shown, file.shown, ItemState.WITHOUT_EFFECT, file.problem))
+            items.append(
+                FoundItem(
+                    PROGRAM,
+                    "settings",
+                    file.shown,
+                    file.shown,
+                    ItemState.WITHOUT_EFFECT,
+                    file.problem,
+                )
+            )
         rules += _rules(file, items)
         instructions += _instructions(file, items)
         items += _others(file)
@@ -63,7 +72,9 @@ def _not_read(name: str, file: ForeignFile) -> str:
     if name.startswith(("http://", "https://")):
         return "pages are not loaded as instructions; save it as a file"
     leads_out = name.startswith(("~", "/")) or ".." in Path(name).parts
-    return "it is outside the project" if file.of_project and leads_out else ""
+    if file.of_project and leads_out:
+        return "it is outside the project"
+    return ""
 
 
 def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
@@ -72,16 +83,24 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
     for name, value in _permissions(file).items():
         if name not in known:
             why = "there is no such permission here"
-            items.append(FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, why))
+            items.append(
+                FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, why)
+            )
             continue
         rules = _table(name, value, file, items)
         for number, rule in enumerate(rules):
             if rule.action is not Action.ALLOW:
                 place = file.place(name)
                 # As there, the last pattern that matches counts.
-                spared = (later.pattern for later in rules[number + 1 :] if later.action is not Action.DENY)
+                spared = (
+                    later.pattern
+                    for later in rules[number + 1 :]
+                    if later.action is not Action.DENY
+                )
                 kept = replace(rule, unless=tuple(spared), origin=place)
-                items.append(FoundItem(PROGRAM, f"{rule.action} rule", str(kept), place, ItemState.ACTIVE))
+                items.append(
+                    FoundItem(PROGRAM, f"{rule.action} rule", str(kept), place, ItemState.ACTIVE)
+                )
                 yield kept
 
 
@@ -106,7 +125,11 @@ def _table(name: str, value: object, file: ForeignFile, items: list[FoundItem]) 
         try:
             rules += rules_from_table({name: {pattern: str(action)}}, "other")
         except RuleError as error:
-            items.append(FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, str(error)))
+            items.append(
+                FoundItem(
+                    PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, str(error)
+                )
+            )
     # The catch-all pattern comes first, so that others overrule it.
     return sorted(rules, key=_is_narrow)
 

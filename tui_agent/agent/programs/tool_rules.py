@@ -61,7 +61,9 @@ class RulePiece:
 
     @property
     def permission(self) -> Permission | None:
-        return None if self.is_of_server else _PERMISSIONS.get(self.tool)
+        if self.is_of_server:
+            return None
+        return _PERMISSIONS.get(self.tool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +145,14 @@ def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple
     permission = _permission_of(piece)
     syntax = _syntax_of(permission)
     return tuple(
-        Rule(permission.value, pattern, action, source, syntax) for pattern in _patterns(piece, permission, anchor)
+        Rule(permission.value, pattern, action, source, syntax)
+        for pattern in _patterns(piece, permission, anchor)
     )
 
 
-def allowed_tools(value: object, source: Source, *, own: bool, anchor: Anchor | None = None) -> ToolList:
+def allowed_tools(
+    value: object, source: Source, *, own: bool, anchor: Anchor | None = None
+) -> ToolList:
     """Read a list of tools that may be used.
 
     ``own``: our own files may have globs (``github_*``). A list in which nothing is known allows nothing.
@@ -174,7 +179,11 @@ def allowed_tools(value: object, source: Source, *, own: bool, anchor: Anchor | 
                 names[text.lower()] = None  # a server's tool, or one of a tool file
             else:
                 problems.append(f"tools: {error}; left out")
-    rules = [_limited(permission, kept, source) for permission, kept in limits.items() if permission not in whole]
+    rules = [
+        _limited(permission, kept, source)
+        for permission, kept in limits.items()
+        if permission not in whole
+    ]
     return ToolList(tuple(names), tuple(rules), tuple(problems))
 
 
@@ -197,7 +206,9 @@ def denied_tools(value: object, source: Source, *, anchor: Anchor | None = None)
 
 def _limited(permission: Permission, kept: Sequence[str], source: Source) -> Rule:
     """Return the rule that denies everything of a permission but what some patterns name."""
-    return Rule(permission.value, "*", Action.DENY, source, _syntax_of(permission), unless=tuple(kept))
+    return Rule(
+        permission.value, "*", Action.DENY, source, _syntax_of(permission), unless=tuple(kept)
+    )
 
 
 def _permission_of(piece: RulePiece) -> Permission:
@@ -270,7 +281,9 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
         raise ForeignRuleError(f"“{piece.text}”: its path is outside the project")
     if ".." in text.split("/"):
         return _from_root(f"{anchor.project}/{base}/{text}", anchor)
-    return f"/{base}/{text}" if base else f"/{text}"
+    if base:
+        return f"/{base}/{text}"
+    return f"/{text}"
 
 
 def _from_root(path: str, anchor: Anchor) -> str:
@@ -278,7 +291,9 @@ def _from_root(path: str, anchor: Anchor) -> str:
     if ".." in path.split("/"):
         path = os.path.normpath(path)
     inside = f"{anchor.project.rstrip('/')}/"
-    return f"/{path.removeprefix(inside)}" if path.startswith(inside) else f"/{path}"
+    if path.startswith(inside):
+        return f"/{path.removeprefix(inside)}"
+    return f"/{path}"
 
 
 def _server_tool(named: str) -> str:

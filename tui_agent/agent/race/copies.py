@@ -58,7 +58,9 @@ class Copy:
 
     def place(self, path: Path) -> Path:
         """Return where a path of the project is in the copy; others are as they are."""
-        return self.root / path.relative_to(self.project) if path.is_relative_to(self.project) else path
+        if path.is_relative_to(self.project):
+            return self.root / path.relative_to(self.project)
+        return path
 
 
 class GivenUpError(OSError):
@@ -66,7 +68,13 @@ class GivenUpError(OSError):
 
 
 def make_copy(
-    project: Path, names: Iterable[str], home: Path, name: str, *, may_link: bool, given_up: Event | None = None
+    project: Path,
+    names: Iterable[str],
+    home: Path,
+    name: str,
+    *,
+    may_link: bool,
+    given_up: Event | None = None,
 ) -> Copy:
     """Copy a project into ``home/name``; raises OSError, GivenUpError soon after ``given_up`` is set.
 
@@ -95,7 +103,9 @@ def make_copy(
         if given_up.is_set():
             raise GivenUpError
         for source, target, state in batch:
-            with contextlib.suppress(FileNotFoundError, PermissionError):  # it went meanwhile, or nobody may read it
+            with contextlib.suppress(
+                FileNotFoundError, PermissionError
+            ):  # it went meanwhile, or nobody may read it
                 _copy_file(source, target, state, shares=shares)
 
     with ThreadPoolExecutor(_WORKERS) as workers:
@@ -106,7 +116,9 @@ def make_copy(
     if objects is not None:
         shared.append(objects)
         # A pattern like "node_modules/" ignores directories only, and here they are links.
-        with (root / ".git" / "info" / "exclude").open("a", encoding="utf-8", errors="surrogateescape") as excluded:
+        with (root / ".git" / "info" / "exclude").open(
+            "a", encoding="utf-8", errors="surrogateescape"
+        ) as excluded:
             patterns = (re.sub(r"([\\\[*?]| $)", r"\\\1", name) for name in work.linked)
             excluded.write("".join(f"\n/{pattern}" for pattern in patterns) + "\n")
     return Copy(root, project, tuple(shared))
@@ -162,8 +174,13 @@ def abandoned_homes(parent: Path) -> list[Path]:
     """Return the directories of races that no live program holds; one made just now may not be held yet."""
     found = []
     with contextlib.suppress(OSError):
-        for path in sorted(path for path in parent.iterdir() if is_directory(path) and not path.is_symlink()):
-            if time.time() - path.stat().st_mtime > _SECONDS_TO_CLAIM and (held := RaceHome.claim(path)) is not None:
+        for path in sorted(
+            path for path in parent.iterdir() if is_directory(path) and not path.is_symlink()
+        ):
+            if (
+                time.time() - path.stat().st_mtime > _SECONDS_TO_CLAIM
+                and (held := RaceHome.claim(path)) is not None
+            ):
                 held.release()
                 found.append(path)
     return found
@@ -192,7 +209,14 @@ class _Walk:
     """Goes through a project once: makes directories and links, and lists the files to be copied."""
 
     def __init__(
-        self, project: Path, root: Path, listed: set[str], original: Path, *, may_link: bool, given_up: Event
+        self,
+        project: Path,
+        root: Path,
+        listed: set[str],
+        original: Path,
+        *,
+        may_link: bool,
+        given_up: Event,
     ) -> None:
         self._given_up = given_up
         self._project, self._root = str(project), str(root)
@@ -226,7 +250,11 @@ class _Walk:
         has_listed = not ignored and below in self._directories
         if not has_listed and row.name in CACHES - {"node_modules"}:
             return
-        if not (has_listed or ignored) and self._may_link and any(size > MAX_COPIED_IGNORED for size in sizes):
+        if (
+            not (has_listed or ignored)
+            and self._may_link
+            and any(size > MAX_COPIED_IGNORED for size in sizes)
+        ):
             os.symlink(self._original / below, f"{self._root}/{below}")  # noqa: PTH211 - as above
             self.linked.append(below)
             return
@@ -242,7 +270,11 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _shares_blocks(source: str, target: str) -> bool:
-    with contextlib.suppress(OSError), open(source, "rb") as reading, open(f"{target}.try", "wb") as writing:  # noqa: PTH123 - two files of many
+    with (
+        contextlib.suppress(OSError),
+        open(source, "rb") as reading,  # noqa: PTH123
+        open(f"{target}.try", "wb") as writing,  # noqa: PTH123
+    ):
         try:
             fcntl.ioctl(writing, _FICLONE, reading.fileno())
         except OSError:

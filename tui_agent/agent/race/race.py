@@ -60,8 +60,14 @@ PARALLEL_REQUESTS = 8
 """Requests of one race that are answered at a time."""
 LAST_LINES = 10
 """Lines of a check's output that the table keeps."""
-FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+FIRST_PAUSE = 2.0
+LONGEST_PAUSE = 60.0
 """Seconds that all wait after a rate limit whose provider names no time: doubled each time, up to the longest."""
+
+T = TypeVar("T")
+
+MAX_DIFF_CHARS = 20_000
+"""Characters of each runner's changes that are given; of more files are named."""
 
 
 class SharedClient:
@@ -93,7 +99,9 @@ class SharedClient:
                         yield event
             except ModelError as error:
                 if error.kind in {ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED}:
-                    self._free_at = max(self._free_at, self._clock() + (error.retry_after or self._pause))
+                    self._free_at = max(
+                        self._free_at, self._clock() + (error.retry_after or self._pause)
+                    )
                     self._pause = min(LONGEST_PAUSE, self._pause * 2)
                 raise
             self._pause = FIRST_PAUSE
@@ -125,9 +133,6 @@ class SharedQuestions:
     def close(self) -> None:
         for asking in self._answers.values():
             asking.cancel()
-
-
-T = TypeVar("T")
 
 
 class RaceError(UserFacingError):
@@ -231,7 +236,8 @@ class Runner:
             self._race.after(self)
 
     async def _get_ready(self) -> None:
-        race, is_new = self._race, self.record.root is None
+        race = self._race
+        is_new = self.record.root is None
         if self.copy is None:
             self.copy = await race.copied(self.number)
         main = race.main
@@ -242,16 +248,27 @@ class Runner:
         self.agent = race.make_agent(self)
         self.agent.channel.subscribe(self._hear)
         self._end_relay = self.agent.questions.relay(self._ask)
-        if is_new and self.record.context == COMPACTED and (problem := (await self.agent.compact()).problem):
+        if (
+            is_new
+            and self.record.context == COMPACTED
+            and (problem := (await self.agent.compact()).problem)
+        ):
             raise RaceError(problem)
 
     async def _after_run(self, agent: "Agent") -> None:
         ended = self._ended or RunEnded("interrupted")
         await agent.files.settle()
         amount = (await agent.files.amounts([self._race.order.start]))[0]
-        found = {"files": amount.files, "additions": amount.additions, "deletions": amount.deletions}
+        found = {
+            "files": amount.files,
+            "additions": amount.additions,
+            "deletions": amount.deletions,
+        }
         if ended.reason not in {"done", "length"}:
-            state = RunnerState.STOPPED if ended.reason == "interrupted" else RunnerState.ERROR
+            if ended.reason == "interrupted":
+                state = RunnerState.STOPPED
+            else:
+                state = RunnerState.ERROR
             self.update(state=state, problem=ended.error or "", **found)
             return
         command = self._race.order.check
@@ -261,8 +278,12 @@ class Runner:
         self.update(state=RunnerState.CHECKING, **found)
         entry = await run_check(command, agent.ports, agent.tools.gate.view())
         lines = [line for line in entry.output.splitlines() if line.strip()][-LAST_LINES:]
-        check = CheckResult(exit_code=entry.exit_code, seconds=entry.seconds, last_lines=tuple(lines))
-        self.update(state=RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED, check=check)
+        check = CheckResult(
+            exit_code=entry.exit_code, seconds=entry.seconds, last_lines=tuple(lines)
+        )
+        self.update(
+            state=RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED, check=check
+        )
 
     def _hear(self, event: AgentEvent) -> None:
         match event:
@@ -274,7 +295,8 @@ class Runner:
                 self.update(steps=self.record.steps + 1)
             case RunEnded():
                 self._ended = event
-                figures, self._began = self.figures, None
+                figures = self.figures
+                self._began = None
                 self.update(seconds=figures.seconds, cost=figures.cost, tokens=figures.tokens)
             case _:
                 pass
@@ -310,7 +332,13 @@ class Race:
         self.order = order
         self.id = home.path.name
         rows = (
-            RaceRunner(name=name, model=spec.model, effort=spec.effort, mode=spec.mode, context=spec.context)
+            RaceRunner(
+                name=name,
+                model=spec.model,
+                effort=spec.effort,
+                mode=spec.mode,
+                context=spec.context,
+            )
             for name, spec in zip(names_of(order.specs), order.specs, strict=True)
         )
         self.runners = tuple(Runner(self, number, row) for number, row in enumerate(rows, 1))
@@ -338,7 +366,9 @@ class Race:
         """
         ports = main.ports
         if ports.copies is None or ports.checkpoints is None or main.session.read_only:
-            raise RaceError("There can be no race here: changes of files are not recorded (checkpoints.enabled).")
+            raise RaceError(
+                "There can be no race here: changes of files are not recorded (checkpoints.enabled)."
+            )
         start = order.start
         if start == main.session.leaf:
             # Branches from here begin with the bytes of its next request.
@@ -346,7 +376,9 @@ class Race:
             await main.context.head.gather_tools(main.model, main.mode)
             main.context.ensure_head()
             start = main.session.leaf
-        race = cls(main, await asyncio.to_thread(RaceHome.make, ports.copies), replace(order, start=start))
+        race = cls(
+            main, await asyncio.to_thread(RaceHome.make, ports.copies), replace(order, start=start)
+        )
         race._plan = await main.files.plan(start)
         rows = tuple(runner.record for runner in race.runners)
         main.channel.emit(RaceStarted(race.id, start, order.prompt, order.check, rows, most))
@@ -355,7 +387,8 @@ class Race:
         return race
 
     async def copied(self, number: int) -> Copy:
-        home, main = self.home.path, self.main
+        home = self.home.path
+        main = self.main
         if self._listing is None:
             self._listing = asyncio.ensure_future(shared_files(main.ports.project))
         names = await asyncio.shield(self._listing)
@@ -364,26 +397,38 @@ class Race:
         given_up = Event()
         try:
             copy = await asyncio.to_thread(
-                make_copy, main.ports.project, names, home, str(number), may_link=contained, given_up=given_up
+                make_copy,
+                main.ports.project,
+                names,
+                home,
+                str(number),
+                may_link=contained,
+                given_up=given_up,
             )
         finally:
             given_up.set()  # the thread goes on where this is cancelled
         if self._plan:
             keeping = main.ports.checkpoints
             assert keeping is not None  # noqa: S101 - a race needs it
-            await asyncio.to_thread(Restorer(copy.root, _outside(keeping, copy.root)).carry_out, self._plan)
+            await asyncio.to_thread(
+                Restorer(copy.root, _outside(keeping, copy.root)).carry_out, self._plan
+            )
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
         from tui_agent.agent.agent import Agent
 
-        main, copy, session = self.main, runner.copy, runner.session
+        main = self.main
+        copy = runner.copy
+        session = runner.session
         assert copy is not None and session is not None and main.ports.checkpoints is not None  # noqa: S101, PT018
         sandbox = main.ports.sandbox
         ports = replace(
             main.ports,
             client=self.client,
-            sandbox=None if sandbox is None else sandbox.for_copy(copy.root, copy.project, copy.shared),
+            sandbox=None
+            if sandbox is None
+            else sandbox.for_copy(copy.root, copy.project, copy.shared),
             cwd=copy.place(main.ports.cwd),
             project=copy.root,
             stands_for=main.ports.project,
@@ -394,10 +439,14 @@ class Race:
             editor=None,
             titles=False,
             check=None,
-            meter=BudgetMeter(main.ports.meter.has_price, before=Used(runner.record.cost, runner.record.tokens)),
+            meter=BudgetMeter(
+                main.ports.meter.has_price, before=Used(runner.record.cost, runner.record.tokens)
+            ),
             budget=replace(main.ports.budget, cost=self.order.cost or main.ports.budget.cost),
         )
-        agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.context.chosen_effort)
+        agent = Agent(
+            session, ports, model=main.model, mode=main.mode, effort=main.context.chosen_effort
+        )
         agent.tools.gate.session_rules = main.tools.gate.session_rules
         return agent
 
@@ -420,7 +469,9 @@ class Race:
             self.over.clear()
             runner.begin(tuple(message))
         else:
-            raise RaceError(f"{runner.name} is {runner.state.value}: wait until it works, or is over.")
+            raise RaceError(
+                f"{runner.name} is {runner.state.value}: wait until it works, or is over."
+            )
 
     def resume(self, number: int) -> None:
         runner = self.runner(number)
@@ -473,7 +524,11 @@ class Race:
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def after(self, runner: Runner) -> None:
-        if self.order.pick == "first-green" and runner.state is RunnerState.PASSED and self.picked is None:
+        if (
+            self.order.pick == "first-green"
+            and runner.state is RunnerState.PASSED
+            and self.picked is None
+        ):
             self.picked = runner.number
             for other in self.runners:
                 if not other.state.is_over:
@@ -483,7 +538,10 @@ class Race:
         if all(other.state.is_over for other in self.runners):
             if self.order.pick == "best" and self.picked is None:
                 best = min(self.runners, key=lambda other: other.figures.rank)
-                self.picked = best.number if best.state in {RunnerState.PASSED, RunnerState.DONE} else None
+                if best.state in {RunnerState.PASSED, RunnerState.DONE}:
+                    self.picked = best.number
+                else:
+                    self.picked = None
             self.over.set()
             self.main.channel.emit(RaceEnded(self.id, self.picked, self.saved))
 
@@ -497,7 +555,9 @@ def numbered(runners: Sequence[T], number: int) -> T:
 
 def _outside(keeping: Any, root: Path) -> Any:
     """Return where images go, for a copy that is in a directory of this program's."""
-    return replace(keeping, apart=tuple(place for place in keeping.apart if not root.is_relative_to(place)))
+    return replace(
+        keeping, apart=tuple(place for place in keeping.apart if not root.is_relative_to(place))
+    )
 
 
 def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
@@ -510,10 +570,6 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
     yield from (ContextEditEntry(target=entry, action="drop") for entry in left_out(row.context))
 
 
-MAX_DIFF_CHARS = 20_000
-"""Characters of each runner's changes that are given; of more files are named."""
-
-
 async def compare(race: "Race") -> str:
     """Return in a few lines how the runners' changes differ, "" when fewer than two have any; raises ModelError."""
     diffs = {runner.name: await _diff_of(race, runner) for runner in race.runners}
@@ -522,8 +578,12 @@ async def compare(race: "Race") -> str:
         return ""
     ports = race.main.ports
     task = fill(ports.prompt("race_compare"), task=race.order.prompt)
-    text = "\n\n".join([task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in diffs.items())])
-    request = ModelRequest(ports.small_model or race.main.model, (Message("user", (ContentText(text),)),))
+    text = "\n\n".join(
+        [task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in diffs.items())]
+    )
+    request = ModelRequest(
+        ports.small_model or race.main.model, (Message("user", (ContentText(text),)),)
+    )
     spent = CallCost()
     answer = await complete(ports.client, request, spent)
     if spent.cost:
@@ -540,6 +600,13 @@ async def _diff_of(race: "Race", runner: "Runner") -> str:
     for file in await runner.agent.files.diff(race.order.start):
         path = runner.copy.root / file.path
         hidden = not file.diff or file_holds_secret(path)
-        row = f"{file.mark} {file.path} {file.facts}\n" if hidden else shown_quote(path, file.diff)
-        text += row if len(text) + len(row) <= MAX_DIFF_CHARS else f"{file.mark} {file.path} {file.facts}\n"
+        if hidden:
+            row = f"{file.mark} {file.path} {file.facts}\n"
+        else:
+            row = shown_quote(path, file.diff)
+        text += (
+            row
+            if len(text) + len(row) <= MAX_DIFF_CHARS
+            else f"{file.mark} {file.path} {file.facts}\n"
+        )
     return text

@@ -18,7 +18,9 @@ LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
 """Stands for a runner with the conversation's own model, effort and mode."""
-WHOLE, COMPACTED, WITHOUT = "whole", "compacted", "without"
+WHOLE = "whole"
+COMPACTED = "compacted"
+WITHOUT = "without"
 """The part of the conversation a runner sees: all of it, a summary, or not these entries (``without #12 #14``)."""
 
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
@@ -47,7 +49,9 @@ class RunnerSpec:
 
 
 def parse_runners(
-    text: str, modes: Collection[str] = (), find_model: Callable[[str], str | None] = lambda name: name
+    text: str,
+    modes: Collection[str] = (),
+    find_model: Callable[[str], str | None] = lambda name: name,
 ) -> tuple[RunnerSpec, ...]:
     """Return the runners that a text names, separated by commas; only a number is so many of the same.
 
@@ -88,7 +92,9 @@ def left_out(context: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"#(\d+)", context))
 
 
-def _spec(words: list[str], modes: Collection[str], find_model: Callable[[str], str | None]) -> RunnerSpec:
+def _spec(
+    words: list[str], modes: Collection[str], find_model: Callable[[str], str | None]
+) -> RunnerSpec:
     fields: dict[str, str] = {}
     context, words = _context(words)
     for word in words:
@@ -108,12 +114,18 @@ def _spec(words: list[str], modes: Collection[str], find_model: Callable[[str], 
     try:
         return RunnerSpec(found, Effort(effort) if effort else None, mode, context)
     except ValueError:
-        raise RunnersError(f"There is no effort “{effort}”; there are {', '.join(Effort)}.") from None
+        raise RunnersError(
+            f"There is no effort “{effort}”; there are {', '.join(Effort)}."
+        ) from None
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
     entries = [word for word in words if re.fullmatch(r"#\d+", word)]
-    rest = [word for word in words if word.lower() not in {WHOLE, COMPACTED, WITHOUT} and word not in entries]
+    rest = [
+        word
+        for word in words
+        if word.lower() not in {WHOLE, COMPACTED, WITHOUT} and word not in entries
+    ]
     named = [word.lower() for word in words if word.lower() in {COMPACTED, WITHOUT}]
     if len(named) > 1 or (WITHOUT in named) != bool(entries):
         raise RunnersError("Write what a runner sees as: whole, compacted, or without #12 #14.")

@@ -13,7 +13,15 @@ from tui_agent.context.request import Message, ModelRequest, wire_tool
 from tui_agent.model.errors import Failure
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event
-from tui_agent.model.hosted.link import HostGoneError, Inbox, Link, install_command, is_installed, last_words, start
+from tui_agent.model.hosted.link import (
+    HostGoneError,
+    Inbox,
+    Link,
+    install_command,
+    is_installed,
+    last_words,
+    start,
+)
 from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
@@ -25,14 +33,23 @@ _MARK = {"type": "ephemeral"}
 _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}
 """Providers where a mark on a tool call reaches the model; elsewhere it has to be on text."""
 
+log = logging.getLogger(__name__)
 
-def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> dict[str, Any]:
+
+def build_call(
+    request: ModelRequest, route: Route, *, with_reasoning: bool = True
+) -> dict[str, Any]:
     """Return the arguments of ``litellm.acompletion`` for a request. The key is among them."""
     call = dict(route.parameters)
     if route.key is not None:
         call["api_key"] = route.key.get_secret_value()
-    messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
-    call["messages"] = [_message(message, request, route, with_reasoning=with_reasoning) for message in messages]
+    if route.info.cache_marks:
+        messages = request.messages
+    else:
+        messages = one_system_message(request.messages)
+    call["messages"] = [
+        _message(message, request, route, with_reasoning=with_reasoning) for message in messages
+    ]
     if request.tools:
         call["tools"] = [wire_tool(tool) for tool in request.tools]
         if request.tool_choice != "auto":
@@ -40,11 +57,15 @@ def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = Tr
     if request.max_output_tokens is not None:
         call["max_tokens"] = request.max_output_tokens
     if request.effort is not None:
-        call.setdefault("reasoning_effort", "none" if request.effort is Effort.OFF else str(request.effort))
+        call.setdefault(
+            "reasoning_effort", "none" if request.effort is Effort.OFF else str(request.effort)
+        )
     return call
 
 
-def _message(message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool) -> dict[str, Any]:
+def _message(
+    message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool
+) -> dict[str, Any]:
     """Return a message as chat completions have it, with marks and reasoning where litellm looks for them."""
     wire = chat.chat_message(replace(message, cache=False), request, route)
     if message.cache and route.info.cache_marks:
@@ -65,9 +86,6 @@ def _message(message: Message, request: ModelRequest, route: Route, *, with_reas
         if isinstance(text, str) and route.provider.chat.reasoning_back == "reasoning_content":
             wire["reasoning_content"] = wire.get("reasoning_content", "") + text
     return wire
-
-
-log = logging.getLogger(__name__)
 
 
 class HostClient:
@@ -96,7 +114,9 @@ class HostClient:
 
     # -- requests ---------------------------------------------------------------------------------------------
 
-    async def answer(self, call: dict[str, Any], reader: Reader) -> AsyncGenerator[ModelEvent, None]:
+    async def answer(
+        self, call: dict[str, Any], reader: Reader
+    ) -> AsyncGenerator[ModelEvent, None]:
         """Have litellm called and yield the events ``reader`` makes of its chunks.
 
         Raises:
@@ -108,8 +128,12 @@ class HostClient:
         try:
             while last not in lines.LAST:
                 # Beginning, it waits for the head of the answer, then for its first piece.
-                limits, begins = self.settings, last == lines.ACCEPTED
-                seconds = 2 * limits.first_byte_timeout if begins else limits.stall_timeout
+                limits = self.settings
+                begins = last == lines.ACCEPTED
+                if begins:
+                    seconds = 2 * limits.first_byte_timeout
+                else:
+                    seconds = limits.stall_timeout
                 event = await self._next(link, inbox, seconds)
                 last = event[0]
                 if last == lines.FAILED:
@@ -165,20 +189,29 @@ class HostClient:
             log.warning("the model host hangs and is ended")
             link.kill()
             reason = "it hung"
-        raise ModelError(ErrorKind.HOST, f"The process that talks to providers ended ({reason}); it is started anew.")
+        raise ModelError(
+            ErrorKind.HOST,
+            f"The process that talks to providers ended ({reason}); it is started anew.",
+        )
 
     # -- the process ------------------------------------------------------------------------------------------
 
     def warm(self) -> None:
         """Start the host, if it isn't there, without waiting for it."""
-        if not self._closed and self._starting is None and (self._link is None or not self._link.is_alive):
+        if (
+            not self._closed
+            and self._starting is None
+            and (self._link is None or not self._link.is_alive)
+        ):
             self._starting = asyncio.create_task(self._start())
             # A failure is reported by the request that needs the host.
             self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
     def pid(self) -> int | None:
-        return self._link.pid if self._link is not None and self._link.is_alive else None
+        if self._link is not None and self._link.is_alive:
+            return self._link.pid
+        return None
 
     async def aclose(self) -> None:
         self._closed = True
@@ -212,10 +245,17 @@ class HostClient:
                 raise
         except (OSError, HostGoneError, TimeoutError) as error:
             seconds = f"not ready within {self.settings.start_timeout:.0f} s"
-            why = seconds if isinstance(error, TimeoutError) else str(error)
+            if isinstance(error, TimeoutError):
+                why = seconds
+            else:
+                why = str(error)
             words = last_words(self._log_path)
-            where = f" See {self._log_path}." if self._log_path is not None else ""
-            said = f": {words}" if words else ""
+            where = ""
+            if self._log_path is not None:
+                where = f" See {self._log_path}."
+            said = ""
+            if words:
+                said = f": {words}"
             message = f"The process that talks to providers can't start ({why}){said}.{where}"
             raise ModelError(ErrorKind.HOST, message) from None
         finally:

@@ -37,6 +37,24 @@ _SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_sessio
 Send = Callable[..., Awaitable[None]]
 """Sends an event of one request: its name and its fields."""
 
+_ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
+
+_TURN = 0.004
+"""Seconds of one request's chunks that may be worked on before other requests and the reader get their turn."""
+
+_CLOSE_GRACE_SECONDS = 2.0
+"""Seconds to close connections after the parent is gone."""
+
+_FIELDS = (
+    "content",
+    "refusal",
+    "reasoning_content",
+    "tool_calls",
+    "thinking_blocks",
+    "reasoning_details",
+    "thought_signatures",
+)
+
 
 class SlowError(Exception):
     """The provider took too long; ``cause`` and ``seconds`` as in ``errors.Failure``."""
@@ -50,7 +68,9 @@ class SlowError(Exception):
 class Connection:
     """The program that talks to the host."""
 
-    def __init__(self, caller: "Caller", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, caller: "Caller", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._caller = caller
         self._reader = reader
         self._writer = writer
@@ -100,9 +120,6 @@ class Connection:
             await send(lines.FAILED, failure)
 
 
-_ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
-
-
 def load() -> Any:
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     # Anything else than DEV keeps it from reading .env files.
@@ -111,7 +128,9 @@ def load() -> Any:
     module = types.ModuleType(_ENCODING_MODULE)
     # Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load. Its
     # result is about as long as the tokens would be.
-    tokenizer = types.SimpleNamespace(name="cl100k_base", encode=lambda text, **_: range(len(text) // 4))
+    tokenizer = types.SimpleNamespace(
+        name="cl100k_base", encode=lambda text, **_: range(len(text) // 4)
+    )
     module.__dict__["encoding"] = tokenizer
     sys.modules[_ENCODING_MODULE] = module
     # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the import.
@@ -120,7 +139,15 @@ def load() -> Any:
 
     gc.freeze()
     gc.enable()
-    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
+    for name in (
+        "LiteLLM",
+        "LiteLLM Router",
+        "LiteLLM Proxy",
+        "httpx",
+        "openai",
+        "aiohttp",
+        "asyncio",
+    ):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     litellm.suppress_debug_info = True
     litellm.num_retries = 0
@@ -133,20 +160,20 @@ def load() -> Any:
     litellm.stream_chunk_builder = lambda *_, **__: None
     # It says "stop" to every piece of an answer of Gemini's, so that one that was cut looks whole.
     try:
-        gemini = importlib.import_module("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini")
-        name, config = "_check_finish_reason", gemini.VertexGeminiConfig
+        gemini = importlib.import_module(
+            "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
+        )
+        name = "_check_finish_reason"
+        config = gemini.VertexGeminiConfig
         reason_of = getattr(config, name)
-        setattr(config, name, staticmethod(lambda message, said: reason_of(message, said) if said else None))
+        setattr(
+            config,
+            name,
+            staticmethod(lambda message, said: reason_of(message, said) if said else None),
+        )
     except (ImportError, AttributeError):
         log.warning("litellm reads reasons to end of Gemini's otherwise now")
     return litellm
-
-
-_TURN = 0.004
-"""Seconds of one request's chunks that may be worked on before other requests and the reader get their turn."""
-
-_CLOSE_GRACE_SECONDS = 2.0
-"""Seconds to close connections after the parent is gone."""
 
 
 # -- answering ----------------------------------------------------------------------------------------------
@@ -167,8 +194,12 @@ class Caller:
         Raises:
             Exception: whatever litellm raises.
         """
-        first, stall, connect = limits["first_byte"], limits["stall"], limits["connect"]
-        call["timeout"] = self._timeout(connect=connect, read=max(first, stall) + 60, write=first, pool=first)
+        first = limits["first_byte"]
+        stall = limits["stall"]
+        connect = limits["connect"]
+        call["timeout"] = self._timeout(
+            connect=connect, read=max(first, stall) + 60, write=first, pool=first
+        )
         stream: Any = None
         try:
             async with _within(first, "timeout"):
@@ -210,7 +241,8 @@ class Caller:
         finish: str | None = None
         is_said = False
         turn_began = time.monotonic()
-        wait, cause = limits["first_byte"], "timeout"
+        wait = limits["first_byte"]
+        cause = "timeout"
         while True:
             try:
                 async with _within(wait, cause):
@@ -228,7 +260,8 @@ class Caller:
             finish = reason or finish
             # Also of a piece that says nothing the program hears: the host does not hang.
             await send(lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str))
-            wait, cause = limits["stall"], "stalled"
+            wait = limits["stall"]
+            cause = "stalled"
             if time.monotonic() - turn_began > _TURN:
                 await asyncio.sleep(0)
                 turn_began = time.monotonic()
@@ -258,18 +291,14 @@ async def _close(stream: Any) -> None:
 def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
     """Return the delta of a chunk, as chat completions have it, and why the answer ended."""
     choices = getattr(chunk, "choices", None)
-    choice = _plain(choices[0]) if choices else {}
+    choice = {}
+    if choices:
+        choice = _plain(choices[0])
     delta = _plain(choice.get("delta"))
     own = _plain(delta.pop("provider_specific_fields", None))
     found = {name: delta.get(name) or own.get(name) for name in _FIELDS}
     found["reasoning_content"] = found["reasoning_content"] or delta.get("reasoning")
     return {name: value for name, value in found.items() if value}, choice.get("finish_reason")
-
-
-_FIELDS = (
-    "content", "refusal", "reasoning_content", "tool_calls", "thinking_blocks", "reasoning_details",
-    "thought_signatures",
-)  # fmt: skip
 
 
 def _plain(thing: Any) -> dict[str, Any]:
@@ -284,7 +313,9 @@ def _says_why(stream: Any) -> bool:
     A stream that doesn't keep the reason is believed.
     """
     names = ("received_finish_reason", "intermittent_finish_reason")
-    return not hasattr(stream, names[0]) or any(getattr(stream, name, None) is not None for name in names)
+    return not hasattr(stream, names[0]) or any(
+        getattr(stream, name, None) is not None for name in names
+    )
 
 
 # -- the process --------------------------------------------------------------------------------------------
@@ -303,8 +334,12 @@ def _watch_parent(incoming: int, serving: threading.Event) -> None:
 async def _serve_parent(caller: Caller, incoming: int, outgoing: int) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", 0))
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(outgoing, "wb", 0))
+    await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", 0)
+    )
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(outgoing, "wb", 0)
+    )
     await Connection(caller, reader, asyncio.StreamWriter(transport, protocol, None, loop)).serve()
 
 
@@ -314,13 +349,16 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("ignore")
     # The line is on private copies of stdin and stdout; other output there harms nobody.
-    incoming, outgoing = os.dup(0), os.dup(1)
+    incoming = os.dup(0)
+    outgoing = os.dup(1)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     os.dup2(2, 1)
     serving = threading.Event()
-    threading.Thread(target=_watch_parent, args=(incoming, serving), daemon=True, name="parent").start()
+    threading.Thread(
+        target=_watch_parent, args=(incoming, serving), daemon=True, name="parent"
+    ).start()
     caller = Caller(load())
     serving.set()
     with contextlib.suppress(KeyboardInterrupt):

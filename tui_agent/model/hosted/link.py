@@ -36,7 +36,11 @@ def is_installed() -> bool:
 
 def install_command() -> str:
     try:
-        wanted = [line.partition(";")[0].strip() for line in requires("tui-agent") or () if line.startswith("litellm")]
+        wanted = [
+            line.partition(";")[0].strip()
+            for line in requires("tui-agent") or ()
+            if line.startswith("litellm")
+        ]
     except PackageNotFoundError:
         wanted = []
     return f'{sys.executable} -m pip install "{wanted[0] if wanted else "litellm"}"'
@@ -139,7 +143,10 @@ class Link:
         except TimeoutError:
             self._process.kill()
             status = await self._process.wait()
-        ended = f"signal {-status}" if status < 0 else f"exit status {status}"
+        if status < 0:
+            ended = f"signal {-status}"
+        else:
+            ended = f"exit status {status}"
         for inbox in self._inboxes.values():
             inbox.put_nowait(HostGoneError(ended))
 
@@ -172,7 +179,9 @@ def _log_file(path: Path | None) -> Iterator[int]:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     too_long = path.exists() and path.stat().st_size > _LOG_LIMIT
-    descriptor = os.open(path, os.O_CREAT | os.O_WRONLY | (os.O_TRUNC if too_long else os.O_APPEND), 0o600)
+    descriptor = os.open(
+        path, os.O_CREAT | os.O_WRONLY | (os.O_TRUNC if too_long else os.O_APPEND), 0o600
+    )
     try:
         yield descriptor
     finally:
@@ -182,8 +191,12 @@ def _log_file(path: Path | None) -> Iterator[int]:
 def last_words(path: Path | None) -> str:
     """Return the last line a host wrote to its log, which says why it ended, when it says something."""
     try:
-        text = path.read_bytes()[-2000:].decode("utf-8", "replace") if path is not None else ""
+        text = ""
+        if path is not None:
+            text = path.read_bytes()[-2000:].decode("utf-8", "replace")
     except OSError:
         return ""
     found = [line.strip() for line in text.splitlines() if line.strip()]
-    return found[-1] if found else ""
+    if found:
+        return found[-1]
+    return ""

@@ -62,10 +62,25 @@ _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 
 
 _OPTIONAL = (
-    "stream_options", "reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget",
-    "chat_template_kwargs", "prompt_cache_key", "session_id", "tool_choice", "usage", "max_tokens",
-    "max_completion_tokens", PROGRESS,
-)  # fmt: skip
+    "stream_options",
+    "reasoning_effort",
+    "reasoning",
+    "thinking",
+    "enable_thinking",
+    "thinking_budget",
+    "chat_template_kwargs",
+    "prompt_cache_key",
+    "session_id",
+    "tool_choice",
+    "usage",
+    "max_tokens",
+    "max_completion_tokens",
+    PROGRESS,
+)
+
+_KEPT_FIELDS = (*_REASONING, "reasoning_details", "thinking_blocks")
+
+_JOINED = {"text", "summary", "data", "thinking"}
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -88,11 +103,18 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body[chat.cache_key] = request.session
     if route.chat.prompt_progress:
         body[PROGRESS] = True
-    headers = {chat.cache_key_header: request.session} if chat.cache_key_header and request.session else {}
+    headers = {}
+    if chat.cache_key_header and request.session:
+        headers = {chat.cache_key_header: request.session}
     body |= {**chat.fields, **route.options}
-    messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
+    if route.info.cache_marks:
+        messages = request.messages
+    else:
+        messages = one_system_message(request.messages)
     body["messages"] = [
-        chat_message(message, request, route, with_reasoning=with_reasoning and message.role == "assistant")
+        chat_message(
+            message, request, route, with_reasoning=with_reasoning and message.role == "assistant"
+        )
         for message in messages
     ]
     return Call("/chat/completions", body, headers, optional=_OPTIONAL)
@@ -101,21 +123,29 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR0911 - one arm per form
     chat = route.chat
     if effort is None:
-        return {"thinking": {"type": "enabled", **chat.thinking}} if chat.thinking and route.info.reasoning else {}
-    level, on = chat.levels[effort], effort is not Effort.OFF
+        if chat.thinking and route.info.reasoning:
+            return {"thinking": {"type": "enabled", **chat.thinking}}
+        return {}
+    level = chat.levels[effort]
+    on = effort is not Effort.OFF
     match chat.effort:
         case "reasoning_effort":
             return {"reasoning_effort": level}
         case "reasoning":
             return {"reasoning": {"effort": level} if on else {"enabled": False}}
         case "thinking":
-            thinking = {"type": "enabled", **chat.thinking} if on else {"type": "disabled"}
+            if on:
+                thinking = {"type": "enabled", **chat.thinking}
+            else:
+                thinking = {"type": "disabled"}
             return {"thinking": thinking, **({"reasoning_effort": level} if on else {})}
         case "enable_thinking":
             return {"enable_thinking": on}
         case "chat_template":
             switched: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": on}}
-            return {**switched, "reasoning_effort": level} if on else switched
+            if on:
+                return {**switched, "reasoning_effort": level}
+            return switched
         case "none":
             return {}
 
@@ -134,7 +164,9 @@ def chat_message(
     if parts and (route.info.cache_marks or len(texts) < len(parts)):
         wire["content"] = parts
         if message.cache and route.info.cache_marks:
-            hour = {"ttl": "1h"} if request.cache_ttl == "1h" else {}
+            hour = {}
+            if request.cache_ttl == "1h":
+                hour = {"ttl": "1h"}
             parts[-1]["cache_control"] = {"type": "ephemeral", **hour}
     else:
         # A call's message without text has no content at all; some refuse an empty one.
@@ -152,7 +184,9 @@ def chat_message(
         kept = blobs(message)
         _put_back(kept, wire, route.chat)
         # Fields that came with the calls of an answer stand beside them: Google's signatures.
-        extras = {key: value for blob in kept for key, value in as_dict(blob.get("extra_content")).items()}
+        extras = {
+            key: value for blob in kept for key, value in as_dict(blob.get("extra_content")).items()
+        }
         for call in wire.get("tool_calls", ()):
             if (extra := extras.get(call["id"])) is not None:
                 call["extra_content"] = extra
@@ -163,7 +197,9 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
     if isinstance(part, ContentText):
         return {"type": "text", "text": part.text}
     url = image_url(part, request)
-    return {"type": "text", "text": LOST_IMAGE} if url is None else {"type": "image_url", "image_url": {"url": url}}
+    if url is None:
+        return {"type": "text", "text": LOST_IMAGE}
+    return {"type": "image_url", "image_url": {"url": url}}
 
 
 def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat) -> None:
@@ -183,12 +219,11 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
         case "as_received" | "with_tags":
             for blob in kept:
                 wire |= {key: value for key, value in blob.items() if key in _KEPT_FIELDS}
-                prefix = blob.get("thinking") if form == "with_tags" else None
+                prefix = None
+                if form == "with_tags":
+                    prefix = blob.get("thinking")
                 if isinstance(prefix, str) and isinstance(wire["content"], str | None):
                     wire["content"] = prefix + (wire["content"] or "")
-
-
-_KEPT_FIELDS = (*_REASONING, "reasoning_details", "thinking_blocks")
 
 
 def _plain(blob: Mapping[str, Any]) -> str:
@@ -232,22 +267,29 @@ class ChatReader(Reader):
         choice = _choice(chunk)
         if choice.get("error"):
             raise WireFailure(Failure(json.dumps({"error": choice["error"]}, ensure_ascii=False)))
-        events = progress_of(chunk) + self._take(as_dict(choice.get("delta") or choice.get("message")))
+        events = progress_of(chunk) + self._take(
+            as_dict(choice.get("delta") or choice.get("message"))
+        )
         if finish := choice.get("finish_reason"):
             if str(finish) in _FAILED:
                 raise WireFailure(Failure(f"the answer ended with “{finish}”", status=502))
-            self._finish, self.finished = str(finish), True
+            self._finish = str(finish)
+            self.finished = True
             self.done = self.done or "message" in choice
         return events
 
     def end(self) -> list[ModelEvent]:
-        is_whole = self._has_content and all(is_object(call.arguments) for call in self._written.calls)
+        is_whole = self._has_content and all(
+            is_object(call.arguments) for call in self._written.calls
+        )
         if not self.finished and not (is_whole and (self.done or self.route.is_small_server)):
             raise WireFailure(Failure(cause="closed"))
         if self._finish == "model_context_window_exceeded" and not self._has_content:
             raise WireFailure(Failure(self._finish, status=400))
         events = self._tags.end()
-        events += [ToolCallReady(call.call_id, call.tool, call.arguments) for call in self._written.calls]
+        events += [
+            ToolCallReady(call.call_id, call.tool, call.arguments) for call in self._written.calls
+        ]
         events += self.report(self._usage, self._cost)
         reason = _REASONS.get(self._finish, "stop")
         if self._refused:
@@ -293,11 +335,15 @@ class ChatReader(Reader):
             self._details.add(detail)
         for block in as_list(delta.get("thinking_blocks")):
             self._blocks.add(block)
-        self._signatures += [sign for sign in as_list(delta.get("thought_signatures")) if isinstance(sign, str)]
+        self._signatures += [
+            sign for sign in as_list(delta.get("thought_signatures")) if isinstance(sign, str)
+        ]
         for name in _REASONING:
             if text := as_text(delta.get(name)):
                 return self._reason(name, text)
-        return self._reason("", "".join(map(_text_of, details))) if details else []
+        if details:
+            return self._reason("", "".join(map(_text_of, details)))
+        return []
 
     def _reason(self, name: str, text: str) -> list[ModelEvent]:
         if not text:
@@ -308,8 +354,11 @@ class ChatReader(Reader):
 
     def _take_call(self, piece: dict[str, Any]) -> ModelEvent:
         function = as_dict(piece.get("function"))
-        given, tool = as_text(piece.get("id")), as_text(function.get("name"))
-        position, call, arguments = self._written.take(piece.get("index"), given, tool, function.get("arguments"))
+        given = as_text(piece.get("id"))
+        tool = as_text(function.get("name"))
+        position, call, arguments = self._written.take(
+            piece.get("index"), given, tool, function.get("arguments")
+        )
         if extra := piece.get("extra_content"):
             self._extras[call.call_id] = extra
         return ToolCallDelta(position, call.call_id, call.tool, arguments)
@@ -339,7 +388,9 @@ class ChatReader(Reader):
             blob["extra_content"] = self._extras
         if self._signatures:
             blob["provider_specific_fields"] = {"thought_signatures": self._signatures}
-        return json.dumps(blob, ensure_ascii=False) if blob else None
+        if blob:
+            return json.dumps(blob, ensure_ascii=False)
+        return None
 
 
 def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
@@ -349,8 +400,10 @@ def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
     """Return a report of usage in one form. ``apart``: reasoning is counted beside the output, not within it."""
-    prompt_details, details = reported.get("prompt_tokens_details"), reported.get("completion_tokens_details")
-    prompt, completion = reported.get("prompt_tokens"), reported.get("completion_tokens")
+    prompt_details = reported.get("prompt_tokens_details")
+    details = reported.get("completion_tokens_details")
+    prompt = reported.get("prompt_tokens")
+    completion = reported.get("completion_tokens")
     reasoning = as_dict(details).get("reasoning_tokens") or reported.get("reasoning_tokens")
     if isinstance(reasoning, int) and isinstance(completion, int) and reasoning > 0:
         total = reported.get("total_tokens")
@@ -391,7 +444,11 @@ class _Blocks:
             self._blocks.append({})
         last = self._blocks[-1]
         for key, value in piece.items():
-            if key in _JOINED and isinstance(value, str) and (key in self._pieces or key not in last):
+            if (
+                key in _JOINED
+                and isinstance(value, str)
+                and (key in self._pieces or key not in last)
+            ):
                 self._pieces.setdefault(key, []).append(value)
                 last.setdefault(key, value)
             elif key not in last or (value is not None and value != ""):
@@ -406,9 +463,6 @@ class _Blocks:
         if self._blocks:
             self._blocks[-1] |= {key: "".join(pieces) for key, pieces in self._pieces.items()}
         self._pieces = {}
-
-
-_JOINED = {"text", "summary", "data", "thinking"}
 
 
 def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:

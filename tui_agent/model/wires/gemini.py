@@ -36,8 +36,15 @@ from tui_agent.session.effort import Effort
 
 _REASONS: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
 _FILTERED = {
-    "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY", "MODEL_ARMOR",
-}  # fmt: skip
+    "SAFETY",
+    "RECITATION",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "IMAGE_SAFETY",
+    "MODEL_ARMOR",
+}
 _NO_SIGNATURE = "skip_thought_signature_validator"
 """Google's own word for calls of other models: from the third generation on a call without a signature is refused."""
 _SIGNATURE_IN_ID = "__thought__"
@@ -68,7 +75,11 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["tools"] = [
             {
                 "functionDeclarations": [
-                    {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters}
+                    {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parametersJsonSchema": tool.parameters,
+                    }
                     for tool in request.tools
                 ]
             }
@@ -106,7 +117,9 @@ def _signs_calls(route: Route) -> bool:
     return found is None or int(found[1]) >= 3
 
 
-def _contents(request: ModelRequest, route: Route, *, with_reasoning: bool) -> Iterator[dict[str, Any]]:
+def _contents(
+    request: ModelRequest, route: Route, *, with_reasoning: bool
+) -> Iterator[dict[str, Any]]:
     tools: dict[str, RequestToolCall] = {}
     given: dict[str, str] = {}
     results: list[dict[str, Any]] = []
@@ -120,13 +133,18 @@ def _contents(request: ModelRequest, route: Route, *, with_reasoning: bool) -> I
             results = []
         if message.role == "assistant":
             tools |= {item.call_id: item for item in message.tool_calls}
-            kept = [item for blob in blobs(message) for item in objects(blob.get("gemini"))] if with_reasoning else []
+            kept = []
+            if with_reasoning:
+                kept = [item for blob in blobs(message) for item in objects(blob.get("gemini"))]
             given |= {item["call"]: item["id"] for item in kept if "call" in item and "id" in item}
             parts = list(_answer(message, kept, signs=_signs_calls(route)))
             if parts:
                 yield {"role": "model", "parts": parts}
         elif message.role == "user":
-            yield {"role": "user", "parts": [_part(part, request) for part in message.content] or [{"text": ""}]}
+            yield {
+                "role": "user",
+                "parts": [_part(part, request) for part in message.content] or [{"text": ""}],
+            }
     if results:
         yield {"role": "user", "parts": results}
 
@@ -135,11 +153,16 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
     if isinstance(part, ContentText):
         return {"text": part.text}
     data = image_base64(part, request)
-    return {"text": LOST_IMAGE} if data is None else {"inlineData": {"mimeType": part.mime, "data": data}}
+    if data is None:
+        return {"text": LOST_IMAGE}
+    return {"inlineData": {"mimeType": part.mime, "data": data}}
 
 
 def _result(
-    message: Message, request: ModelRequest, tools: dict[str, RequestToolCall], given: dict[str, str]
+    message: Message,
+    request: ModelRequest,
+    tools: dict[str, RequestToolCall],
+    given: dict[str, str],
 ) -> list[dict[str, Any]]:
     call_id = message.call_id or ""
     called = tools.get(call_id)
@@ -153,7 +176,9 @@ def _result(
     return [{"functionResponse": response}, *images]
 
 
-def _answer(message: Message, kept: Sequence[dict[str, Any]], *, signs: bool) -> Iterator[dict[str, Any]]:
+def _answer(
+    message: Message, kept: Sequence[dict[str, Any]], *, signs: bool
+) -> Iterator[dict[str, Any]]:
     """Yield the parts of an answer, each signature on the part it came with.
 
     Where the message has changed since the model wrote it, its text comes first, then its calls with their signatures.
@@ -166,9 +191,12 @@ def _answer(message: Message, kept: Sequence[dict[str, Any]], *, signs: bool) ->
         if message.text:
             yield {"text": message.text}
         for number, called in enumerate(calls.values()):
-            yield _call_part(called, signed.get(called.call_id, {}), needs_signature=signs and number == 0)
+            yield _call_part(
+                called, signed.get(called.call_id, {}), needs_signature=signs and number == 0
+            )
         return
-    at, is_first = 0, True
+    at = 0
+    is_first = True
     for item in kept:
         if "call" in item:
             yield _call_part(calls[item["call"]], item, needs_signature=signs and is_first)
@@ -180,7 +208,9 @@ def _answer(message: Message, kept: Sequence[dict[str, Any]], *, signs: bool) ->
             yield item["part"]
 
 
-def _call_part(called: RequestToolCall, kept: dict[str, Any], *, needs_signature: bool) -> dict[str, Any]:
+def _call_part(
+    called: RequestToolCall, kept: dict[str, Any], *, needs_signature: bool
+) -> dict[str, Any]:
     function: dict[str, Any] = {"name": called.tool, "args": loads(called.arguments)}
     if "id" in kept:
         function["id"] = kept["id"]
@@ -193,7 +223,9 @@ def _call_part(called: RequestToolCall, kept: dict[str, Any], *, needs_signature
 
 
 def _signature(kept: dict[str, Any]) -> dict[str, str]:
-    return {"thoughtSignature": kept["thoughtSignature"]} if kept.get("thoughtSignature") else {}
+    if kept.get("thoughtSignature"):
+        return {"thoughtSignature": kept["thoughtSignature"]}
+    return {}
 
 
 # -- the answer ---------------------------------------------------------------------------------------------
@@ -224,25 +256,34 @@ class GeminiReader(Reader):
     def end(self) -> list[ModelEvent]:
         if not self.finished:
             raise WireFailure(Failure(cause="closed"))
-        finish, note = self._finish, ""
+        finish = self._finish
+        note = ""
         reason: FinishReason
         if finish in _FILTERED or finish.startswith("blocked:"):
-            reason, note = "content_filter", self._said
+            reason = "content_filter"
+            note = self._said
         elif finish not in _REASONS:
             # MALFORMED_FUNCTION_CALL and its like: asked again, the model writes something else.
             error = {"code": finish, "message": self._said or f"the answer ended with {finish}"}
             raise WireFailure(Failure(json.dumps({"error": error}), status=502))
+        elif self._calls and finish == "STOP":
+            reason = "tool_calls"
         else:
-            reason = "tool_calls" if self._calls and finish == "STOP" else _REASONS[finish]
-        matters = any("thoughtSignature" in item or "part" in item or "id" in item for item in self._kept)
-        blob = json.dumps({"gemini": self._kept}, ensure_ascii=False) if matters else None
+            reason = _REASONS[finish]
+        matters = any(
+            "thoughtSignature" in item or "part" in item or "id" in item for item in self._kept
+        )
+        blob = None
+        if matters:
+            blob = json.dumps({"gemini": self._kept}, ensure_ascii=False)
         return [*self._calls, *self.report(self._usage), Finished(reason, blob, note)]
 
     def _take(self, chunk: dict[str, Any]) -> list[ModelEvent]:
         self._take_usage(chunk.get("usageMetadata"))
         feedback = as_dict(chunk.get("promptFeedback"))
         if feedback.get("blockReason"):
-            self._finish, self.finished = f"blocked:{feedback['blockReason']}", True
+            self._finish = f"blocked:{feedback['blockReason']}"
+            self.finished = True
             self._said = str(feedback.get("blockReasonMessage") or feedback["blockReason"])
         candidate = next(iter(objects(as_list(chunk.get("candidates"))[:1])), {})
         parts = objects(as_dict(candidate.get("content")).get("parts"))
@@ -253,37 +294,54 @@ class GeminiReader(Reader):
         return events
 
     def _take_part(self, part: dict[str, Any]) -> list[ModelEvent]:
-        called, text = part.get("functionCall"), part.get("text")
+        called = part.get("functionCall")
+        text = part.get("text")
         if isinstance(called, dict):
             return [self._take_call(called, part)]
         if isinstance(text, str) and part.get("thought"):
             if part.get("thoughtSignature"):
                 self._kept.append({"part": part})
-            return [ReasoningDelta(text)] if text else []
+            if text:
+                return [ReasoningDelta(text)]
+            return []
         if isinstance(text, str):
             size = len(text)
             signature = _signature(part)
-            last = self._kept[-1] if self._kept else {}
-            if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
+            last = {}
+            if self._kept:
+                last = self._kept[-1]
+            if (
+                isinstance(last.get("text"), int)
+                and not signature
+                and "thoughtSignature" not in last
+            ):
                 last["text"] += size
             elif size or signature:
                 self._kept.append({"text": size, **signature})
-            return [TextDelta(text)] if text else []
+            if text:
+                return [TextDelta(text)]
+            return []
         # A part that ran at Google's: nobody here asks for one; it goes back as it came.
         self._kept.append({"part": part})
         return []
 
     def _take_call(self, called: dict[str, Any], part: dict[str, Any]) -> ModelEvent:
-        given = called.get("id") if isinstance(called.get("id"), str) else None
+        given = None
+        if isinstance(called.get("id"), str):
+            given = called.get("id")
         arguments = json.dumps(called.get("args") or {}, ensure_ascii=False)
         item = ToolCallReady(self.ids.take(given), str(called.get("name") or ""), arguments)
         self._calls.append(item)
-        self._kept.append({"call": item.call_id, **({"id": given} if given else {}), **_signature(part)})
+        self._kept.append(
+            {"call": item.call_id, **({"id": given} if given else {}), **_signature(part)}
+        )
         return ToolCallDelta(len(self._calls) - 1, item.call_id, item.tool, arguments)
 
     def _take_usage(self, reported: Any) -> None:
         """Take the numbers of a piece; they grow, and the last counts."""
-        numbers = Counter({name: value for name, value in as_dict(reported).items() if type(value) is int})
+        numbers = Counter(
+            {name: value for name, value in as_dict(reported).items() if type(value) is int}
+        )
         thoughts = numbers["thoughtsTokenCount"]
         found = {
             "prompt": numbers["promptTokenCount"] + numbers["toolUsePromptTokenCount"],

@@ -30,6 +30,20 @@ from tui_agent.model.settings import HostSettings
 from tui_agent.model.wires.wire import Call, Reader, WireFailure
 from tui_agent.web.proxies import read_proxies
 
+_ERROR_BODY = 64 << 10
+"""Bytes of a refusal that are read."""
+
+FINISH_GRACE_SECONDS = 2.0
+"""Seconds that usage and the last word may take once the provider has said why the answer ended."""
+
+_CLOSE_GRACE_SECONDS = 0.05
+"""Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
+
+_IDLE_SECONDS = 55.0
+"""Seconds an idle connection is kept; most servers and their proxies close after a minute."""
+
+_CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+
 
 class EventDecoder:
     """Decodes ``text/event-stream`` (HTML standard, section 9.2). Comments, ids and retry times are left out."""
@@ -63,7 +77,8 @@ class EventDecoder:
 
     def end(self) -> list[tuple[str, str]]:
         """Return the event that was not followed by an empty line, if there is one."""
-        rest, self._rest = bytes(self._rest).rstrip(b"\r"), bytearray()
+        rest = bytes(self._rest).rstrip(b"\r")
+        self._rest = bytearray()
         return self._take([rest, b""])
 
     def _take(self, lines: list[bytes]) -> list[tuple[str, str]]:
@@ -99,25 +114,20 @@ class DocumentDecoder:
             return []
         *lines, rest = bytes(self._rest).split(b"\n")
         # The first line of a document of many is never a whole one.
-        if not all(line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines if line.strip()):
+        if not all(
+            line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines if line.strip()
+        ):
             return []
         self._rest = bytearray(rest)
         return [("", line.decode("utf-8", "replace")) for line in lines if line.strip()]
 
     def end(self) -> list[tuple[str, str]]:
-        rest, self._rest = bytes(self._rest), bytearray()
-        return [("", rest.decode("utf-8", "replace"))] if rest.strip() else []
+        rest = bytes(self._rest)
+        self._rest = bytearray()
+        if rest.strip():
+            return [("", rest.decode("utf-8", "replace"))]
+        return []
 
-
-_ERROR_BODY = 64 << 10
-"""Bytes of a refusal that are read."""
-FINISH_GRACE_SECONDS = 2.0
-"""Seconds that usage and the last word may take once the provider has said why the answer ended."""
-_CLOSE_GRACE_SECONDS = 0.05
-"""Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
-_IDLE_SECONDS = 55.0
-"""Seconds an idle connection is kept; most servers and their proxies close after a minute."""
-_CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 # It logs the address of each request, which may hold a key.
 logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -132,7 +142,8 @@ class Http:
         self._making = asyncio.Lock()
 
     async def aclose(self) -> None:
-        clients, self._clients = list(self._clients.values()), {}
+        clients = list(self._clients.values())
+        self._clients = {}
         for client in clients:
             await client.aclose()
 
@@ -149,13 +160,17 @@ class Http:
         way = (scheme, proxy)
         async with self._making:
             if way not in self._clients:
-                trusted = await asyncio.to_thread(_trusted, self._environ) if scheme == "https" else False
+                trusted = (
+                    await asyncio.to_thread(_trusted, self._environ) if scheme == "https" else False
+                )
                 self._clients[way] = httpx.AsyncClient(
                     verify=trusted,
                     proxy=proxy,
                     trust_env=False,
                     limits=httpx.Limits(
-                        max_connections=None, max_keepalive_connections=20, keepalive_expiry=_IDLE_SECONDS
+                        max_connections=None,
+                        max_keepalive_connections=20,
+                        keepalive_expiry=_IDLE_SECONDS,
                     ),
                     headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
                 )
@@ -170,7 +185,8 @@ class Http:
             httpx.HTTPError: it was not answered.
             WireFailure: the certificates the environment names can't be read.
         """
-        client, body = await self.client(url), bytearray()
+        client = await self.client(url)
+        body = bytearray()
         async with client.stream(method, url, follow_redirects=False, **options) as response:
             async for piece in response.aiter_bytes():
                 body += piece
@@ -186,11 +202,15 @@ class Http:
         Raises:
             WireFailure: anything went wrong.
         """
-        secrets = [route.key.get_secret_value()] if route.key is not None else []
+        secrets = []
+        if route.key is not None:
+            secrets = [route.key.get_secret_value()]
         try:
             client = await self.client(route.base_url)
             request = _post(client, call, route, limits)
-            response = await _within(limits.first_byte_timeout, "timeout", client.send(request, stream=True))
+            response = await _within(
+                limits.first_byte_timeout, "timeout", client.send(request, stream=True)
+            )
             try:
                 if not response.is_success:
                     raise WireFailure(await _refusal(response, limits))
@@ -206,7 +226,9 @@ class Http:
             raise WireFailure(replace(failed.failure, text=text)) from None
 
 
-def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSettings) -> httpx.Request:
+def _post(
+    client: httpx.AsyncClient, call: Call, route: Route, limits: HostSettings
+) -> httpx.Request:
     headers = {
         "content-type": "application/json",
         "accept": "text/event-stream",
@@ -221,7 +243,12 @@ def _post(client: httpx.AsyncClient, call: Call, route: Route, limits: HostSetti
         # The error of httpx repeats the key.
         raise WireFailure(Failure("the key or a header has characters that can't be sent"))
     return client.build_request(
-        "POST", url, params=dict(route.query) or None, content=encode(call.body), headers=headers, timeout=timeout
+        "POST",
+        url,
+        params=dict(route.query) or None,
+        content=encode(call.body),
+        headers=headers,
+        timeout=timeout,
     )
 
 
@@ -255,7 +282,9 @@ class _Patience:
         """Return the next piece, b"" at the end; raises WireFailure when it takes too long."""
         clock = asyncio.get_running_loop().time
         began = clock()
-        data: bytes = await _within(self._left, self._cause, anext(body, b""), seconds=self._allowed)
+        data: bytes = await _within(
+            self._left, self._cause, anext(body, b""), seconds=self._allowed
+        )
         self._left -= clock() - began
         return data
 
@@ -289,7 +318,9 @@ async def _read(
             yield events
         if failed is not None and not reader.finished:
             if failed.failure.cause == "broken":
-                raise WireFailure(Failure(cause="closed"))  # half of an event: the rest of the answer is missing
+                raise WireFailure(
+                    Failure(cause="closed")
+                )  # half of an event: the rest of the answer is missing
             raise failed
     yield reader.end()
     # Read to the end of the body, if it comes at once: the next request then needs no new connection.
@@ -306,10 +337,14 @@ def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
         if PAGE.match(text):
             raise WireFailure(Failure("it answers with a web page", status=httpx.codes.NOT_FOUND))
         raise WireFailure(Failure(text[:_ERROR_BODY]))
-    return DocumentDecoder() if begin[:1] in {b"{", b"["} else EventDecoder()
+    if begin[:1] in {b"{", b"["}:
+        return DocumentDecoder()
+    return EventDecoder()
 
 
-def _fed(reader: Reader, events: list[tuple[str, str]]) -> tuple[list[ModelEvent], WireFailure | None]:
+def _fed(
+    reader: Reader, events: list[tuple[str, str]]
+) -> tuple[list[ModelEvent], WireFailure | None]:
     """Feed events to a reader; return its events, and the failure that ended it: those before it count."""
     found: list[ModelEvent] = []
     for name, text in events:
@@ -323,16 +358,22 @@ def _fed(reader: Reader, events: list[tuple[str, str]]) -> tuple[list[ModelEvent
 async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
     if response.is_redirect:
         where = response.headers.get("location", "elsewhere")
-        return Failure(f"it redirects to {where}: put that address into base_url", status=response.status_code)
+        return Failure(
+            f"it redirects to {where}: put that address into base_url", status=response.status_code
+        )
     text = bytearray()
     body = response.aiter_bytes()
     try:
-        while len(text) < _ERROR_BODY and (data := await _within(limits.stall_timeout, "stalled", anext(body, b""))):
+        while len(text) < _ERROR_BODY and (
+            data := await _within(limits.stall_timeout, "stalled", anext(body, b""))
+        ):
             text += data
     except (httpx.HTTPError, WireFailure):
         # The status says enough.
         pass
-    return Failure(text.decode("utf-8", "replace"), response.status_code, wait_headers(response.headers))
+    return Failure(
+        text.decode("utf-8", "replace"), response.status_code, wait_headers(response.headers)
+    )
 
 
 async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
@@ -341,7 +382,9 @@ async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | N
         async with asyncio.timeout(left):
             return await waiting
     except TimeoutError:
-        raise WireFailure(Failure(cause=cause, seconds=left if seconds is None else seconds)) from None
+        raise WireFailure(
+            Failure(cause=cause, seconds=left if seconds is None else seconds)
+        ) from None
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
@@ -349,7 +392,9 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
     Dates of the settings, which TOML has and JSON hasn't, are written out.
     """
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str).encode(
+        "utf-8", "replace"
+    )
 
 
 def merged(events: list[ModelEvent]) -> list[ModelEvent]:
@@ -361,7 +406,9 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
                 found[-1] = TextDelta(before + more)
             case ReasoningDelta(before), ReasoningDelta(more):
                 found[-1] = ReasoningDelta(before + more)
-            case ToolCallDelta(index=call, arguments=before), ToolCallDelta() as piece if piece.index == call:
+            case ToolCallDelta(index=call, arguments=before), ToolCallDelta() as piece if (
+                piece.index == call
+            ):
                 found[-1] = replace(piece, arguments=before + piece.arguments)
             case _:
                 found.append(event)
@@ -372,7 +419,9 @@ def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
     """Return the trusted certificates: those the environment names, else the system's, else certifi's."""
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
     try:
-        context = ssl.create_default_context(cafile=named, capath=environ.get("SSL_CERT_DIR") or None)
+        context = ssl.create_default_context(
+            cafile=named, capath=environ.get("SSL_CERT_DIR") or None
+        )
     except OSError as error:
         raise WireFailure(Failure(f"the certificates in {named} can't be read ({error})")) from None
     if not context.cert_store_stats()["x509_ca"] and not environ.get("SSL_CERT_DIR"):

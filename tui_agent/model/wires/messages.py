@@ -61,6 +61,39 @@ _THINKING = {"thinking", "redacted_thinking"}
 _SHORT_ANSWER = 8_192
 """Tokens below which an answer gets room for thinking beside it. A longer one is meant with it."""
 
+_WORDS = {**LEVELS, Effort.OFF: "low", Effort.MAX: "max"}
+"""Anthropic's words for the levels; a model that can't be kept from thinking thinks little."""
+
+# -- answers ------------------------------------------------------------------------------------------------
+_REASONS: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+    "pause_turn": "pause",
+}
+_FULL = "model_context_window_exceeded"
+
+_READABLE = {
+    "query",
+    "url",
+    "command",
+    "code",
+    "path",
+    "title",
+    "text",
+    "stdout",
+    "stderr",
+    "error_code",
+    "tool_name",
+    "model",
+}
+"""Fields of the provider's own tools that say something to people."""
+
+_MAX_MESSAGE_CHARS = 240
+
 
 # -- requests -----------------------------------------------------------------------------------------------
 
@@ -69,9 +102,16 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     model = claude(route.name)
     thinking = _thinking(request, route, model)
     if not with_reasoning:
-        thinking.field, thinking.effort = {}, ""
+        thinking.field = {}
+        thinking.effort = ""
     keep_thinking = with_reasoning and not thinking.is_off
-    turns = _turns(request, route, keep_thinking=keep_thinking, keep_summary=with_reasoning, signed=model is not None)
+    turns = _turns(
+        request,
+        route,
+        keep_thinking=keep_thinking,
+        keep_summary=with_reasoning,
+        signed=model is not None,
+    )
     if model is not None and model.style == "budget" and not _may_think_on(turns):
         thinking.field.clear()
     body: dict[str, Any] = {"model": route.name, "max_tokens": thinking.max_tokens, "stream": True}
@@ -98,7 +138,12 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         # The block and edits of the context by the provider exclude each other.
         options.pop("context_management", None)
     headers = _headers(route, model, body, compacts=compacts)
-    return Call("/messages", {**body, **options}, headers, optional=("output_config",) if thinking.effort else ())
+    return Call(
+        "/messages",
+        {**body, **options},
+        headers,
+        optional=("output_config",) if thinking.effort else (),
+    )
 
 
 @dataclass(slots=True)
@@ -113,7 +158,8 @@ class _Thinking:
 
 def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thinking:
     effort = request.effort
-    asked, most = request.max_output_tokens, route.info.max_output or DEFAULT_MAX_OUTPUT
+    asked = request.max_output_tokens
+    most = route.info.max_output or DEFAULT_MAX_OUTPUT
     thinks = model.thinks if model is not None else route.info.reasoning
     if (model is not None and model.style == "none") or (effort is None and not thinks):
         return _Thinking(min(asked or most, most))
@@ -135,17 +181,16 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
     return _Thinking(max_tokens, {"type": "enabled", "budget_tokens": budget})
 
 
-_WORDS = {**LEVELS, Effort.OFF: "low", Effort.MAX: "max"}
-"""Anthropic's words for the levels; a model that can't be kept from thinking thinks little."""
-
-
 def _is_makers_own(route: Route) -> bool:
     """Whether it is Anthropic's own address. Others often refuse fields and beta headers they don't know."""
     return route.provider.messages.betas and route.base_url == route.provider.url
 
 
-def _headers(route: Route, model: Claude | None, body: Mapping[str, Any], *, compacts: bool) -> dict[str, str]:
-    thinking, betas = body.get("thinking", {}), [_COMPACTION] if compacts else []
+def _headers(
+    route: Route, model: Claude | None, body: Mapping[str, Any], *, compacts: bool
+) -> dict[str, str]:
+    thinking = body.get("thinking", {})
+    betas = [_COMPACTION] if compacts else []
     if model is not None and model.interleaved and thinking and body.get("tools"):
         betas.append(_INTERLEAVED)
     if "block_binding" in thinking:
@@ -153,7 +198,9 @@ def _headers(route: Route, model: Claude | None, body: Mapping[str, Any], *, com
     headers = {"anthropic-version": _VERSION}
     if betas:
         # The user's own stay.
-        name = next((name for name in route.headers if name.lower() == "anthropic-beta"), "anthropic-beta")
+        name = next(
+            (name for name in route.headers if name.lower() == "anthropic-beta"), "anthropic-beta"
+        )
         given = [beta.strip() for beta in route.headers.get(name, "").split(",") if beta.strip()]
         headers[name] = ",".join(dict.fromkeys([*given, *betas]))
     return headers
@@ -214,7 +261,9 @@ def _turns(
             turns.append({"role": role, "content": blocks})
     for turn in turns:
         # Results have to come before anything else the user's side says.
-        turn["content"].sort(key=lambda block: turn["role"] == "user" and block["type"] != "tool_result")
+        turn["content"].sort(
+            key=lambda block: turn["role"] == "user" and block["type"] != "tool_result"
+        )
     if summary:
         # A block of the provider's stands before everything else.
         if not turns or turns[0]["role"] == "assistant":
@@ -229,13 +278,18 @@ def _turns(
 def _marked(request: ModelRequest, route: Route) -> set[int]:
     if not route.info.cache_marks:
         return set()
-    return set([at for at, message in enumerate(request.messages) if message.cache][-_MAX_CACHE_MARKS:])
+    return set(
+        [at for at, message in enumerate(request.messages) if message.cache][-_MAX_CACHE_MARKS:]
+    )
 
 
 def _mark(blocks: Sequence[ContentBlock], request: ModelRequest, *, on: bool) -> None:
     block = next((block for block in reversed(blocks) if block["type"] in _MARKABLE), None)
     if on and block is not None:
-        block["cache_control"] = {"type": "ephemeral", **({"ttl": "1h"} if request.cache_ttl == "1h" else {})}
+        block["cache_control"] = {
+            "type": "ephemeral",
+            **({"ttl": "1h"} if request.cache_ttl == "1h" else {}),
+        }
 
 
 def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
@@ -245,7 +299,9 @@ def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
 def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock | None:
     """Return a part as a block; blocks of nothing but white space are refused."""
     if isinstance(part, ContentText):
-        return {"type": "text", "text": part.text} if part.text.strip() else None
+        if part.text.strip():
+            return {"type": "text", "text": part.text}
+        return None
     data = image_base64(part, request)
     if data is None:
         return {"type": "text", "text": LOST_IMAGE}
@@ -287,11 +343,16 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Cont
 
 def _chars(block: ContentBlock) -> int:
     chars = block.get("chars")
-    return chars if isinstance(chars, int) and block["type"] in ("text", "added") else 0
+    if isinstance(chars, int) and block["type"] in ("text", "added"):
+        return chars
+    return 0
 
 
-def _woven(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    at, waiting = 0, iter(calls)
+def _woven(
+    kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]
+) -> Iterator[ContentBlock]:
+    at = 0
+    waiting = iter(calls)
     for block in kept:
         if block["type"] == "tool_use":
             yield {**block, **next(waiting)}
@@ -299,13 +360,17 @@ def _woven(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock
             piece = text[at : at + _chars(block)]
             at += len(piece)
             more = {key: value for key, value in block.items() if key != "chars"}
-            yield from ({**more, **found} for found in _text_block(piece) if block["type"] == "text")
+            yield from (
+                {**more, **found} for found in _text_block(piece) if block["type"] == "text"
+            )
         else:
             yield block
 
 
 def _text_block(text: str) -> list[ContentBlock]:
-    return [{"type": "text", "text": text}] if text.strip() else []
+    if text.strip():
+        return [{"type": "text", "text": text}]
+    return []
 
 
 def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
@@ -317,20 +382,6 @@ def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
         elif not any(block["type"] == "tool_result" for block in turn["content"]):
             begun = None
     return begun is None or begun["content"][0]["type"] in _THINKING
-
-
-# -- answers ------------------------------------------------------------------------------------------------
-
-_REASONS: dict[str, FinishReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_use": "tool_calls",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-    "pause_turn": "pause",
-}
-_FULL = "model_context_window_exceeded"
 
 
 @dataclass(slots=True)
@@ -362,7 +413,10 @@ class _Part:
             case "thinking":
                 return {**self.block, "thinking": self.written}
             case "server_tool_use" | "mcp_tool_use":
-                return {**self.block, "input": as_dict(loads(self.arguments)) if is_object(self.arguments) else {}}
+                return {
+                    **self.block,
+                    "input": as_dict(loads(self.arguments)) if is_object(self.arguments) else {},
+                }
             case _:
                 return self.block
 
@@ -385,7 +439,8 @@ class MessagesReader(Reader):
         if self.done or not data.strip():
             return []
         value = parse(data, event)
-        kind, index = value.get("type") or event, value.get("index")
+        kind = value.get("type") or event
+        index = value.get("index")
         index = index if isinstance(index, int) else None
         match kind:
             case "message_start":
@@ -428,9 +483,15 @@ class MessagesReader(Reader):
         return [*ready, *self._report(), Finished(reason, self._blob(), note=note)]
 
     def _end_compaction(self) -> list[ModelEvent]:
-        kept = [part.block for part in self._parts if part.type == "compaction" and part.block.get("content")]
+        kept = [
+            part.block
+            for part in self._parts
+            if part.type == "compaction" and part.block.get("content")
+        ]
         if not kept or self._stop != "compaction":
-            raise WireFailure(Failure(f"the answer has no compaction: {self._stop}", cause="broken"))
+            raise WireFailure(
+                Failure(f"the answer has no compaction: {self._stop}", cause="broken")
+            )
         # The answer itself took nothing: its one step is reported beside it.
         for step in as_list(self._usage.get("iterations")):
             self._count(step)
@@ -461,7 +522,9 @@ class MessagesReader(Reader):
                 part.citations += as_list(block.get("citations"))
                 return self._continue(index, {"type": "text_delta", "text": block.get("text")})
             case "thinking":
-                return self._continue(index, {"type": "thinking_delta", "thinking": block.get("thinking")})
+                return self._continue(
+                    index, {"type": "thinking_delta", "thinking": block.get("thinking")}
+                )
             case "tool_use":
                 part.number = sum(other.type == "tool_use" for other in self._parts) - 1
                 part.call_id = self.ids.take(as_text(block.get("id")))
@@ -485,7 +548,9 @@ class MessagesReader(Reader):
                 return [ReasoningDelta(text)]
             case {"type": "signature_delta", "signature": str(signature)} if part is not None:
                 part.block["signature"] = signature
-            case {"type": "input_json_delta", "partial_json": str(text)} if part is not None and text:
+            case {"type": "input_json_delta", "partial_json": str(text)} if (
+                part is not None and text
+            ):
                 part.pieces.append(text)
                 if part.type == "tool_use":
                     return [ToolCallDelta(part.number, part.call_id, part.tool, text)]
@@ -514,14 +579,20 @@ class MessagesReader(Reader):
         words = told(part.whole())
         if words:
             follows = self._added or any(part.shown for part in self._parts)
-            words = f"\n\n{words}\n\n" if follows else f"{words}\n\n"
+            if follows:
+                words = f"\n\n{words}\n\n"
+            else:
+                words = f"{words}\n\n"
         part.shown = len(words)
-        return [TextDelta(words)] if words else []
+        if words:
+            return [TextDelta(words)]
+        return []
 
     def _end(self, delta: Mapping[str, Any], usage: Any) -> None:
         self._count(usage)
         if stop := as_text(delta.get("stop_reason")):
-            self._stop, self.finished = stop, True
+            self._stop = stop
+            self.finished = True
             self._why = as_text(as_dict(delta.get("stop_details")).get("explanation"))
 
     # -- the end --------------------------------------------------------------------------------------------
@@ -531,7 +602,8 @@ class MessagesReader(Reader):
         self._usage |= {name: value for name, value in as_dict(usage).items() if value}
 
     def _report(self) -> list[ModelEvent]:
-        read, write = self._usage.get("cache_read_input_tokens"), self._usage.get("cache_creation_input_tokens")
+        read = self._usage.get("cache_read_input_tokens")
+        write = self._usage.get("cache_creation_input_tokens")
         fresh = self._usage.get("input_tokens")
         numbers = [value for value in (fresh, read, write) if isinstance(value, int | float)]
         usage = {
@@ -546,17 +618,24 @@ class MessagesReader(Reader):
 
     def _blob(self) -> str | None:
         """Return the blocks to send back; None where text and calls alone make the same answer again."""
-        kept: list[ContentBlock] = [{"type": "added", "chars": self._added}] if self._added else []
+        kept: list[ContentBlock] = []
+        if self._added:
+            kept = [{"type": "added", "chars": self._added}]
         for part in self._parts:
             match part.type:
                 case "text" if not part.shown:
                     pass
                 case "text":
-                    citations = {"citations": part.citations} if part.citations else {}
+                    if part.citations:
+                        citations = {"citations": part.citations}
+                    else:
+                        citations = {}
                     kept.append({"type": "text", "chars": part.shown, **citations})
                 case "tool_use":
                     caller = as_dict(part.block.get("caller"))
-                    made = {"caller": caller} if caller.get("type", "direct") != "direct" else {}
+                    made = {}
+                    if caller.get("type", "direct") != "direct":
+                        made = {"caller": caller}
                     kept.append({"type": "tool_use", **made})
                 case _:
                     kept.append(part.whole())
@@ -569,18 +648,16 @@ class MessagesReader(Reader):
         return json.dumps({"messages": kept})
 
 
-_READABLE = {
-    "query", "url", "command", "code", "path", "title", "text", "stdout", "stderr", "error_code", "tool_name", "model",
-}  # fmt: skip
-"""Fields of the provider's own tools that say something to people."""
-_MAX_MESSAGE_CHARS = 240
-
-
 def told(block: Mapping[str, Any]) -> str:
     """Return a line on the input or output of one of the provider's own tools."""
     kind = str(block.get("type"))
-    name = block.get("name") if kind.endswith("tool_use") else kind.removesuffix("_tool_result")
-    line = "; ".join(_strings({key: value for key, value in block.items() if key not in ("type", "name")}))
+    if kind.endswith("tool_use"):
+        name = block.get("name")
+    else:
+        name = kind.removesuffix("_tool_result")
+    line = "; ".join(
+        _strings({key: value for key, value in block.items() if key not in ("type", "name")})
+    )
     line = " ".join(line.split())
     if len(line) > _MAX_MESSAGE_CHARS:
         line = f"{line[:_MAX_MESSAGE_CHARS]}…"

@@ -45,7 +45,10 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["tools"] = [wire_tool(tool) for tool in request.tools]
     if request.effort is not None and with_reasoning:
         on = request.effort is not Effort.OFF
-        body["think"] = route.chat.levels[request.effort] if on and _LEVELED in route.name else on
+        if on and _LEVELED in route.name:
+            body["think"] = route.chat.levels[request.effort]
+        else:
+            body["think"] = on
     body |= {key: value for key, value in route.options.items() if key in _TOP}
     tools = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
     body |= {"options": options, "messages": []}
@@ -54,23 +57,37 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     return Call("/api/chat", body, optional=("think",) if "think" in body else ())
 
 
-def _message(message: Message, request: ModelRequest, tools: dict[str, str], *, with_reasoning: bool) -> dict[str, Any]:
+def _message(
+    message: Message, request: ModelRequest, tools: dict[str, str], *, with_reasoning: bool
+) -> dict[str, Any]:
     images = [image_base64(part, request) for part in message.content if isinstance(part, ImageRef)]
     lost = LOST_IMAGE * images.count(None)
-    wire: dict[str, Any] = {"role": message.role, "content": "\n".join(filter(None, (message.text, lost)))}
+    wire: dict[str, Any] = {
+        "role": message.role,
+        "content": "\n".join(filter(None, (message.text, lost))),
+    }
     if found := [image for image in images if image is not None]:
         wire["images"] = found
     if message.call_id is not None:
         wire |= {"tool_name": tools.get(message.call_id, ""), "tool_call_id": message.call_id}
     if message.tool_calls:
         wire["tool_calls"] = [
-            {"id": call.call_id, "function": {"name": call.tool, "arguments": loads(call.arguments)}}
+            {
+                "id": call.call_id,
+                "function": {"name": call.tool, "arguments": loads(call.arguments)},
+            }
             for call in message.tool_calls
         ]
     # Sessions from before have it under the name litellm gave it.
-    kept = (as_text(blob.get("reasoning") or blob.get("reasoning_content")) for blob in blobs(message))
-    thinking = "".join(kept) if with_reasoning else ""
-    return {**wire, "thinking": thinking} if thinking else wire
+    kept = (
+        as_text(blob.get("reasoning") or blob.get("reasoning_content")) for blob in blobs(message)
+    )
+    thinking = ""
+    if with_reasoning:
+        thinking = "".join(kept)
+    if thinking:
+        return {**wire, "thinking": thinking}
+    return wire
 
 
 class OllamaReader(Reader):
@@ -85,7 +102,9 @@ class OllamaReader(Reader):
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         line = parse(data, event)
         if line.get("done"):
-            self._last, self.finished, self.done = line, True, True
+            self._last = line
+            self.finished = True
+            self.done = True
         message = as_dict(line.get("message"))
         events: list[ModelEvent] = []
         if thinking := message.get("thinking"):
@@ -99,7 +118,10 @@ class OllamaReader(Reader):
     def _take_call(self, made: dict[str, Any]) -> ModelEvent:
         function = made.get("function") or {}
         arguments = function.get("arguments")
-        text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
+        if isinstance(arguments, str):
+            text = arguments
+        else:
+            text = json.dumps(arguments or {}, ensure_ascii=False)
         call = ToolCallReady(self.ids.take(made.get("id")), str(function.get("name") or ""), text)
         self._calls.append(call)
         return ToolCallDelta(len(self._calls) - 1, call.call_id, call.tool, text)
@@ -107,10 +129,20 @@ class OllamaReader(Reader):
     def end(self) -> list[ModelEvent]:
         if not self.finished:
             raise WireFailure(Failure(cause="closed"))
-        numbers = {"prompt": self._last.get("prompt_eval_count"), "completion": self._last.get("eval_count")}
-        blob = json.dumps({"reasoning": "".join(self._reasoning)}, ensure_ascii=False) if self._reasoning else None
+        numbers = {
+            "prompt": self._last.get("prompt_eval_count"),
+            "completion": self._last.get("eval_count"),
+        }
+        blob = None
+        if self._reasoning:
+            blob = json.dumps({"reasoning": "".join(self._reasoning)}, ensure_ascii=False)
         cut = self._last.get("done_reason") == "length"
-        reason: FinishReason = "length" if cut else "tool_calls" if self._calls else "stop"
+        if cut:
+            reason: FinishReason = "length"
+        elif self._calls:
+            reason = "tool_calls"
+        else:
+            reason = "stop"
         return [*self._calls, *self.report(numbers), Finished(reason, blob)]
 
 

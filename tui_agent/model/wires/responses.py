@@ -67,15 +67,20 @@ _OPTIONAL = (
 _ECHOES = frozenset({"response.created", "response.in_progress", "response.queued"})
 """Events that repeat the request and tell nothing new."""
 
-_LAST = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+_LAST = frozenset(
+    {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+)
 
 _HOSTED = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call"}
-)  # fmt: skip
+)
 """Items of tools that ran at the provider and need no answer: they go back as they came, like reasoning."""
 
 _BARE = frozenset({"type", "chars"})
 """The fields of a place of which nothing but the entry's text and call goes back."""
+
+_Part = tuple[str, int]
+"""A part of an item: its kind of text, and which of that kind."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -86,7 +91,11 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     form = route.provider.responses
     if request.compact:
         items = _input(request, form, with_reasoning=with_reasoning)
-        return Call(f"{_PATH}/compact", {"model": route.name, "input": items}, {"accept": "application/json"})
+        return Call(
+            f"{_PATH}/compact",
+            {"model": route.name, "input": items},
+            {"accept": "application/json"},
+        )
     body: dict[str, Any] = {
         "model": route.name,
         "input": _input(request, form, with_reasoning=with_reasoning),
@@ -122,10 +131,15 @@ def _tool(tool: ToolSchema) -> dict[str, Any]:
     }
 
 
-def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool) -> dict[str, Any]:
+def _thinking(
+    request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool
+) -> dict[str, Any]:
     effort = request.effort
     levels = {**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: route.info.max_effort}
-    reasoning: dict[str, str] = {} if effort is None else {"effort": levels[effort]}
+    if effort is None:
+        reasoning: dict[str, str] = {}
+    else:
+        reasoning = {"effort": levels[effort]}
     fields: dict[str, Any] = {}
     pattern = form.thinking
     # To be asked for encrypted reasoning is refused by a model that hands out none.
@@ -134,10 +148,14 @@ def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, wit
         fields["include"] = ["reasoning.encrypted_content"]
         if form.summary and effort is not Effort.OFF:
             reasoning["summary"] = form.summary
-    return {**fields, "reasoning": reasoning} if reasoning else fields
+    if reasoning:
+        return {**fields, "reasoning": reasoning}
+    return fields
 
 
-def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool) -> list[dict[str, Any]]:
+def _input(
+    request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
+) -> list[dict[str, Any]]:
     """Return the items of a conversation. Each message makes the same ones whatever follows it.
 
     Images of results come after all results of an answer where the provider takes only text in them.
@@ -164,8 +182,12 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
                 items.append(_result(message, _content(message, request)))
             case "tool":
                 items.append(_result(message, message.text))
-                moved += [_part(part, request) for part in message.content if isinstance(part, ImageRef)]
-    return [*items, {"role": "user", "content": moved}] if moved else items
+                moved += [
+                    _part(part, request) for part in message.content if isinstance(part, ImageRef)
+                ]
+    if moved:
+        return [*items, {"role": "user", "content": moved}]
+    return items
 
 
 def _result(message: Message, output: str | list[dict[str, Any]]) -> dict[str, Any]:
@@ -189,10 +211,16 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
     """Return the items an answer is sent back as: in the order they came where that is known and still fits."""
-    kept = next((blob["responses"] for blob in blobs(message) if isinstance(blob.get("responses"), list)), None)
+    kept = next(
+        (blob["responses"] for blob in blobs(message) if isinstance(blob.get("responses"), list)),
+        None,
+    )
     if kept is not None and _fits(kept, message):
         return list(_replayed(kept, message, with_reasoning=with_reasoning))
-    text = [_message({}, message.text)] if message.text else []
+    if message.text:
+        text = [_message({}, message.text)]
+    else:
+        text = []
     return [*text, *(_function_call({}, each) for each in message.tool_calls)]
 
 
@@ -203,17 +231,26 @@ def _fits(kept: Sequence[Any], message: Message) -> bool:
     lengths = [item.get("chars") for item in kept if item.get("type") in ("message", "added")]
     whole = [length for length in lengths if isinstance(length, int) and length > 0]
     calls = sum(item.get("type") == "function_call" for item in kept)
-    return len(whole) == len(lengths) and sum(whole) == len(message.text) and calls == len(message.tool_calls)
+    return (
+        len(whole) == len(lengths)
+        and sum(whole) == len(message.text)
+        and calls == len(message.tool_calls)
+    )
 
 
-def _replayed(kept: Sequence[dict[str, Any]], message: Message, *, with_reasoning: bool) -> Iterator[dict[str, Any]]:
-    text, start = message.text, 0
+def _replayed(
+    kept: Sequence[dict[str, Any]], message: Message, *, with_reasoning: bool
+) -> Iterator[dict[str, Any]]:
+    text = message.text
+    start = 0
     calls = iter(message.tool_calls)
     for item in kept:
         match item.get("type"):
             case "message":
                 yield _message(
-                    item if with_reasoning else {name: value for name, value in item.items() if name != "id"},
+                    item
+                    if with_reasoning
+                    else {name: value for name, value in item.items() if name != "id"},
                     text[start : start + item["chars"]],
                 )
                 start += item["chars"]
@@ -227,7 +264,9 @@ def _replayed(kept: Sequence[dict[str, Any]], message: Message, *, with_reasonin
 
 def _message(place: dict[str, Any], text: str) -> dict[str, Any]:
     """Return an answer's text as an item: the provider's own where its id is known, else the plain form."""
-    phase = {"phase": place["phase"]} if "phase" in place else {}
+    phase = {}
+    if "phase" in place:
+        phase = {"phase": place["phase"]}
     if "id" not in place:
         # llama.cpp takes an answer only where its type is named.
         return {"type": "message", "role": "assistant", "content": text, **phase}
@@ -243,7 +282,9 @@ def _message(place: dict[str, Any], text: str) -> dict[str, Any]:
 
 
 def _function_call(place: dict[str, Any], each: RequestToolCall) -> dict[str, Any]:
-    own_id = {"id": place["id"]} if "id" in place else {}
+    own_id = {}
+    if "id" in place:
+        own_id = {"id": place["id"]}
     return {
         "type": "function_call",
         **own_id,
@@ -281,10 +322,6 @@ class CompactionReader(Reader):
         return [*_usage(self, self._document), Finished("stop", json.dumps({"compacted": items}))]
 
 
-_Part = tuple[str, int]
-"""A part of an item: its kind of text, and which of that kind."""
-
-
 @dataclass(slots=True, eq=False)
 class _Item:
     """One item of the answer as far as it came. ``whole`` is it as the provider closed it."""
@@ -302,7 +339,9 @@ class _Item:
 
     def untold(self, part: _Part, text: object) -> str:
         sent = "".join(self.told.get(part, ()))
-        return text[len(sent) :] if isinstance(text, str) and text.startswith(sent) else ""
+        if isinstance(text, str) and text.startswith(sent):
+            return text[len(sent) :]
+        return ""
 
     @property
     def is_complete(self) -> bool:
@@ -320,7 +359,9 @@ class _Item:
             case "function_call":
                 return True
             case "reasoning":
-                return self.whole is not None and bool(self.whole.get("encrypted_content") or self.whole.get("content"))
+                return self.whole is not None and bool(
+                    self.whole.get("encrypted_content") or self.whole.get("content")
+                )
             case _:
                 return self.type in _HOSTED and self.is_complete
 
@@ -344,12 +385,15 @@ class ResponsesReader(Reader):
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         if self.finished or event in _ECHOES or not data.strip():
-            return progress_of(parse(data)) if event in _ECHOES and '"prompt_progress"' in data else []
+            if event in _ECHOES and '"prompt_progress"' in data:
+                return progress_of(parse(data))
+            return []
         if data.strip() == "[DONE]":
             self.done = True
             return []
         self._take(event, parse(data, event))
-        out, self._out = self._out, []
+        out = self._out
+        self._out = []
         return out
 
     def end(self) -> list[ModelEvent]:
@@ -367,8 +411,13 @@ class ResponsesReader(Reader):
             reason = "length"
         places = self._places()
         # Where the answer's text and calls alone will do, nothing has to go back.
-        is_plain = places is None or all(place.keys() <= _BARE and place["type"] != "added" for place in places)
-        blob = None if is_plain else json.dumps({"responses": places})
+        is_plain = places is None or all(
+            place.keys() <= _BARE and place["type"] != "added" for place in places
+        )
+        if is_plain:
+            blob = None
+        else:
+            blob = json.dumps({"responses": places})
         return [*ready, *_usage(self, self._response), Finished(reason, blob)]
 
     def _take(self, event: str, value: dict[str, Any]) -> None:
@@ -422,7 +471,9 @@ class ResponsesReader(Reader):
     def _item(self, value: dict[str, Any], kind: object) -> _Item:
         """Return the item an event is about; one that nobody opened is opened by it."""
         item = self._by_key.get(_key(value))
-        return self._opened(value, kind) if item is None else item
+        if item is None:
+            return self._opened(value, kind)
+        return item
 
     def _opened(self, value: dict[str, Any], kind: object) -> _Item:
         known = self._by_key.get(_key(value))
@@ -453,11 +504,17 @@ class ResponsesReader(Reader):
                     rest = item.untold(("text", index), part.get("text") or part.get("refusal"))
                     self._text(item, ("text", index), rest)
             case "reasoning":
-                kind = next((kind for kind, _ in item.told), "summary" if whole.get("summary") else "content")
+                kind = next(
+                    (kind for kind, _ in item.told),
+                    "summary" if whole.get("summary") else "content",
+                )
                 for index, part in enumerate(objects(whole.get(kind))):
-                    self._reasoning(item, (kind, index), item.untold((kind, index), part.get("text")))
+                    self._reasoning(
+                        item, (kind, index), item.untold((kind, index), part.get("text"))
+                    )
             case "function_call":
-                item.tool = tool if isinstance(tool := whole.get("name"), str) else item.tool
+                if isinstance(tool := whole.get("name"), str):
+                    item.tool = tool
                 if not item.call_id:
                     given = whole.get("call_id") or whole.get("id")
                     item.call_id = self.ids.take(given if isinstance(given, str) else None)
@@ -512,7 +569,9 @@ class ResponsesReader(Reader):
     def _places(self) -> list[dict[str, Any]] | None:
         """Return the places of the answer's items; None where texts of two messages came mixed."""
         speakers = [item for item, _ in self._runs if item is not None]
-        if [id(item) for item in self._items if item.type == "message" and item.told] != list(map(id, speakers)):
+        if [id(item) for item in self._items if item.type == "message" and item.told] != list(
+            map(id, speakers)
+        ):
             return None
         runs = iter(self._runs)
         places: list[dict[str, Any]] = []
@@ -557,7 +616,8 @@ class ResponsesReader(Reader):
 
 def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
     reported = as_dict(response.get("usage"))
-    read, written = as_dict(reported.get("input_tokens_details")), as_dict(reported.get("output_tokens_details"))
+    read = as_dict(reported.get("input_tokens_details"))
+    written = as_dict(reported.get("output_tokens_details"))
     numbers = {
         "prompt": reported.get("input_tokens"),
         "completion": reported.get("output_tokens"),
@@ -584,13 +644,18 @@ def _part_of(value: dict[str, Any], kind: str) -> _Part:
 
 def _source(note: dict[str, Any], text: str) -> str | None:
     """Return a source a message cites as a line of Markdown, None where its text names it."""
-    url, title = note.get("url"), note.get("title")
+    url = note.get("url")
+    title = note.get("title")
     if isinstance(url, str) and url:
         if url in text:
             return None
-        return f"[{title}]({url})" if isinstance(title, str) and title and title != url else url
+        if isinstance(title, str) and title and title != url:
+            return f"[{title}]({url})"
+        return url
     name = note.get("filename")
-    return name if isinstance(name, str) and name and name not in text else None
+    if isinstance(name, str) and name and name not in text:
+        return name
+    return None
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:

@@ -73,9 +73,14 @@ class ThinkingTags:
         if not closed:
             thought, self._held = _without_begun_tag(thought)
         self.parts.append(thought + closed)
-        shown = thought if self._is_shown else thought.lstrip()
+        if self._is_shown:
+            shown = thought
+        else:
+            shown = thought.lstrip()
         self._is_shown = self._is_shown or bool(shown)
-        events: list[ModelEvent] = [ReasoningDelta(shown)] if shown else []
+        events: list[ModelEvent] = []
+        if shown:
+            events = [ReasoningDelta(shown)]
         if closed:
             self._state = "behind"
             events += self._behind(rest)
@@ -110,7 +115,9 @@ class ThinkingTags:
 
     def _say(self, text: str) -> list[ModelEvent]:
         self._said.append(text)
-        return [TextDelta(text)] if text else []
+        if text:
+            return [TextDelta(text)]
+        return []
 
 
 def _without_begun_tag(text: str) -> tuple[str, str]:

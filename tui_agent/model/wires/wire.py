@@ -21,6 +21,19 @@ from tui_agent.model.route import Route
 from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import Usage
 
+PROGRESS = "return_progress"
+"""llama.cpp's field that has it tell how much of the prompt it has read."""
+
+LOST_IMAGE = "[image: no longer available]"
+"""Stands where an image was: a lost one must not end the conversation it was in."""
+
+# -- usage --------------------------------------------------------------------------------------------------
+TICKS_PER_DOLLAR = 10_000_000_000
+"""xAI's ticks in a dollar."""
+
+MAX_TOKENS = 100_000_000
+"""Tokens beyond which a report is nonsense."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -31,10 +44,6 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
     """Fields of the body without which it means the same: a server that refuses one is sent the rest."""
-
-
-PROGRESS = "return_progress"
-"""llama.cpp's field that has it tell how much of the prompt it has read."""
 
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
@@ -59,7 +68,9 @@ class Reader(ABC):
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         self.route = route
-        self.ids = CallIds(call.call_id for message in request.messages for call in message.tool_calls)
+        self.ids = CallIds(
+            call.call_id for message in request.messages for call in message.tool_calls
+        )
         self.finished = False
         """The provider said why the answer ended: a break after that does no harm."""
         self.done = False
@@ -95,7 +106,12 @@ class Reader(ABC):
         if usage is None:
             return []
         hour_writes = max(0, min(hour_writes, usage.cache_write))
-        return [UsageReport(usage, self.route.info.cost(usage, hour_writes=hour_writes) if cost is None else cost)]
+        return [
+            UsageReport(
+                usage,
+                self.route.info.cost(usage, hour_writes=hour_writes) if cost is None else cost,
+            )
+        ]
 
 
 class Wire(Protocol):
@@ -123,7 +139,9 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
         raise WireFailure(Failure(data[:300], cause="broken"))
     if is_error(value, event):
-        headers = {str(name).lower(): str(said) for name, said in as_dict(value.get("headers")).items()}
+        headers = {
+            str(name).lower(): str(said) for name, said in as_dict(value.get("headers")).items()
+        }
         raise WireFailure(Failure(data, headers=headers))
     return value
 
@@ -131,23 +149,25 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
 def image_url(image: ImageRef, request: ModelRequest) -> str | None:
     """Return an image of a request as a data URL; None where its bytes are lost."""
     data = image_base64(image, request)
-    return None if data is None else f"data:{image.mime};base64,{data}"
+    if data is None:
+        return None
+    return f"data:{image.mime};base64,{data}"
 
 
 def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
     """Return an image's bytes in base64; None where they are lost."""
     content = request.blobs.get(image.blob)
-    return None if content is None else base64.b64encode(content).decode("ascii")
-
-
-LOST_IMAGE = "[image: no longer available]"
-"""Stands where an image was: a lost one must not end the conversation it was in."""
+    if content is None:
+        return None
+    return base64.b64encode(content).decode("ascii")
 
 
 def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join the system messages at the head: some servers' templates take one only. Cache marks need them apart."""
     messages = tuple(messages)
-    count = next((i for i, message in enumerate(messages) if message.role != "system"), len(messages))
+    count = next(
+        (i for i, message in enumerate(messages) if message.role != "system"), len(messages)
+    )
     if count < 2:
         return messages
     text = "\n\n".join(message.text for message in messages[:count])
@@ -169,20 +189,18 @@ def blobs(message: Message) -> list[dict[str, Any]]:
 
 def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
     """Return the items of a provider's own compaction, as they came, and the message beside them."""
-    kept = next((blob["compacted"] for blob in blobs(message) if isinstance(blob.get("compacted"), list)), None)
+    kept = next(
+        (blob["compacted"] for blob in blobs(message) if isinstance(blob.get("compacted"), list)),
+        None,
+    )
     if kept is None:
         return [], message
-    beside = tuple(part for part in message.content[1:] if not isinstance(part, ContentText) or part.text.strip())
+    beside = tuple(
+        part
+        for part in message.content[1:]
+        if not isinstance(part, ContentText) or part.text.strip()
+    )
     return kept, replace(message, content=beside)
-
-
-# -- usage --------------------------------------------------------------------------------------------------
-
-TICKS_PER_DOLLAR = 10_000_000_000
-"""xAI's ticks in a dollar."""
-
-MAX_TOKENS = 100_000_000
-"""Tokens beyond which a report is nonsense."""
 
 
 def usage_of(reported: Mapping[str, Any] | None) -> Usage | None:
@@ -194,7 +212,8 @@ def usage_of(reported: Mapping[str, Any] | None) -> Usage | None:
     """
     if not reported:
         return None
-    prompt, completion = _count(reported.get("prompt")), _count(reported.get("completion"))
+    prompt = _count(reported.get("prompt"))
+    completion = _count(reported.get("completion"))
     if prompt is None or completion is None:
         return None
     cache_read = _count(reported.get("cache_read")) or 0
@@ -232,4 +251,6 @@ def _count(value: Any) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     # Not a number is not between anything.
-    return int(value) if 0 <= value <= MAX_TOKENS else None
+    if 0 <= value <= MAX_TOKENS:
+        return int(value)
+    return None

@@ -8,10 +8,21 @@ import re
 from typing import ClassVar
 
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
-from tui_agent.session.formats.incoming import BlockReader, IncomingSession, split, summary_of, usage_of
+from tui_agent.session.formats.incoming import (
+    BlockReader,
+    IncomingSession,
+    split,
+    summary_of,
+    usage_of,
+)
 from tui_agent.session.formats.reading import Node, SourceFile
 
-_FINISH = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+}
 _USAGE = {
     "input": "input_tokens",
     "output": "output_tokens",
@@ -22,7 +33,12 @@ _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _CAVEAT = ("Caveat:", "<local-command-caveat>")
 """Begins the note before a command that only Claude Code itself ran, such as /compact."""
-_OWN = (*_CAVEAT, "<local-command-stdout>", "<local-command-stderr>", "Continue from where you left off.")
+_OWN = (
+    *_CAVEAT,
+    "<local-command-stdout>",
+    "<local-command-stderr>",
+    "Continue from where you left off.",
+)
 """Begins what it writes in the user's name for itself; other ``isMeta`` lines hold the text of a command or skill."""
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
@@ -31,7 +47,9 @@ _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customT
 
 def is_line(node: Node) -> bool:
     kind = node.value.get("type")
-    return ("sessionId" in node.value and "type" in node.value) or (kind == "summary" and "leafUuid" in node.value)
+    return ("sessionId" in node.value and "type" in node.value) or (
+        kind == "summary" and "leafUuid" in node.value
+    )
 
 
 class Reader(BlockReader):
@@ -41,9 +59,14 @@ class Reader(BlockReader):
     call_block = "tool_use"
     arguments_key = "input"
     image_in = staticmethod(
-        lambda block: (block.node("source").text("data", ""), block.node("source").text("media_type", ""))
+        lambda block: (
+            block.node("source").text("data", ""),
+            block.node("source").text("media_type", ""),
+        )
     )
-    tool_names: ClassVar = {name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")}
+    tool_names: ClassVar = {
+        name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")
+    }
 
     def __init__(self, source: SourceFile) -> None:
         super().__init__(source)
@@ -79,7 +102,9 @@ class Reader(BlockReader):
                 self._read.add(node.text("uuid"))
                 leaf = self._line(node, kind, leaf)
         self.require_conversation()
-        title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
+        title = next(
+            (self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), ""
+        )
         title = title or self._typed_title()
         return self.finish(name=self._session, cwd=self._cwd, title=title, leaf=leaf)
 
@@ -93,7 +118,9 @@ class Reader(BlockReader):
             if not isinstance(entry, UserEntry) or entry.synthetic is not None:
                 continue
             if (command := _COMMAND.search(entry.text)) is None:
-                return " ".join(entry.text.split())[:_TITLE_CHARS] if alone else ""
+                if alone:
+                    return " ".join(entry.text.split())[:_TITLE_CHARS]
+                return ""
             arguments = _ARGUMENTS.search(entry.text)
             line = f"/{command[1].strip().removeprefix('/')} {arguments[1] if arguments else ''}".strip()
             if " " in line:
@@ -125,7 +152,8 @@ class Reader(BlockReader):
         return self.last
 
     def _user(self, node: Node, uuid: str, parent: int | None) -> None:
-        at, message = node.time("timestamp"), node.node("message")
+        at = node.time("timestamp")
+        message = node.node("message")
         if not isinstance(message.value.get("content"), str):
             for block in message.nodes("content"):
                 if block.text("type") == "tool_result":
@@ -143,7 +171,8 @@ class Reader(BlockReader):
     def _is_own(self, entry: UserEntry) -> bool:
         """Whether a message is none: a note, a command that the program ran, or its output."""
         text = entry.text.lstrip()
-        command, self._runs_command = self._runs_command and _COMMAND.search(text) is not None, False
+        command = self._runs_command and _COMMAND.search(text) is not None
+        self._runs_command = False
         if (own := text.startswith(_OWN)) and text.startswith(_CAVEAT):
             self._runs_command = True
         return own or command
@@ -153,7 +182,9 @@ class Reader(BlockReader):
         answer = self._callers.get(call_id)
         output, images = split(self.said(part, "a tool result"))
         entry = self.result(call_id, output, at, failed=part.flag("is_error"), attachments=images)
-        below = self._tails.get(answer, answer) if answer is not None else parent
+        below = parent
+        if answer is not None:
+            below = self._tails.get(answer, answer)
         entry_id = self.add(entry, below)
         if answer is not None:
             self._tails[answer] = entry_id
@@ -163,15 +194,22 @@ class Reader(BlockReader):
     def _assistant(self, node: Node, uuid: str, parent: int | None) -> None:
         message = node.node("message")
         name = message.text("model", "")
-        model = f"anthropic/{name}" if name and not name.startswith("<") else ""
-        parts, at = self.answered(message, model), node.time("timestamp")
+        model = ""
+        if name and not name.startswith("<"):
+            model = f"anthropic/{name}"
+        parts = self.answered(message, model)
+        at = node.time("timestamp")
         message_id = message.text("id", "")
-        answer = self._answers.get(message_id) if message_id else None
+        answer = None
+        if message_id:
+            answer = self._answers.get(message_id)
         usage = usage_of(message.node("usage"), _USAGE)
         if known := self.answer(answer):
             stop = message.text("stop_reason", "")
             finish = _FINISH.get(stop, known.finish)
-            self.change(known, parts=(*known.parts, *parts), finish=finish, usage=usage or known.usage)
+            self.change(
+                known, parts=(*known.parts, *parts), finish=finish, usage=usage or known.usage
+            )
             answer = known.id
         else:
             failed = node.flag("isApiErrorMessage")
@@ -192,11 +230,16 @@ class Reader(BlockReader):
         self.pass_over(uuid, answer)
 
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
-        facts = self._boundary.node("compactMetadata") if self._boundary is not None else Node({}, "")
+        if self._boundary is not None:
+            facts = self._boundary.node("compactMetadata")
+        else:
+            facts = Node({}, "")
         by_itself = facts.text("trigger", "") == "auto"
         # Messages kept beside the summary stand before it in the file, but for a fork, which begins with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
         kept = self._places.get(head)
-        entry = summary_of(summary, at, before=facts.number("preTokens"), by_itself=by_itself, first_kept_id=kept)
+        entry = summary_of(
+            summary, at, before=facts.number("preTokens"), by_itself=by_itself, first_kept_id=kept
+        )
         self._boundary = None
         return self.add(entry, parent)

@@ -47,6 +47,21 @@ _AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
 _LINEAGE = 100
 """Forks of forks that are followed."""
 
+_SYNTHETIC = "codex:context"
+"""A message in the user's name that no person wrote: the surroundings, instructions, a note on an interruption."""
+
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Items that call a tool, and the key of its arguments."""
+
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_USAGE = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cached_input_tokens",
+    "cache_write": "cache_write_input_tokens",
+    "reasoning": "reasoning_output_tokens",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
@@ -73,7 +88,11 @@ def rollouts_of(source: SourceFile) -> list[Rollout]:
     own = _rollout(source)
     if own.base is None and own.name == own.thread and source.path.name.startswith(_NAME_BEGINS):
         return [own]
-    before = {one.at: one for one in _named(own, own.thread) if one.thread == own.thread and one.at < own.at}
+    before = {
+        one.at: one
+        for one in _named(own, own.thread)
+        if one.thread == own.thread and one.at < own.at
+    }
     thread = [*(before[at] for at in sorted(before)), own]
     return [*_lineage(thread[0]), *thread]
 
@@ -113,27 +132,16 @@ def _rollout(source: SourceFile) -> Rollout:
         head = next(lines, None)
     if head is None or head.value.get("type") != "session_meta":
         return Rollout(source)
-    meta, path = head.node("payload"), source.path
+    meta = head.node("payload")
+    path = source.path
     name = thread = meta.text("id", "")
     if path.name.startswith(_NAME_BEGINS):
         name = path.stem[_NAME_HEAD:].rpartition("_")[2] or thread
     history = meta.node("history_base")
-    base = (history.text("thread_id"), int(history.number("end_ordinal_exclusive"))) if history.value else None
+    base = None
+    if history.value:
+        base = (history.text("thread_id"), int(history.number("end_ordinal_exclusive")))
     return Rollout(source, name, thread, meta.time("timestamp"), base)
-
-
-_SYNTHETIC = "codex:context"
-"""A message in the user's name that no person wrote: the surroundings, instructions, a note on an interruption."""
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Items that call a tool, and the key of its arguments."""
-_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
-_USAGE = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cache_read": "cached_input_tokens",
-    "cache_write": "cache_write_input_tokens",
-    "reasoning": "reasoning_output_tokens",
-}
 
 
 def is_line(node: Node) -> bool:
@@ -179,16 +187,28 @@ class Reader(SessionReader):
             if base is not None and base not in self._positions:
                 self.leave_out("history before, which is in a file that is not here")
             if number:
-                position = _Position() if base is None else self._positions.get(base, _Position())
+                if base is None:
+                    position = _Position()
+                else:
+                    position = self._positions.get(base, _Position())
                 self._answer = self._counted = self._unclaimed = None
                 self.pass_over(None, position.last)
                 self._model, self._turns = position.model, list(position.turns)
-            wanted = {later.base[1] for later in rollouts if later.base is not None and later.base[0] == rollout.name}
+            wanted = {
+                later.base[1]
+                for later in rollouts
+                if later.base is not None and later.base[0] == rollout.name
+            }
             self._rollout(rollout, sorted(wanted), of_thread=rollout.thread == rollouts[-1].thread)
         self.require_conversation()
-        meta = self._meta.node("payload") if self._meta is not None else Node({}, "")
+        if self._meta is not None:
+            meta = self._meta.node("payload")
+        else:
+            meta = Node({}, "")
         created_at = meta.time("timestamp")
-        return self.finish(name=meta.text("id", ""), cwd=self._cwd, title=self._title, created_at=created_at)
+        return self.finish(
+            name=meta.text("id", ""), cwd=self._cwd, title=self._title, created_at=created_at
+        )
 
     def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
         for node in rollout.source.lines():
@@ -205,10 +225,13 @@ class Reader(SessionReader):
             self._remember(rollout, ordinal)
 
     def _remember(self, rollout: Rollout, ordinal: int) -> None:
-        self._positions[rollout.name, ordinal] = _Position(self.last, self._model, tuple(self._turns))
+        self._positions[rollout.name, ordinal] = _Position(
+            self.last, self._model, tuple(self._turns)
+        )
 
     def _line(self, node: Node) -> None:
-        payload, at = node.node("payload"), node.time("timestamp")
+        payload = node.node("payload")
+        at = node.time("timestamp")
         match kind := node.text("type", ""):
             case "session_meta" if self._meta is None:
                 self._meta = node
@@ -252,13 +275,17 @@ class Reader(SessionReader):
         elif kind in _RESULTS:
             self._answer = None
             output, failed, images = self._output(item)
-            self.follow(self.result(item.text("call_id", ""), output, at, failed=failed, attachments=images))
+            self.follow(
+                self.result(item.text("call_id", ""), output, at, failed=failed, attachments=images)
+            )
         else:
             self.leave_out(f"“{kind[:40]}” item")
 
     @property
     def _model_name(self) -> str:
-        return f"{self._provider}/{self._model}" if self._model else ""
+        if self._model:
+            return f"{self._provider}/{self._model}"
+        return ""
 
     def _message(self, item: Node, at: int) -> None:
         role = item.text("role", "")
@@ -298,10 +325,15 @@ class Reader(SessionReader):
     def _say(self, part: AssistantPart, at: int) -> None:
         calls = isinstance(part, ToolCallPart)
         if known := self.answer(self._answer):
-            self.change(known, parts=(*known.parts, part), finish="tool_calls" if calls else known.finish)
+            self.change(
+                known, parts=(*known.parts, part), finish="tool_calls" if calls else known.finish
+            )
             return
         entry = AssistantEntry(
-            parts=(part,), model=self._model_name, finish="tool_calls" if calls else "stop", created_at=at
+            parts=(part,),
+            model=self._model_name,
+            finish="tool_calls" if calls else "stop",
+            created_at=at,
         )
         self._answer = self._counted = self.follow(entry)
 
@@ -325,7 +357,9 @@ class Reader(SessionReader):
             return text, False, images
         text = item.text("output", "")
         try:
-            reported = json.loads(text) if text.startswith('{"output":') else None
+            reported = None
+            if text.startswith('{"output":'):
+                reported = json.loads(text)
         except ValueError:
             reported = None
         if isinstance(reported, dict) and isinstance(reported.get("output"), str):
@@ -338,7 +372,9 @@ class Reader(SessionReader):
             case "user_message":
                 self._claim(event.text("message", ""))
             case "item_completed" if event.node("item").text("type", "") == "UserMessage":
-                self._claim("\n".join(part.text("text", "") for part in event.node("item").nodes("content")))
+                self._claim(
+                    "\n".join(part.text("text", "") for part in event.node("item").nodes("content"))
+                )
             case "token_count":
                 if event.has("info"):
                     self._count(event.node("info").node("last_token_usage"))
@@ -381,7 +417,11 @@ class Reader(SessionReader):
 
     def _failed(self, why: str, at: int) -> None:
         self._answer = None
-        self.follow(AssistantEntry(parts=(), model=self._model_name, finish="error", error=why or None, created_at=at))
+        self.follow(
+            AssistantEntry(
+                parts=(), model=self._model_name, finish="error", error=why or None, created_at=at
+            )
+        )
 
     def _compaction(self, payload: Node, at: int) -> None:
         self._answer = self._counted = None

@@ -36,7 +36,9 @@ class SessionCopy:
 
     def blobs(self) -> Iterator[tuple[str, bytes]]:
         """Yield each blob the entries need, once; those that are gone are left out."""
-        for digest in dict.fromkeys(digest for entry in self.entries for digest in sorted(blobs_of(entry))):
+        for digest in dict.fromkeys(
+            digest for entry in self.entries for digest in sorted(blobs_of(entry))
+        ):
             if (content := self.blob(digest)) is not None:
                 yield digest, content
 
@@ -52,7 +54,12 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
     info = session.info
     leaf = info.leaf if leaf is None else leaf
     headers = session.skeleton()
-    found = session.entries(headers.ids) if whole else [] if leaf is None else session.path(leaf)
+    if whole:
+        found = session.entries(headers.ids)
+    elif leaf is None:
+        found = []
+    else:
+        found = session.path(leaf)
     entries = _attached(found, {header.id: header.parent_id for header in headers})
     ids = {entry.id for entry in entries}
     with store.reader() as connection:
@@ -63,7 +70,9 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
         leaf=leaf if leaf in ids else (entries[-1].id if entries and leaf is not None else None),
         last_id=last_id,
         labels={entry_id: text for entry_id, text in session.labels().items() if entry_id in ids},
-        moves=[move for move in session.moves() if {move.from_leaf, move.to_leaf} <= {None, *ids}] if whole else (),
+        moves=[move for move in session.moves() if {move.from_leaf, move.to_leaf} <= {None, *ids}]
+        if whole
+        else (),
         blob=store.blob,
     )
 
@@ -71,12 +80,15 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
 def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
     """Read a whole session and the sessions its subagents worked in, as far as they are still there."""
     copies: list[SessionCopy] = []
-    waiting, known = [session_id], {session_id}
+    waiting = [session_id]
+    known = {session_id}
     while waiting:
         copy = copy_of(store, waiting.pop(0), whole=True)
         copies.append(copy)
         for entry in copy.entries:
-            child = entry.metadata.session if isinstance(entry, ToolResultEntry) else None
+            child = None
+            if isinstance(entry, ToolResultEntry):
+                child = entry.metadata.session
             if child and child not in known:
                 known.add(child)
                 with suppress(SessionNotFound):  # it was deleted
@@ -93,5 +105,7 @@ def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[
         parent = parents.get(entry.id, entry.parent_id)
         while parent is not None and parent not in ids:
             parent = parents.get(parent)
-        attached.append(entry if parent == entry.parent_id else entry.model_copy(update={"parent_id": parent}))
+        attached.append(
+            entry if parent == entry.parent_id else entry.model_copy(update={"parent_id": parent})
+        )
     return attached

@@ -30,12 +30,18 @@ _BOOKKEEPING = ("assistant.", "hook.", "model.", "permission.", "session.", "too
 
 def is_line(node: Node) -> bool:
     data = node.value.get("data")
-    return node.value.get("type") == "session.start" and isinstance(data, dict) and "copilotVersion" in data
+    return (
+        node.value.get("type") == "session.start"
+        and isinstance(data, dict)
+        and "copilotVersion" in data
+    )
 
 
 def project_of(source: SourceFile) -> str:
     for node in source.lines():
-        return "" if node is None else node.node("data").node("context").text("cwd", "")
+        if node is None:
+            return ""
+        return node.node("data").node("context").text("cwd", "")
     return ""
 
 
@@ -80,15 +86,22 @@ class Reader(SessionReader):
                     self._images[data.text("assetId", "")] = image
             case "session.usage_record":
                 usage = data.node("usage")
-                self._usage[usage.text("apiCallId", "")] = usage_of(usage, _USAGE, cached_is_sent=True)
+                self._usage[usage.text("apiCallId", "")] = usage_of(
+                    usage, _USAGE, cached_is_sent=True
+                )
             case "session.compaction_complete" if data.flag("success"):
-                before, after = data.number("preCompactionTokens"), data.number("postCompactionTokens")
+                before = data.number("preCompactionTokens")
+                after = data.number("postCompactionTokens")
                 by_itself = data.text("trigger", "") != "manual"
                 summary = data.text("summaryContent", "")
-                self.follow(summary_of(summary, at, before=before, after=after, by_itself=by_itself))
+                self.follow(
+                    summary_of(summary, at, before=before, after=after, by_itself=by_itself)
+                )
             case "session.error":
                 error = data.text("message", "") or "The request failed."
-                self.follow(AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at))
+                self.follow(
+                    AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at)
+                )
             case "abort":
                 self.interrupt(self.last)
             case "system.message":
@@ -106,13 +119,18 @@ class Reader(SessionReader):
             else:
                 self.leave_out("attachment that is not in the file")
         source = data.text("source", "user")
-        synthetic = None if source == "user" else f"copilot-cli:{source[:40]}"
+        if source == "user":
+            synthetic = None
+        else:
+            synthetic = f"copilot-cli:{source[:40]}"
         if parts:
             self.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def _answer(self, data: Node, at: int) -> None:
         name = data.text("model", "")
-        model = f"github_copilot/{name}" if name else ""
+        model = ""
+        if name:
+            model = f"github_copilot/{name}"
         parts: list[AssistantPart] = []
         if thought := data.text("reasoningText", ""):
             parts.append(ReasoningPart(text=thought, model=model))
@@ -121,9 +139,13 @@ class Reader(SessionReader):
         calls: list[ToolCallPart] = []
         for request in data.nodes("toolRequests"):
             arguments = request.value.get("arguments")
-            if isinstance(arguments, str):  # a tool that takes plain text: other providers know only objects
+            if isinstance(
+                arguments, str
+            ):  # a tool that takes plain text: other providers know only objects
                 arguments = {"input": arguments}
-            calls.append(self.call(request.text("toolCallId"), request.text("name"), arguments or {}))
+            calls.append(
+                self.call(request.text("toolCallId"), request.text("name"), arguments or {})
+            )
         entry = AssistantEntry(
             parts=(*parts, *calls),
             model=model,

@@ -42,7 +42,9 @@ class GeminiReader(SessionReader):
     def _blocks(self, message: Node) -> list[Node]:
         content = message.value.get("content")
         if isinstance(content, str):
-            return [Node({"text": content}, message.where)] if content else []
+            if content:
+                return [Node({"text": content}, message.where)]
+            return []
         if isinstance(content, dict):
             return [message.node("content")]
         return message.nodes("content")
@@ -64,34 +66,50 @@ class GeminiReader(SessionReader):
                 self.leave_out("part of a message that is no text and no image")
         if parts:
             first = parts[0].text if isinstance(parts[0], TextPart) else ""
-            synthetic = "gemini-cli:context" if first.startswith(_CONTEXT) else synthetic
+            if first.startswith(_CONTEXT):
+                synthetic = "gemini-cli:context"
             self.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def add_answer(self, message: Node, name: str, at: int) -> None:
-        known, calls = self._answers.get(name), message.nodes("toolCalls")
+        known = self._answers.get(name)
+        calls = message.nodes("toolCalls")
         if known is None:  # one that is said again has its results again
             self._answered -= {call.text("id", "") for call in calls}
-        model = f"{self.provider}/{message.text('model')}" if message.has("model") else ""
+        model = ""
+        if message.has("model"):
+            model = f"{self.provider}/{message.text('model')}"
         parts = self._parts(message, model)
-        finish: Any = "tool_calls" if any(isinstance(part, ToolCallPart) for part in parts) else "stop"
+        finish: Any = "stop"
+        if any(isinstance(part, ToolCallPart) for part in parts):
+            finish = "tool_calls"
         usage = _usage(message.node("tokens"))
         if before := self.answer(known):
             self.change(before, parts=tuple(parts), usage=usage or before.usage, finish=finish)
         else:
-            entry = AssistantEntry(parts=tuple(parts), model=model, usage=usage, finish=finish, created_at=at)
+            entry = AssistantEntry(
+                parts=tuple(parts), model=model, usage=usage, finish=finish, created_at=at
+            )
             self._answers[name] = self.follow(entry)
         for call in calls:
-            for response in call.nodes("result") if isinstance(call.value.get("result"), list) else ():
+            for response in (
+                call.nodes("result") if isinstance(call.value.get("result"), list) else ()
+            ):
                 if response.has("functionResponse"):
-                    result, status = response.node("functionResponse"), call.text("status", "")
+                    result = response.node("functionResponse")
+                    status = call.text("status", "")
                     self.add_result(call.text("id", ""), result, status, call.time("timestamp"))
 
     def _parts(self, message: Node, model: str) -> list[AssistantPart]:
         parts: list[AssistantPart] = []
         for thought in message.nodes("thoughts"):
-            subject, text = thought.text("subject", ""), thought.text("description", "")
-            heading = f"**{subject}**" if subject else ""
-            parts.append(ReasoningPart(text="\n\n".join(filter(None, (heading, text))), model=model))
+            subject = thought.text("subject", "")
+            text = thought.text("description", "")
+            heading = ""
+            if subject:
+                heading = f"**{subject}**"
+            parts.append(
+                ReasoningPart(text="\n\n".join(filter(None, (heading, text))), model=model)
+            )
         for block in self._blocks(message):
             if block.has("functionCall"):
                 parts.append(self._call(block.node("functionCall")))
@@ -116,14 +134,18 @@ class GeminiReader(SessionReader):
         output = answer.value.get("error" if failed else "output")
         if not isinstance(output, str):
             output = json.dumps(answer.value, ensure_ascii=False)
-        ended = ToolStatus.ERROR if failed else _STATUS.get(status, ToolStatus.ERROR)
+        if failed:
+            ended = ToolStatus.ERROR
+        else:
+            ended = _STATUS.get(status, ToolStatus.ERROR)
         self.follow(self.result(call_id, output, at, tool=response.text("name", ""), status=ended))
 
 
 def _usage(tokens: Node) -> Usage | None:
     if not tokens.value:
         return None
-    cached, thoughts = int(tokens.number("cached")), int(tokens.number("thoughts"))
+    cached = int(tokens.number("cached"))
+    thoughts = int(tokens.number("thoughts"))
     return Usage(
         input=max(0, int(tokens.number("input")) + int(tokens.number("tool")) - cached),
         output=int(tokens.number("output")) + thoughts,
@@ -146,7 +168,11 @@ def is_file(source: SourceFile) -> bool:
 
 def project_of(source: SourceFile) -> str:
     try:
-        return (source.path.absolute().parent.parent / ".project_root").read_text(encoding="utf-8").strip()[:4096]
+        return (
+            (source.path.absolute().parent.parent / ".project_root")
+            .read_text(encoding="utf-8")
+            .strip()[:4096]
+        )
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -163,7 +189,9 @@ class Reader(GeminiReader):
         """The entry each message came after, and the last one made of it."""
 
     def read(self) -> IncomingSession:
-        name, title, created = "", "", 0
+        name = ""
+        title = ""
+        created = 0
         for node in [self.source.document()] if is_file(self.source) else self.nodes():
             if node.has("sessionId"):
                 name = name or node.text("sessionId")
@@ -189,8 +217,12 @@ class Reader(GeminiReader):
 
         After going back a list begins behind the context that Gemini CLI sends first.
         """
-        start = self._spans.get(messages[0].text("id", ""), (None, None))[0] if messages else None
-        context = self.entry(start) if start is not None else None
+        start = None
+        if messages:
+            start = self._spans.get(messages[0].text("id", ""), (None, None))[0]
+        context = None
+        if start is not None:
+            context = self.entry(start)
         is_context = isinstance(context, UserEntry) and context.synthetic is not None
         self.pass_over(None, start if is_context else None)
         for message in messages:
@@ -205,7 +237,8 @@ class Reader(GeminiReader):
                 self._message(message)
 
     def _message(self, message: Node) -> None:
-        name, before = message.text("id", ""), self.last
+        name = message.text("id", "")
+        before = self.last
         at = message.time("timestamp")
         match kind := message.text("type", ""):
             case "user":

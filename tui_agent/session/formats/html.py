@@ -27,7 +27,15 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IMAGE_TYPES
-from tui_agent.session.formats.markdown import Section, facts_of, joined, marker_of, results_of, sections_of, when
+from tui_agent.session.formats.markdown import (
+    Section,
+    facts_of,
+    joined,
+    marker_of,
+    results_of,
+    sections_of,
+    when,
+)
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
@@ -45,7 +53,9 @@ MAX_LISTED = 400
 """Messages of a stretch that the tree lists."""
 
 
-def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str, script: str) -> None:
+def write(
+    copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str, script: str
+) -> None:
     """Write a session: the path to its leaf, or with ``whole`` every branch. The tree is at the top."""
     page = _Page(copy)
     (name, models, cost), info = facts_of(copy), copy.info
@@ -58,15 +68,21 @@ def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: 
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     )
-    facts = joined((info.cwd, when(info.created_at), ", ".join(models), f"{len(copy.entries):,} entries", cost))
+    facts = joined(
+        (info.cwd, when(info.created_at), ", ".join(models), f"{len(copy.entries):,} entries", cost)
+    )
     put(f'<p class="facts">{escape(one_line(facts, 500))}</p>\n</header>\n')
     sections = sections_of(copy, whole=whole)
     tree = _Tree(sections)
-    put(f"<nav><details><summary>Messages and branches</summary>{tree.listed(None)}</details></nav>\n{_TOOLS}")
+    put(
+        f"<nav><details><summary>Messages and branches</summary>{tree.listed(None)}</details></nav>\n{_TOOLS}"
+    )
     put("<main>\n")
     for section in sections:
         up = tree.above.get(section.number, "")
-        put(f'<div class="stretch" id="s{section.number}" data-number="{section.number}" data-up="{up}">\n')
+        put(
+            f'<div class="stretch" id="s{section.number}" data-number="{section.number}" data-up="{up}">\n'
+        )
         if section.number > 1:
             where = "from the beginning"
             if section.after is not None:
@@ -86,7 +102,9 @@ class _Tree:
     def __init__(self, sections: Sequence[Section]) -> None:
         ends = {section.entries[-1].id: section.number for section in sections if section.entries}
         self.above = {
-            section.number: ends[section.after] for section in sections if section.after is not None and section.entries
+            section.number: ends[section.after]
+            for section in sections
+            if section.after is not None and section.entries
         }
         self._below: dict[int | None, list[Section]] = {}
         for section in sections:
@@ -102,8 +120,15 @@ class _Tree:
                 pieces.append(section)
                 continue
             pieces.append(f"<li>{_way(section)}")
-            said = [entry for entry in section.entries if isinstance(entry, UserEntry) and entry.synthetic is None]
-            rows = [f'<li><a href="#e{entry.id}">{_line(entry.preview, 100)}</a></li>' for entry in said[1:MAX_LISTED]]
+            said = [
+                entry
+                for entry in section.entries
+                if isinstance(entry, UserEntry) and entry.synthetic is None
+            ]
+            rows = [
+                f'<li><a href="#e{entry.id}">{_line(entry.preview, 100)}</a></li>'
+                for entry in said[1:MAX_LISTED]
+            ]
             pieces.append(f"<ul>{''.join(rows)}</ul>" if rows else "")
             waiting.append("</li>")
             if below := self._below.get(section.number):
@@ -121,7 +146,10 @@ class _Tree:
 def _way(section: Section) -> str:
     if not section.entries:
         return "…"
-    first = next((entry.preview for entry in section.entries if entry.kind == "user"), section.entries[0].preview)
+    first = next(
+        (entry.preview for entry in section.entries if entry.kind == "user"),
+        section.entries[0].preview,
+    )
     here = " (current)" if section.current else ""
     return f'<a href="#s{section.number}" data-way="{section.number}">{_line(first, 100) or "…"}</a>{here}'
 
@@ -129,7 +157,9 @@ def _way(section: Section) -> str:
 class _Page:
     def __init__(self, copy: SessionCopy) -> None:
         self._copy = copy
-        self._markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+        self._markdown = MarkdownIt("commonmark", {"html": False}).enable(
+            ["table", "strikethrough"]
+        )
         # Pictures from elsewhere would tell that elsewhere who reads this.
         self._markdown.disable("image")
 
@@ -161,10 +191,14 @@ class _Page:
 
     def _label(self, entry_id: int) -> str:
         label = self._copy.labels.get(entry_id)
-        return f' <span class="label">{_line(label)}</span>' if label else ""
+        if label:
+            return f' <span class="label">{_line(label)}</span>'
+        return ""
 
     def _user(self, entry: UserEntry) -> str:
-        who = f"Note ({_line(entry.synthetic)})" if entry.synthetic else "You"
+        who = "You"
+        if entry.synthetic:
+            who = f"Note ({_line(entry.synthetic)})"
         link = f'<a class="where" href="#e{entry.id}">{who} · #{entry.id} · {when(entry.created_at)}</a>'
         pieces = [link + self._label(entry.id)]
         for part in entry.parts:
@@ -181,7 +215,9 @@ class _Page:
         kind = "user note" if entry.synthetic else "user"
         return f'<article class="{kind}" id="e{entry.id}">{"".join(pieces)}</article>'
 
-    def _answer(self, entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> Iterator[str]:
+    def _answer(
+        self, entry: AssistantEntry, results: Mapping[str, ToolResultEntry]
+    ) -> Iterator[str]:
         for part in entry.parts:
             match part:
                 case TextPart() if part.text.strip():
@@ -198,9 +234,14 @@ class _Page:
             yield '<p class="marker">Interrupted</p>'
 
     def _tool(self, tool: str, arguments: str, result: ToolResultEntry | None) -> str:
-        title = result.title if result is not None and result.title else arguments
+        if result is not None and result.title:
+            title = result.title
+        else:
+            title = arguments
         summary = f"{_line(tool, 60)} {_line(title, 120)}"
-        pieces = [f"<pre>{_text(arguments)}</pre>"] if arguments else []
+        pieces = []
+        if arguments:
+            pieces = [f"<pre>{_text(arguments)}</pre>"]
         if result is None:
             summary += ' <span class="status">no result</span>'
         else:
@@ -221,11 +262,15 @@ class _Page:
         return _folded(summary, "".join(pieces), result.id if result is not None else None)
 
     def _image(self, part: ImagePart) -> str:
-        content = self._copy.blob(part.blob) if part.mime in IMAGE_TYPES else None
+        content = None
+        if part.mime in IMAGE_TYPES:
+            content = self._copy.blob(part.blob)
         if content is None:
             return f'<p class="marker">Image {_line(part.path or part.mime)}</p>'
         data = base64.b64encode(content).decode("ascii")
-        return f'<p><img alt="{_line(part.path or "image")}" src="data:{part.mime};base64,{data}"></p>'
+        return (
+            f'<p><img alt="{_line(part.path or "image")}" src="data:{part.mime};base64,{data}"></p>'
+        )
 
     def _render(self, text: str) -> str:
         rendered: str = self._markdown.render(readable(text))
@@ -233,7 +278,9 @@ class _Page:
 
 
 def _folded(summary: str, body: str, entry_id: int | None = None) -> str:
-    anchor = f' id="e{entry_id}"' if entry_id is not None else ""
+    anchor = ""
+    if entry_id is not None:
+        anchor = f' id="e{entry_id}"'
     return f"<details{anchor}><summary>{summary}</summary>{body}</details>"
 
 

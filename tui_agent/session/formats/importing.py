@@ -28,6 +28,16 @@ from tui_agent.session.store import Store
 _HEAD_LINES = 20
 """Lines looked at for the directory a session worked in."""
 
+ImportEstimate = Callable[[Entry], int]
+
+_TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
+"""Endings of exports that are not all of a session."""
+
+_TITLE_CHARS = 60
+
+_BATCH = 200
+"""Entries stored at once: so many are in memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class DetectedFile:
@@ -58,8 +68,11 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                 except OSError:  # gone by now
                     continue
                 if facts.st_size:
-                    project, at = _project(row, path), int(facts.st_mtime * 1000)
-                    found[path] = DetectedFile(path, row.name, row.program, project, at, facts.st_size)
+                    project = _project(row, path)
+                    at = int(facts.st_mtime * 1000)
+                    found[path] = DetectedFile(
+                        path, row.name, row.program, project, at, facts.st_size
+                    )
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
 
 
@@ -80,22 +93,18 @@ def _project(row: Format, path: Path) -> str:
             return str(project_of(source))
         with closing(source.lines()) as lines:
             for _number, node in zip(range(_HEAD_LINES), lines, strict=False):
-                payload = node.value.get("payload") if node is not None else None
-                for value in (node.value if node is not None else {}, payload if isinstance(payload, dict) else {}):
+                payload = None
+                if node is not None:
+                    payload = node.value.get("payload")
+                for value in (
+                    node.value if node is not None else {},
+                    payload if isinstance(payload, dict) else {},
+                ):
                     if isinstance(cwd := value.get("cwd"), str) and cwd:
                         return cwd
     except ImportRefused:
         pass  # the list shows the file; importing it says why
     return ""
-
-
-ImportEstimate = Callable[[Entry], int]
-
-_TO_READ = frozenset({".html", ".htm", ".md", ".markdown"})
-"""Endings of exports that are not all of a session."""
-_TITLE_CHARS = 60
-_BATCH = 200
-"""Entries stored at once: so many are in memory."""
 
 
 class ImportChange(StrEnum):
@@ -129,7 +138,9 @@ class Imported:
     """The directory that its file names, where it belongs to another one here."""
 
 
-def read_file(path: Path, *, source: str | None = None, skip_damaged: bool = False) -> list[IncomingSession]:
+def read_file(
+    path: Path, *, source: str | None = None, skip_damaged: bool = False
+) -> list[IncomingSession]:
     """Read all sessions of a file of any known format; ``source`` None finds out which.
 
     Raises:
@@ -148,7 +159,9 @@ def _opened(file: SourceFile, source: str | None) -> tuple[SourceFile, Format]:
             f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
             "instead."
         )
-    return file, format_of(file) if source is None else next(row for row in FORMATS if row.name == source)
+    return file, format_of(file) if source is None else next(
+        row for row in FORMATS if row.name == source
+    )
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
@@ -214,13 +227,18 @@ class _SessionImport:
         # Those that are derived are of version 8.
         while session.id[14:15] == "8" and self._number(session.id) is None:
             like = (f"%{short_id(session.id)}",)
-            if self.connection.execute("SELECT 1 FROM sessions WHERE id LIKE ?", like).fetchone() is None:
+            if (
+                self.connection.execute("SELECT 1 FROM sessions WHERE id LIKE ?", like).fetchone()
+                is None
+            ):
                 break
             session.id = derived_id(session.created_at, session.id)
         number = self._number(session.id)
         if number is None:
             return self._new(session, session.id, ImportChange.NEW)
-        row = self.connection.execute("SELECT count(*) FROM entries WHERE session = ?", (number,)).fetchone()
+        row = self.connection.execute(
+            "SELECT count(*) FROM entries WHERE session = ?", (number,)
+        ).fetchone()
         here = int(row[0])
         if self._alike(number, session.entries, min(here, len(session.entries))):
             self._bring_back(number)
@@ -239,7 +257,8 @@ class _SessionImport:
 
     def _new(self, session: IncomingSession, session_id: str, came: ImportChange) -> Imported:
         at = session.created_at or self.store.clock()
-        cwd, place = session.cwd, self.belongs_to
+        cwd = session.cwd
+        place = self.belongs_to
         if place is not None and not real_path(place / cwd).is_relative_to(real_path(place)):
             cwd = str(place)
         number = forking.insert_session(
@@ -265,12 +284,15 @@ class _SessionImport:
         new = max(0, len(session.entries) - known)
         if new:
             session_id, writer, *holder = self.connection.execute(
-                "SELECT id, holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (number,)
+                "SELECT id, holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?",
+                (number,),
             ).fetchone()
             if self.store.alive(writer):
                 raise SessionHeld(session_id, *holder)
             self._store(session, number, known)
-        return self._told(session, session.id, ImportChange.MORE if new else ImportChange.KNOWN, new)
+        return self._told(
+            session, session.id, ImportChange.MORE if new else ImportChange.KNOWN, new
+        )
 
     def _store(self, session: IncomingSession, number: int, first: int) -> None:
         """Store the entries from a place on, the labels, and the session's row in lists."""
@@ -288,36 +310,60 @@ class _SessionImport:
         self.connection.execute(
             "UPDATE sessions SET last_id = max(last_id, ?), leaf = ?, updated_at = ?, side_cost = max(side_cost, ?), "
             "entry_count = (SELECT count(*) FROM entries WHERE session = sessions.number) WHERE number = ?",
-            (session.last_id, session.leaf, session.updated_at or session.created_at, session.side_cost, number),
+            (
+                session.last_id,
+                session.leaf,
+                session.updated_at or session.created_at,
+                session.side_cost,
+                number,
+            ),
         )
 
     def _number(self, session_id: str) -> int | None:
         """Return the number of a session, deleted ones included: their ids are taken until they are purged."""
-        row = self.connection.execute("SELECT number FROM sessions WHERE id = ?", (session_id,)).fetchone()
-        return None if row is None else int(row[0])
+        row = self.connection.execute(
+            "SELECT number FROM sessions WHERE id = ?", (session_id,)
+        ).fetchone()
+        if row is None:
+            return None
+        return int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
         """Whether the first entries of a stored session are these, apart from fields each store computes."""
-        rows = self.connection.execute("SELECT id FROM entries WHERE session = ? ORDER BY id LIMIT ?", (number, count))
+        rows = self.connection.execute(
+            "SELECT id FROM entries WHERE session = ? ORDER BY id LIMIT ?", (number, count)
+        )
         start = 0
         for ids in entry_table.chunks((row[0] for row in rows.fetchall()), _BATCH):
             here = entry_table.load(self.connection, number, ids, lambda _damaged: None)
             there = [sound(entry) for entry in entries[start : start + len(ids)]]
-            if len(here) != len(there) or any(map(ne, map(essence_of, here), map(essence_of, there))):
+            if len(here) != len(there) or any(
+                map(ne, map(essence_of, here), map(essence_of, there))
+            ):
                 return False
             start += len(ids)
         return True
 
     def _bring_back(self, number: int) -> None:
-        self.connection.execute("UPDATE sessions SET deleted_at = NULL, deleted_by = NULL WHERE number = ?", (number,))
+        self.connection.execute(
+            "UPDATE sessions SET deleted_at = NULL, deleted_by = NULL WHERE number = ?", (number,)
+        )
 
     @staticmethod
-    def _told(session: IncomingSession, session_id: str, came: ImportChange, entries: int) -> Imported:
+    def _told(
+        session: IncomingSession, session_id: str, came: ImportChange, entries: int
+    ) -> Imported:
         title = session.title or _first_words(session)
-        return Imported(session_id, title, session.source, came, entries, session.left_out, session.damaged)
+        return Imported(
+            session_id, title, session.source, came, entries, session.left_out, session.damaged
+        )
 
 
 def _first_words(session: IncomingSession) -> str:
     said = (one for one in session.entries if isinstance(one, UserEntry) and one.synthetic is None)
-    words = " ".join(typed_text(first.parts).split()) if (first := next(said, None)) is not None else ""
-    return words if len(words) <= _TITLE_CHARS else f"{words[: _TITLE_CHARS - 1].rstrip()}…"
+    words = ""
+    if (first := next(said, None)) is not None:
+        words = " ".join(typed_text(first.parts).split())
+    if len(words) <= _TITLE_CHARS:
+        return words
+    return f"{words[: _TITLE_CHARS - 1].rstrip()}…"

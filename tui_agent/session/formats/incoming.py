@@ -29,7 +29,13 @@ from tui_agent.session.entries import (
     ToolStatus,
     Usage,
 )
-from tui_agent.session.formats.reading import MAX_ENTRIES, ImportRefused, NoConversation, Node, SourceFile
+from tui_agent.session.formats.reading import (
+    MAX_ENTRIES,
+    ImportRefused,
+    NoConversation,
+    Node,
+    SourceFile,
+)
 from tui_agent.session.ids import timed_uuid
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import sound
@@ -42,6 +48,12 @@ _CALL_TITLE_CHARS = 200
 _NEWEST = 64
 """Entries kept as they are: the ones that are still being added to."""
 
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+"""Images that models take and browsers show."""
+
+_SESSION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TITLE_CHARS = 500
+
 
 def _facts_of(call: ToolCallPart) -> dict[str, Any]:
     """Return the facts of a call for its result: its title in a list, and which file it read or changed."""
@@ -51,8 +63,15 @@ def _facts_of(call: ToolCallPart) -> dict[str, Any]:
         arguments = {}
     if not isinstance(arguments, dict):
         return {"tool": call.tool}
-    titles = (value for key in _TITLE_KEYS if isinstance(value := arguments.get(key), str) and value.strip())
-    path = next((value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value), None)
+    titles = (
+        value
+        for key in _TITLE_KEYS
+        if isinstance(value := arguments.get(key), str) and value.strip()
+    )
+    path = next(
+        (value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value),
+        None,
+    )
     tool = call.tool.lower()
     touched = (path,) if path else ()
     metadata = ToolMetadata(
@@ -65,7 +84,13 @@ def _facts_of(call: ToolCallPart) -> dict[str, Any]:
 
 
 def summary_of(
-    text: str, at: int = 0, *, before: float = 0, after: float = 0, by_itself: bool = False, **more: Any
+    text: str,
+    at: int = 0,
+    *,
+    before: float = 0,
+    after: float = 0,
+    by_itself: bool = False,
+    **more: Any,
 ) -> CompactionEntry:
     """Return a compaction that nothing is kept beside, unless ``more`` says so; tokens as its program counted them."""
     return CompactionEntry(
@@ -78,7 +103,9 @@ def summary_of(
     )
 
 
-def usage_of(counts: Node, keys: Mapping[str, str], *, cached_is_sent: bool = False) -> Usage | None:
+def usage_of(
+    counts: Node, keys: Mapping[str, str], *, cached_is_sent: bool = False
+) -> Usage | None:
     """Return an answer's tokens, None where nothing was counted.
 
     ``keys`` are the program's names for the fields of `Usage`; with ``cached_is_sent`` its input has the cached tokens.
@@ -116,14 +143,9 @@ class PackedEntries(Sequence[Entry]):
         if isinstance(index, slice):
             return [self[at] for at in range(*index.indices(len(self)))]
         kept = self._kept[index]
-        return EntryAdapter.validate_json(kept) if isinstance(kept, bytes) else kept
-
-
-IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
-"""Images that models take and browsers show."""
-
-_SESSION_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-_TITLE_CHARS = 500
+        if isinstance(kept, bytes):
+            return EntryAdapter.validate_json(kept)
+        return kept
 
 
 @dataclass(slots=True)
@@ -201,7 +223,9 @@ class SessionReader:
         if name is None:
             return None
         if name not in self._places:
-            self.leave_out("broken link to the entry before (put after the one before it in the file)")
+            self.leave_out(
+                "broken link to the entry before (put after the one before it in the file)"
+            )
             return self.last
         return self._places[name]
 
@@ -232,7 +256,10 @@ class SessionReader:
 
     def answer(self, entry_id: int | None) -> AssistantEntry | None:
         """Return the entry with a number where that is an answer."""
-        entry = self.entry(entry_id) if entry_id is not None else None
+        if entry_id is not None:
+            entry = self.entry(entry_id)
+        else:
+            entry = None
         return entry if isinstance(entry, AssistantEntry) else None
 
     def change(self, entry: Entry, **fields: object) -> None:
@@ -257,7 +284,14 @@ class SessionReader:
         return call
 
     def result(
-        self, call_id: str, output: str, at: int = 0, *, failed: bool = False, tool: str = "", **more: Any
+        self,
+        call_id: str,
+        output: str,
+        at: int = 0,
+        *,
+        failed: bool = False,
+        tool: str = "",
+        **more: Any,
     ) -> ToolResultEntry:
         """Return the result of a call; ``more`` are further fields of the entry, or others than the call's.
 
@@ -343,8 +377,11 @@ class BlockReader(SessionReader):
                     # Signatures are in the program's own form; a provider would refuse them, so only the words stay.
                     parts.append(ReasoningPart(text=block.text("thinking", ""), model=model))
                 case self.call_block:
-                    tool, arguments = block.text("name"), block.node(self.arguments_key).value
-                    parts.append(self.call(block.text("id"), self.tool_names.get(tool, tool), arguments))
+                    tool = block.text("name")
+                    arguments = block.node(self.arguments_key).value
+                    parts.append(
+                        self.call(block.text("id"), self.tool_names.get(tool, tool), arguments)
+                    )
                 case _:
                     self.leave_out(f"“{kind[:40]}” part of an answer")
         return tuple(parts)

@@ -35,7 +35,8 @@ _Put = Callable[[str], object]
 
 
 def write_claude_code(copy: SessionCopy, put: _Put) -> None:
-    above, answer = None, 0
+    above = None
+    answer = 0
     for entry in _seen(copy):
         message: _Record = {"role": "user", "content": _claude_content(copy, entry)}
         if isinstance(entry, AssistantEntry):
@@ -65,7 +66,8 @@ def write_claude_code(copy: SessionCopy, put: _Put) -> None:
             **({"isCompactSummary": True} if isinstance(entry, CompactionEntry) else {}),
         }
         put(_json_line(record))
-        above, answer = number, answer + 1
+        above = number
+        answer = answer + 1
 
 
 def write_codex(copy: SessionCopy, put: _Put) -> None:
@@ -73,7 +75,12 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
         put(_json_line({"timestamp": _iso_time(at), "type": kind, "payload": payload}))
 
     at = copy.info.created_at
-    head = {"id": copy.info.id, "timestamp": _iso_time(at), "cwd": copy.info.cwd, "originator": "tui-agent"}
+    head = {
+        "id": copy.info.id,
+        "timestamp": _iso_time(at),
+        "cwd": copy.info.cwd,
+        "originator": "tui-agent",
+    }
     # Without a provider Codex goes on with the one it is set to.
     line("session_meta", {**head, "cli_version": _CODEX_VERSION, "source": "cli"}, at)
     for entry in _seen(copy):
@@ -83,7 +90,11 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
         if isinstance(entry, AssistantEntry) and entry.text:
             line("event_msg", {"type": "agent_message", "message": entry.text}, entry.created_at)
         elif isinstance(entry, UserEntry) and entry.synthetic is None:
-            line("event_msg", {"type": "user_message", "message": entry.text, "images": []}, entry.created_at)
+            line(
+                "event_msg",
+                {"type": "user_message", "message": entry.text, "images": []},
+                entry.created_at,
+            )
 
 
 def _seen(copy: SessionCopy) -> Iterator[Entry]:
@@ -92,7 +103,10 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)
     if last is not None:
         yield last
-        kept = [entry.id for entry in path].index(last.first_kept_id) if last.first_kept_id is not None else len(path)
+        if last.first_kept_id is not None:
+            kept = [entry.id for entry in path].index(last.first_kept_id)
+        else:
+            kept = len(path)
         path = [entry for at, entry in enumerate(path) if at >= kept or entry.id > last.id]
     yield from (entry for entry in path if not isinstance(entry, CompactionEntry))
 
@@ -117,23 +131,45 @@ def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
 
 def _claude_content(copy: SessionCopy, entry: Entry) -> list[_Record]:
     if isinstance(entry, AssistantEntry):
-        text: list[_Record] = [{"type": "text", "text": entry.text}] if entry.text.strip() else []
+        if entry.text.strip():
+            text: list[_Record] = [{"type": "text", "text": entry.text}]
+        else:
+            text = []
         return text + [
-            {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": _arguments(call.arguments)}
+            {
+                "type": "tool_use",
+                "id": call.call_id,
+                "name": call.tool,
+                "input": _arguments(call.arguments),
+            }
             for call in entry.tool_calls
         ]
     if isinstance(entry, ToolResultEntry):
-        images = [_claude_part(copy, image) for image in entry.attachments if copy.blob(image.blob) is not None]
+        images = [
+            _claude_part(copy, image)
+            for image in entry.attachments
+            if copy.blob(image.blob) is not None
+        ]
         content = [{"type": "text", "text": entry.output or "(no output)"}, *images]
         failed = entry.status is not ToolStatus.COMPLETED
-        return [{"type": "tool_result", "tool_use_id": entry.call_id, "content": content, "is_error": failed}]
+        return [
+            {
+                "type": "tool_result",
+                "tool_use_id": entry.call_id,
+                "content": content,
+                "is_error": failed,
+            }
+        ]
     return [_claude_part(copy, part) for part in _said(copy, entry)]
 
 
 def _claude_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": _base64(copy, part)}}
+    return {
+        "type": "image",
+        "source": {"type": "base64", "media_type": part.mime, "data": _base64(copy, part)},
+    }
 
 
 def _codex_items(copy: SessionCopy, entry: Entry) -> Iterator[_Record]:
@@ -143,10 +179,19 @@ def _codex_items(copy: SessionCopy, entry: Entry) -> Iterator[_Record]:
                 yield _codex_message("assistant", [{"type": "output_text", "text": entry.text}])
             for call in entry.tool_calls:
                 arguments = json.dumps(_arguments(call.arguments))
-                yield {"type": "function_call", "name": call.tool, "arguments": arguments, "call_id": call.call_id}
+                yield {
+                    "type": "function_call",
+                    "name": call.tool,
+                    "arguments": arguments,
+                    "call_id": call.call_id,
+                }
         case ToolResultEntry():
             yield {"type": "function_call_output", "call_id": entry.call_id, "output": entry.output}
-            if images := [_codex_part(copy, image) for image in entry.attachments if copy.blob(image.blob) is not None]:
+            if images := [
+                _codex_part(copy, image)
+                for image in entry.attachments
+                if copy.blob(image.blob) is not None
+            ]:
                 yield _codex_message("user", images)
         case _:
             if said := [_codex_part(copy, part) for part in _said(copy, entry)]:
@@ -172,7 +217,11 @@ def _json_line(record: _Record) -> str:
 
 
 def _iso_time(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(at / 1000, tz=UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
 def _arguments(text: str) -> _Record:
@@ -181,4 +230,6 @@ def _arguments(text: str) -> _Record:
         value = loads(text)
     except ValueError:
         value = text
-    return value if isinstance(value, dict) else {"arguments": value}
+    if isinstance(value, dict):
+        return value
+    return {"arguments": value}

@@ -30,6 +30,17 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.previews import preview_of
 
+_EDITS = {
+    "drop": "dropped from the model's view",
+    "mask": "masked in the model's view",
+    "pin": "pinned in the model's view",
+    "restore": "restored to the model's view",
+}
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
+_SPAN = re.compile(r"(`+)(?:(?!\1)[\s\S])*?\1(?!`)")
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -48,7 +59,9 @@ class Section:
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
     """Return a session's title, its models, and its price, "" when unknown."""
-    models = [entry.model for entry in copy.entries if isinstance(entry, AssistantEntry) and entry.model]
+    models = [
+        entry.model for entry in copy.entries if isinstance(entry, AssistantEntry) and entry.model
+    ]
     made = (AssistantEntry, CompactionEntry, BranchSummaryEntry)
     cost = sum(entry.cost or 0 for entry in copy.entries if isinstance(entry, made))
     title = copy.info.title or copy.info.first_message or "Session"
@@ -65,10 +78,13 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
     here = {entry.id for entry in copy.path()}
     sections: list[Section] = []
     waiting: list[tuple[int | None, Entry]] = []
-    end, below = None, children.get(None, [])
+    end = None
+    below = children.get(None, [])
     while True:
         # The last one is taken next: the current way, then the others in their order.
-        waiting += [(end, first) for first in sorted(below, key=lambda entry: entry.id not in here)[::-1]]
+        waiting += [
+            (end, first) for first in sorted(below, key=lambda entry: entry.id not in here)[::-1]
+        ]
         if not waiting:
             return sections
         after, entry = waiting.pop()
@@ -87,7 +103,9 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
     """Return the one line that stands for an entry that changed the model's view; None for messages."""
     match entry:
         case CompactionEntry():
-            size = f": {entry.tokens_before:,} → {entry.tokens_after:,} tokens" if entry.tokens_after else ""
+            size = ""
+            if entry.tokens_after:
+                size = f": {entry.tokens_before:,} → {entry.tokens_after:,} tokens"
             return f"Compacted ({entry.trigger.replace('_', ' ')}){size}"
         case BranchSummaryEntry():
             return f"Summary of the branch left at #{entry.from_id}"
@@ -107,21 +125,17 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
             return None
 
 
-_EDITS = {
-    "drop": "dropped from the model's view",
-    "mask": "masked in the model's view",
-    "pin": "pinned in the model's view",
-    "restore": "restored to the model's view",
-}
-
-
 def when(milliseconds: int) -> str:
     """Return a moment as people read it, in UTC; "" when unknown."""
     if not milliseconds:
         return ""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).strftime("%Y-%m-%d %H:%M UTC")
-    except (ValueError, OverflowError, OSError):  # a time of an imported session that no calendar has
+    except (
+        ValueError,
+        OverflowError,
+        OSError,
+    ):  # a time of an imported session that no calendar has
         return ""
 
 
@@ -129,19 +143,21 @@ def joined(parts: Iterator[str] | Sequence[str]) -> str:
     return " · ".join(part for part in parts if part)
 
 
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_SPAN = re.compile(r"(`+)(?:(?!\1)[\s\S])*?\1(?!`)")
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
-
-
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
     """Write a session: the path to its leaf, or with ``whole`` every branch."""
     (title, models, cost), info = facts_of(copy), copy.info
     put(f"# {_inline(title)}\n\n")
-    put(joined((f"`{_code(info.cwd)}`", when(info.created_at), ", ".join(map(_inline, models)), cost)) + "\n")
+    put(
+        joined(
+            (f"`{_code(info.cwd)}`", when(info.created_at), ", ".join(map(_inline, models)), cost)
+        )
+        + "\n"
+    )
     for section in sections_of(copy, whole=whole):
         if section.number > 1:
-            where = f"after #{section.after}" if section.after is not None else "from the beginning"
+            where = "from the beginning"
+            if section.after is not None:
+                where = f"after #{section.after}"
             put(f"\n---\n\n## Branch {where}{' (current)' if section.current else ''}\n")
         for block in _blocks(section, copy.labels):
             put(f"\n{block}\n")
@@ -193,7 +209,11 @@ def _user(entry: UserEntry) -> Iterator[str]:
             case TextPart():
                 yield harmless(part.text)
             case FilePart():
-                yield _folded(f"@{part.path}", [_fenced(part.text)]) if part.text else f"`@{_code(part.path)}`"
+                yield (
+                    _folded(f"@{part.path}", [_fenced(part.text)])
+                    if part.text
+                    else f"`@{_code(part.path)}`"
+                )
             case ImagePart():
                 yield f"_Image {_inline(part.path or part.mime)}_"
 
@@ -216,9 +236,19 @@ def _answer(entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> It
 
 
 def _tool(tool: str, arguments: str, result: ToolResultEntry | None) -> str:
-    title = result.title if result is not None and result.title else arguments
-    status = "no result" if result is None else "" if result.status is ToolStatus.COMPLETED else result.status.value
-    pieces: list[str] = [_fenced(arguments, "json")] if arguments else []
+    if result is not None and result.title:
+        title = result.title
+    else:
+        title = arguments
+    if result is None:
+        status = "no result"
+    elif result.status is ToolStatus.COMPLETED:
+        status = ""
+    else:
+        status = result.status.value
+    pieces: list[str] = []
+    if arguments:
+        pieces = [_fenced(arguments, "json")]
     if result is not None and result.metadata.diff:
         pieces.append(_fenced(result.metadata.diff, "diff"))
     if result is not None and result.output:
@@ -274,7 +304,9 @@ def _without_tags(prose: Sequence[str]) -> list[str]:
     """Return lines as one text in which tags are text; nothing where there are none."""
     if not prose:
         return []
-    text, pieces, at = "\n".join(prose), list[str](), 0
+    text = "\n".join(prose)
+    pieces = list[str]()
+    at = 0
     for span in _SPAN.finditer(text):
         pieces += [_TAG.sub("\\\\<", text[at : span.start()]), span[0]]
         at = span.end()

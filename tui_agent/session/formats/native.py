@@ -38,7 +38,8 @@ def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
 
 
 def lines_of(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
-    lines, blobs = 0, set[str]()
+    lines = 0
+    blobs = set[str]()
     for copy in copies:
         for line in _lines(copy, blobs):
             yield line
@@ -69,11 +70,21 @@ def _lines(copy: SessionCopy, written: set[str]) -> Iterator[dict[str, Any]]:
     for entry_id, text in copy.labels.items():
         yield {"type": "label", "entry": entry_id, "text": text}
     for move in copy.moves:
-        yield {"type": "move", "from": move.from_leaf, "to": move.to_leaf, "action": move.action, "at": move.at}
+        yield {
+            "type": "move",
+            "from": move.from_leaf,
+            "to": move.to_leaf,
+            "action": move.action,
+            "at": move.at,
+        }
     for digest, content in copy.blobs():
         if digest not in written:
             written.add(digest)
-            yield {"type": "blob", "digest": digest, "data": base64.b64encode(content).decode("ascii")}
+            yield {
+                "type": "blob",
+                "digest": digest,
+                "data": base64.b64encode(content).decode("ascii"),
+            }
 
 
 def is_line(node: Node) -> bool:
@@ -118,7 +129,8 @@ class LineReader:
             raise node.refuse("it does not begin a session of tui-agent")
         if node.number("version") > SCHEMA_VERSION:
             raise node.refuse("it was written by a newer tui-agent: update this one")
-        created, name = node.time("created_at"), node.text("id")
+        created = node.time("created_at")
+        name = node.text("id")
         parent = node.text("parent_session", "")
         self._ids = set()
         self._sessions.append(
@@ -152,7 +164,9 @@ class LineReader:
                 if action not in {"move", "undo", "redo"}:
                     raise node.refuse(f"“{action[:40]}” is no move")
                 known = cast("Literal['move', 'undo', 'redo']", action)
-                move = LeafMove(self._known(node, "from"), self._known(node, "to"), known, node.time("at"))
+                move = LeafMove(
+                    self._known(node, "from"), self._known(node, "to"), known, node.time("at")
+                )
                 session.moves.append(move)
             case "blob":
                 digest = node.text("digest")
@@ -177,7 +191,9 @@ class LineReader:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(step) for step in first["loc"])
-            raise node.refuse(f"it is no entry that is known ({where}: {first['msg'].lower()})") from None
+            raise node.refuse(
+                f"it is no entry that is known ({where}: {first['msg'].lower()})"
+            ) from None
         except RecursionError:
             raise node.refuse("it is nested too deeply") from None
         if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:
@@ -206,4 +222,6 @@ class LineReader:
 
 
 def _optional(node: Node, key: str) -> int | None:
-    return int(node.number(key)) if node.has(key) else None
+    if node.has(key):
+        return int(node.number(key))
+    return None

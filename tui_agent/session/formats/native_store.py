@@ -76,10 +76,14 @@ def _copied(path: Path, place: Path) -> Path:
     """Copy a store as it is at a moment, with changes its program has not written back yet."""
     target = place / "sessions.db"
     # Nobody has a store open that has nothing beside it; then SQLite need not put anything there to read it.
-    how = "mode=ro" if is_there(path.with_name(f"{path.name}-wal")) else "mode=ro&immutable=1"
+    how = "mode=ro&immutable=1"
+    if is_there(path.with_name(f"{path.name}-wal")):
+        how = "mode=ro"
     try:
         with (
-            closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5)) as original,
+            closing(
+                sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5)
+            ) as original,
             closing(sqlite3.connect(target)) as copy,
         ):
             original.backup(copy)
@@ -94,5 +98,9 @@ def _copied(path: Path, place: Path) -> Path:
 
 def _sessions(store: Store, session_id: str, source: SourceFile) -> list[IncomingSession]:
     where = f"{source.path.name}, session {session_id[-8:]}"
-    sessions = native.LineReader().read(Node(line, where) for line in native.lines_of(copies_of(store, session_id)))
-    return sessions if any(len(session.entries) for session in sessions) else []
+    sessions = native.LineReader().read(
+        Node(line, where) for line in native.lines_of(copies_of(store, session_id))
+    )
+    if any(len(session.entries) for session in sessions):
+        return sessions
+    return []

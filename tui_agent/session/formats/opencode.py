@@ -19,7 +19,12 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import IncomingSession, SessionReader, derived_id, summary_of
+from tui_agent.session.formats.incoming import (
+    IncomingSession,
+    SessionReader,
+    derived_id,
+    summary_of,
+)
 from tui_agent.session.formats.reading import (
     ImportRefused,
     NoConversation,
@@ -42,8 +47,15 @@ _RECORDS = frozenset({"session", "message", "part"})
 _Message = Callable[[str], Node]
 """Reads a message that stands at a place: a damaged one is no reason not to read the next."""
 
-_FINISH = {"tool-calls": "tool_calls", "length": "length", "content-filter": "content_filter", "error": "error"}
-_PASSED = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
+_FINISH = {
+    "tool-calls": "tool_calls",
+    "length": "length",
+    "content-filter": "content_filter",
+    "error": "error",
+}
+_PASSED = frozenset(
+    {"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"}
+)
 """Parts that say nothing a reader or a model would miss."""
 _NOT_RUN = frozenset({"pending", "running"})
 
@@ -52,7 +64,10 @@ def is_file(source: SourceFile) -> bool:
     if source.is_database:
         with source.database() as connection:
             there = {
-                table: {row["name"] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+                table: {
+                    row["name"]
+                    for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+                }
                 for table in _TABLES
             }
         return all(columns <= there[table] for table, columns in _TABLES.items())
@@ -71,7 +86,9 @@ def project_of(source: SourceFile) -> str:
         return source.document().text("directory", "")
     with source.database() as connection:
         found = [row[0] for row in connection.execute("SELECT DISTINCT directory FROM session")]
-    return str(found[0]) if len(found) == 1 else f"{len(found)} projects"
+    if len(found) == 1:
+        return str(found[0])
+    return f"{len(found)} projects"
 
 
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
@@ -100,7 +117,9 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     yield [session]
 
 
-def _of_row(connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile) -> IncomingSession:
+def _of_row(
+    connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile
+) -> IncomingSession:
     where = f"{source.path.name}, session “{str(row['id'])[:40]}”"
     info: dict[str, Any] = {name: str(row[name] or "") for name in ("id", "directory", "title")}
     info["time"] = {"created": int(row["time_created"] or 0)}
@@ -111,13 +130,21 @@ def _of_row(connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile
 
     def read(message: sqlite3.Row, place: str) -> Node:
         said = parse_object(_bytes(message["data"]), place)
-        parts = connection.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
-        found = [{**parse_object(_bytes(part["data"]), place).value, "id": part["id"]} for part in parts]
+        parts = connection.execute(
+            "SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (message["id"],)
+        )
+        found = [
+            {**parse_object(_bytes(part["data"]), place).value, "id": part["id"]} for part in parts
+        ]
         return Node({"info": {**said.value, "id": message["id"]}, "parts": found}, place)
 
-    session = _Reader(source).read(Node(info, where), (partial(read, message) for message in messages))
+    session = _Reader(source).read(
+        Node(info, where), (partial(read, message) for message in messages)
+    )
     if row["parent_id"]:
-        at = connection.execute("SELECT time_created FROM session WHERE id = ?", (row["parent_id"],)).fetchone()
+        at = connection.execute(
+            "SELECT time_created FROM session WHERE id = ?", (row["parent_id"],)
+        ).fetchone()
         if at is not None:
             session.origin = _origin(row["parent_id"], at[0])
     return session
@@ -128,14 +155,19 @@ def _origin(parent: str, created_at: int) -> tuple[str, None, str]:
 
 
 def _bytes(value: object) -> bytes:
-    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+    if isinstance(value, bytes):
+        return value
+    return str(value).encode("utf-8", "replace")
 
 
 def _is_stored(source: SourceFile) -> bool:
     """Whether a file is part of the storage that versions before the database kept: a file for each record."""
     folders = source.path.absolute().parts[-4:-1]
     return (
-        source.path.suffix == ".json" and len(folders) == _DEPTH and folders[0] == "storage" and folders[1] in _RECORDS
+        source.path.suffix == ".json"
+        and len(folders) == _DEPTH
+        and folders[0] == "storage"
+        and folders[1] in _RECORDS
     )
 
 
@@ -156,9 +188,13 @@ def _stored(source: SourceFile) -> IncomingSession:
     def read(file: Path, place: str) -> Node:
         message = read_document(file)
         parts = sorted((storage / "part" / message.text("id", file.stem)).glob("*.json"))
-        return Node({"info": message.value, "parts": [read_document(part).value for part in parts]}, place)
+        return Node(
+            {"info": message.value, "parts": [read_document(part).value for part in parts]}, place
+        )
 
-    files = sorted((storage / "message" / name).glob("*.json")) if name.replace("_", "").isalnum() else []
+    files = []
+    if name.replace("_", "").isalnum():
+        files = sorted((storage / "message" / name).glob("*.json"))
     session = _Reader(source).read(info, (partial(read, file) for file in files))
     if parent := info.text("parentID", ""):
         above = path.with_name(f"{parent}.json")
@@ -218,10 +254,15 @@ class _Reader(SessionReader):
                     self.leave_out(f"“{kind[:40]}” part of a message")
         if parts := [part for part in parts if part is not None]:
             name = "opencode:synthetic" if synthetic else None
-            self.follow(UserEntry(parts=tuple(parts), synthetic=name, created_at=info.node("time").time("created")))
+            self.follow(
+                UserEntry(
+                    parts=tuple(parts), synthetic=name, created_at=info.node("time").time("created")
+                )
+            )
 
     def _file(self, part: Node) -> ImagePart | FilePart | None:
-        url, mime = part.text("url", ""), part.text("mime", "")
+        url = part.text("url", "")
+        mime = part.text("mime", "")
         name = part.text("filename", "")
         if url.startswith("data:image/") and ";base64," in url:
             return self.image(part, url.partition(";base64,")[2], mime)
@@ -246,9 +287,14 @@ class _Reader(SessionReader):
                     if tools and parts and isinstance(parts[-1], TextPart | ReasoningPart):
                         # An older version kept all steps of a turn in one message: each is an answer of its own.
                         self._answer(info, model, parts[:-1], tools, time)
-                        parts, tools = parts[-1:], []
+                        parts = parts[-1:]
+                        tools = []
                     call_id = part.text("callID", "") or part.text("id")
-                    parts.append(self.call(call_id, part.text("tool"), part.node("state").node("input").value))
+                    parts.append(
+                        self.call(
+                            call_id, part.text("tool"), part.node("state").node("input").value
+                        )
+                    )
                     tools.append(part)
                 case _ if kind not in _PASSED and kind != "text":
                     self.leave_out(f"“{kind[:40]}” part of an answer")
@@ -259,15 +305,33 @@ class _Reader(SessionReader):
             self._answer(info, model, parts, tools, time, last=True)
 
     def _answer(
-        self, info: Node, model: str, parts: list[Any], tools: list[Node], time: Node, *, last: bool = False
+        self,
+        info: Node,
+        model: str,
+        parts: list[Any],
+        tools: list[Node],
+        time: Node,
+        *,
+        last: bool = False,
     ) -> None:
-        failure = info.node("error") if last else Node({}, "")
-        aborted, error = failure.text("name", "") == "MessageAbortedError", None
+        if last:
+            failure = info.node("error")
+        else:
+            failure = Node({}, "")
+        aborted = failure.text("name", "") == "MessageAbortedError"
+        error = None
         if last and info.has("error"):
-            error = failure.node("data").text("message", "") or failure.text("name", "") or "The request failed."
+            error = (
+                failure.node("data").text("message", "")
+                or failure.text("name", "")
+                or "The request failed."
+            )
         if not parts and error is None:
             return
-        finish = "tool_calls" if tools else _FINISH.get(info.text("finish", ""), "stop")
+        if tools:
+            finish = "tool_calls"
+        else:
+            finish = _FINISH.get(info.text("finish", ""), "stop")
         entry = AssistantEntry(
             parts=tuple(parts),
             model=model,
@@ -289,7 +353,8 @@ class _Reader(SessionReader):
             return  # the projection says of a call without a result that it was interrupted
         images = [self._file(item) for item in state.nodes("attachments")]
         output = state.text("error" if status == "error" else "output", "")
-        began, ended = state.node("time").time("start"), state.node("time").time("end")
+        began = state.node("time").time("start")
+        ended = state.node("time").time("end")
         entry = self.result(
             part.text("callID", "") or part.text("id"),
             output,
@@ -301,7 +366,9 @@ class _Reader(SessionReader):
         )
         diff = state.node("metadata").value.get("diff")
         if isinstance(diff, str) and diff:
-            entry = entry.model_copy(update={"metadata": entry.metadata.model_copy(update={"diff": diff})})
+            entry = entry.model_copy(
+                update={"metadata": entry.metadata.model_copy(update={"diff": diff})}
+            )
         self.follow(entry.model_copy(update={"title": state.text("title", "") or entry.title}))
 
 

@@ -17,13 +17,30 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import BlockReader, IncomingSession, split, summary_of, usage_of
+from tui_agent.session.formats.incoming import (
+    BlockReader,
+    IncomingSession,
+    split,
+    summary_of,
+    usage_of,
+)
 from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 
 _OUR_PREFIX = "tui-agent:"
 """Begins the type of a message of ours in files that earlier versions wrote for Pi."""
-_FINISH = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
-_USAGE = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite"}
+_FINISH = {
+    "stop": "stop",
+    "toolUse": "tool_calls",
+    "length": "length",
+    "aborted": "interrupted",
+    "error": "error",
+}
+_USAGE = {
+    "input": "input",
+    "output": "output",
+    "cache_read": "cacheRead",
+    "cache_write": "cacheWrite",
+}
 
 
 def is_line(node: Node) -> bool:
@@ -56,11 +73,19 @@ class Reader(BlockReader):
                 header = node
                 linear = node.number("version", 1) < 2
             else:
-                name = f"line {number}" if linear else node.text("id")
+                if linear:
+                    name = f"line {number}"
+                else:
+                    name = node.text("id")
                 if not linear and name in self._places:
                     raise node.refuse(f"there are two entries with the id “{name[:40]}”")
-                above = node.text("parentId") if node.has("parentId") else None
-                parent = self.last if linear else self.place(above)
+                above = None
+                if node.has("parentId"):
+                    above = node.text("parentId")
+                if linear:
+                    parent = self.last
+                else:
+                    parent = self.place(above)
                 self._record(node, name, parent)
             self._lines.append(f"line {number}")
         if header is None:
@@ -90,7 +115,9 @@ class Reader(BlockReader):
             case "branch_summary":
                 left = self._places.get(node.text("fromId", ""), parent)
                 entry = BranchSummaryEntry(
-                    summary=node.text("summary"), from_id=left or 0, details=_details(node.node("details"))
+                    summary=node.text("summary"),
+                    from_id=left or 0,
+                    details=_details(node.node("details")),
                 )
             case "custom_message":
                 entry = self._custom(node)
@@ -129,12 +156,16 @@ class Reader(BlockReader):
 
     def _custom(self, message: Node) -> UserEntry:
         kind = message.text("customType", "")[:60]
-        synthetic = kind.removeprefix(_OUR_PREFIX) if kind.startswith(_OUR_PREFIX) else f"pi:{kind}"
+        if kind.startswith(_OUR_PREFIX):
+            synthetic = kind.removeprefix(_OUR_PREFIX)
+        else:
+            synthetic = f"pi:{kind}"
         return UserEntry(parts=self.said(message) or (TextPart(text=""),), synthetic=synthetic)
 
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")
-        usage, stop = message.node("usage"), message.text("stopReason", "stop")
+        usage = message.node("usage")
+        stop = message.text("stopReason", "stop")
         cost = usage.node("cost").number("total")
         return AssistantEntry(
             parts=self.answered(message, model),
@@ -148,7 +179,9 @@ class Reader(BlockReader):
 
     def _result(self, message: Node) -> ToolResultEntry:
         output, images = split(self.said(message, "a tool result"))
-        result = self.result(message.text("toolCallId"), output, failed=message.flag("isError"), attachments=images)
+        result = self.result(
+            message.text("toolCallId"), output, failed=message.flag("isError"), attachments=images
+        )
         return result.model_copy(update={"tool": message.text("toolName")})
 
     def _compaction(self, node: Node) -> CompactionEntry:
@@ -157,8 +190,11 @@ class Reader(BlockReader):
             kept = self._places.get(node.text("firstKeptEntryId"))
         elif node.has("firstKeptEntryIndex"):
             index = int(node.number("firstKeptEntryIndex"))
-            kept = self._places.get(self._lines[index]) if index < len(self._lines) else None
-        details, before = _details(node.node("details")), node.number("tokensBefore")
+            kept = None
+            if index < len(self._lines):
+                kept = self._places.get(self._lines[index])
+        details = _details(node.node("details"))
+        before = node.number("tokensBefore")
         return summary_of(node.text("summary"), before=before, first_kept_id=kept, details=details)
 
     def _label(self, node: Node) -> None:
@@ -172,4 +208,6 @@ class Reader(BlockReader):
 
 
 def _details(details: Node) -> SummaryDetails:
-    return SummaryDetails(read_files=details.texts("readFiles"), modified_files=details.texts("modifiedFiles"))
+    return SummaryDetails(
+        read_files=details.texts("readFiles"), modified_files=details.texts("modifiedFiles")
+    )

@@ -27,7 +27,8 @@ class Reader(GeminiReader):
     _title = ""
 
     def read(self) -> IncomingSession:
-        name, cwd = "", ""
+        name = ""
+        cwd = ""
         for node in self.nodes():
             name = name or node.text("sessionId", "")
             cwd = cwd or node.text("cwd", "")
@@ -38,15 +39,21 @@ class Reader(GeminiReader):
         return self.finish(name=name, cwd=cwd, title=self._title)
 
     def _line(self, node: Node) -> None:
-        at, message = node.time("timestamp"), node.node("message")
+        at = node.time("timestamp")
+        message = node.node("message")
         content = {"content": message.value.get("parts", [])}
         match kind := node.text("type", ""):
             case "user":
                 # Notes of background work and of timers have a subtype.
                 subtype = node.text("subtype", "")
-                self.add_user(Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None)
+                self.add_user(
+                    Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None
+                )
             case "assistant":
-                answer = content | {"model": node.text("model", "") or None, "tokens": _tokens(node)}
+                answer = content | {
+                    "model": node.text("model", "") or None,
+                    "tokens": _tokens(node),
+                }
                 self.add_answer(Node(answer, node.where), node.text("uuid"), at)
             case "tool_result":
                 status = node.node("toolCallResult").text("status", "success")
@@ -59,14 +66,20 @@ class Reader(GeminiReader):
                 self.leave_out(f"“{kind[:40]}” line")
 
     def _system(self, node: Node, at: int) -> None:
-        kind, payload = node.text("subtype", ""), node.node("systemPayload")
+        kind = node.text("subtype", "")
+        payload = node.node("systemPayload")
         if kind == "custom_title":
             self._title = payload.text("customTitle", "") or self._title
         elif kind == "chat_compression":
             info = payload.node("info")
-            parts = [part for message in payload.nodes("compressedHistory") for part in message.nodes("parts")]
+            parts = [
+                part
+                for message in payload.nodes("compressedHistory")
+                for part in message.nodes("parts")
+            ]
             summary = "\n\n".join(text for part in parts if (text := part.text("text", "")))
-            before, after = info.number("originalTokenCount"), info.number("newTokenCount")
+            before = info.number("originalTokenCount")
+            after = info.number("newTokenCount")
             self.follow(summary_of(summary, at, before=before, after=after, by_itself=True))
         elif kind not in _BOOKKEEPING:
             self.leave_out(f"“{kind[:40]}” line")

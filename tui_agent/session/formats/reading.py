@@ -18,7 +18,8 @@ T = TypeVar("T")
 
 _DATABASE = b"SQLite format 3\0"
 _HEAD_BYTES = 4096
-_FILE_BYTES, _LINE_BYTES = 2_000_000_000, 150_000_000
+_FILE_BYTES = 2_000_000_000
+_LINE_BYTES = 150_000_000
 _DOCUMENT_BYTES = 300_000_000
 """A whole document is one JSON value, and in memory at once."""
 MAX_ENTRIES = 1_000_000
@@ -152,9 +153,13 @@ def parse_object(data: bytes, where: str) -> Node:
     except RecursionError:
         raise ImportRefused(f"{where}: it is nested too deeply.") from None
     except json.JSONDecodeError as error:
-        raise ImportRefused(f"{where}: it is not JSON ({error.msg.lower()} at character {error.pos + 1}).") from None
+        raise ImportRefused(
+            f"{where}: it is not JSON ({error.msg.lower()} at character {error.pos + 1})."
+        ) from None
     except ValueError as error:  # a number that no computer holds
-        raise ImportRefused(f"{where}: it is not JSON that can be read ({one_line(str(error), 80)}).") from None
+        raise ImportRefused(
+            f"{where}: it is not JSON that can be read ({one_line(str(error), 80)})."
+        ) from None
     if not isinstance(value, dict):
         raise ImportRefused(f"{where}: it has to be a JSON object.")
     return Node(value, where)
@@ -243,7 +248,9 @@ class SourceFile:
                     number += 1
                     where = f"{shown_name(path)}, line {number}"
                     if len(line) > _LINE_BYTES:
-                        raise ImportRefused(f"{where}: it is longer than {_LINE_BYTES // 1_000_000} MB.")
+                        raise ImportRefused(
+                            f"{where}: it is longer than {_LINE_BYTES // 1_000_000} MB."
+                        )
                     if not line.strip():
                         continue
                     try:
@@ -269,5 +276,10 @@ class SourceFile:
                 connection.row_factory = sqlite3.Row
                 connection.text_factory = lambda data: data.decode("utf-8", "replace")
                 yield connection
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: an error that quotes damaged text
-            raise ImportRefused(f"{shown_name(self.path)} can't be read: {one_line(str(error), 120)}.") from error
+        except (
+            sqlite3.Error,
+            UnicodeDecodeError,
+        ) as error:  # the second: an error that quotes damaged text
+            raise ImportRefused(
+                f"{shown_name(self.path)} can't be read: {one_line(str(error), 120)}."
+            ) from error

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tui_agent.session.formats.incoming import IncomingSession
     from tui_agent.session.formats.reading import SourceFile
 
+_HEAD_LINES = 20
+"""Lines read to recognise a format: some programs write bookkeeping first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
@@ -46,8 +49,15 @@ class Format:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format(name="tui-agent", program="tui-agent", module="native_store", file_names=("*.jsonl", "*.db")),
-    Format(name="pi", program="Pi", module="pi", places=(("PI_CODING_AGENT_DIR", ".pi/agent", "sessions/**/*.jsonl"),)),
+    Format(
+        name="tui-agent", program="tui-agent", module="native_store", file_names=("*.jsonl", "*.db")
+    ),
+    Format(
+        name="pi",
+        program="Pi",
+        module="pi",
+        places=(("PI_CODING_AGENT_DIR", ".pi/agent", "sessions/**/*.jsonl"),),
+    ),
     Format(
         name="codex",
         program="Codex",
@@ -95,9 +105,6 @@ FORMATS: tuple[Format, ...] = (
 )
 """A file has the format of the first row that recognises it."""
 
-_HEAD_LINES = 20
-"""Lines read to recognise a format: some programs write bookkeeping first."""
-
 
 def format_of(source: "SourceFile") -> Format:
     """Return the format of a file.
@@ -116,7 +123,11 @@ def format_of(source: "SourceFile") -> Format:
     if not (source.is_database or source.is_document or is_list):
         for number, node in enumerate(source.lines()):
             for row in FORMATS:
-                if node is not None and (is_line := row.function("is_line")) is not None and is_line(node):
+                if (
+                    node is not None
+                    and (is_line := row.function("is_line")) is not None
+                    and is_line(node)
+                ):
                     return row
             if number + 1 >= _HEAD_LINES:
                 break
@@ -136,7 +147,9 @@ def files_of(path: Path) -> list[Path]:
 
     if is_directory(path):
         patterns = dict.fromkeys(pattern for row in FORMATS for pattern in row.file_names)
-        found = sorted({file for pattern in patterns for file in path.rglob(pattern) if is_file(file)})
+        found = sorted(
+            {file for pattern in patterns for file in path.rglob(pattern) if is_file(file)}
+        )
         if not found:
             raise ImportRefused(f"{path} holds no file of a known format ({', '.join(patterns)}).")
         return found

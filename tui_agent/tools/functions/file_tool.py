@@ -35,6 +35,27 @@ MAX_TIMEOUT = 3_600.0
 Host = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9.-]+)$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
+# -- the process of a file ----------------------------------------------------------------------------------
+MAX_ANSWER_BYTES = 100_000_000
+"""An answer larger than this is not read."""
+
+LAST_LINES = 20
+"""Lines of its output that show why a process ended without an answer."""
+
+_PACKAGE = Path(__file__).parents[2]
+_BEGIN = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+package, *libraries = sys.argv.pop(1).split("\\n")
+sys.path += libraries
+# Found by its path: in the view, Landlock's at least, the directory it is in can't be listed.
+spec = spec_from_file_location("tui_agent", f"{package}/__init__.py", submodule_search_locations=[package])
+sys.modules["tui_agent"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["tui_agent"])
+from tui_agent.tools.functions.runner import main
+main()
+"""
+
 
 class Declared(BaseModel):
     """The needs of a tool file's functions, declared by its constants."""
@@ -54,19 +75,32 @@ class Declared(BaseModel):
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
 
     def words(self) -> str:
-        changed = tuple("files of the project" if _place(path) is None else path for path in self.WRITES)
+        changed = tuple(
+            "files of the project" if _place(path) is None else path for path in self.WRITES
+        )
         rows = {
-            "reaches": self.NETWORK, "reads": self.READS, "changes": changed, "gets": self.ENVIRONMENT,
+            "reaches": self.NETWORK,
+            "reads": self.READS,
+            "changes": changed,
+            "gets": self.ENVIRONMENT,
             "changes nothing": ("",) if self.READ_ONLY else (),
-        }  # fmt: skip
-        return "; ".join(f"{what} {', '.join(names)}".strip() for what, names in rows.items() if names)
+        }
+        return "; ".join(
+            f"{what} {', '.join(names)}".strip() for what, names in rows.items() if names
+        )
 
 
 class FileTool(DynamicTool):
     """One function of a tool file; a call uses the file as it is then."""
 
     def __init__(
-        self, schema: ToolSchema, declared: Declared, *, path: Path, shown: str, source: Callable[[], str]
+        self,
+        schema: ToolSchema,
+        declared: Declared,
+        *,
+        path: Path,
+        shown: str,
+        source: Callable[[], str],
     ) -> None:
         """``shown`` is the file's name for people; ``source`` returns its text as it is then."""
         super().__init__(schema, read_only=declared.READ_ONLY)
@@ -81,7 +115,8 @@ class FileTool(DynamicTool):
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         from tui_agent.shell.needs import outside
 
-        declared, sandbox = self.declared, self._sandbox(context)
+        declared = self.declared
+        sandbox = self._sandbox(context)
         changes_project = any(not _place(path) for path in declared.WRITES)
         run = PermissionNeed(
             Permission.TOOL,
@@ -92,12 +127,17 @@ class FileTool(DynamicTool):
         )
         hosts = declared.NETWORK if sandbox is not None else ()
         touched = list(filter(None, map(_place, (*declared.READS, *declared.WRITES))))
-        hidden = [path for path in touched if sandbox is None or not sandbox.shows(path, context.project)]
+        hidden = [
+            path for path in touched if sandbox is None or not sandbox.shows(path, context.project)
+        ]
         return (
             run,
             *(PermissionNeed(Permission.NETWORK, host, aliases=(self.name,)) for host in hosts),
             *map(outside, hidden),
-            *(PermissionNeed(Permission.EDIT, str(path)) for path in filter(None, map(_place, declared.WRITES))),
+            *(
+                PermissionNeed(Permission.EDIT, str(path))
+                for path in filter(None, map(_place, declared.WRITES))
+            ),
             *(PermissionNeed(Permission.READ, f"${name}", secret=True) for name in self._given()),
         )
 
@@ -106,10 +146,14 @@ class FileTool(DynamicTool):
 
     def touches(self, arguments: RawInput, context: ToolContext) -> tuple[()] | None:
         del arguments
-        return () if self.read_only or self._sandbox(context) is not None else None
+        if self.read_only or self._sandbox(context) is not None:
+            return ()
+        return None
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice, context.project)):
+        if context.sandbox is not None and (
+            notice := await asyncio.to_thread(context.sandbox.notice, context.project)
+        ):
             context.notify(notice)
         try:
             source = await asyncio.to_thread(self._source)
@@ -131,12 +175,17 @@ class FileTool(DynamicTool):
             name=self.command(arguments),
             seconds=self.declared.TIMEOUT,
         )
-        answer, note = ended.answer, ended.program.note
+        answer = ended.answer
+        note = ended.program.note
         if answer is None:
             raise ToolError(ended.why(self.declared.TIMEOUT))
         if answer.error:
-            raise ToolError("\n".join([answer.error, *(f"  {frame}" for frame in answer.frames), note]).rstrip())
-        return await told(Returned(answer.text, answer.images), self.title(arguments), context, footer=note)
+            raise ToolError(
+                "\n".join([answer.error, *(f"  {frame}" for frame in answer.frames), note]).rstrip()
+            )
+        return await told(
+            Returned(answer.text, answer.images), self.title(arguments), context, footer=note
+        )
 
     def _sandbox(self, context: ToolContext) -> Sandbox | None:
         """Return the sandbox to run in, None for without: there is none, or it can't open what the file declares.
@@ -150,7 +199,9 @@ class FileTool(DynamicTool):
         if refusal := sandbox.refusal():
             raise ToolError(refusal)
         wanted = context.view.opened(Grants(hosts=frozenset(self.declared.NETWORK)))
-        return sandbox if sandbox.active and not sandbox.lacks(wanted) else None
+        if sandbox.active and not sandbox.lacks(wanted):
+            return sandbox
+        return None
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
@@ -167,28 +218,9 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
 def _place(text: str) -> Path | None:
     """Return a path outside of the project, None for one in it."""
     path = at_home(text)
-    return Path(os.path.realpath(path)) if path.is_absolute() else None
-
-
-# -- the process of a file ----------------------------------------------------------------------------------
-
-MAX_ANSWER_BYTES = 100_000_000
-"""An answer larger than this is not read."""
-LAST_LINES = 20
-"""Lines of its output that show why a process ended without an answer."""
-_PACKAGE = Path(__file__).parents[2]
-_BEGIN = """
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-package, *libraries = sys.argv.pop(1).split("\\n")
-sys.path += libraries
-# Found by its path: in the view, Landlock's at least, the directory it is in can't be listed.
-spec = spec_from_file_location("tui_agent", f"{package}/__init__.py", submodule_search_locations=[package])
-sys.modules["tui_agent"] = module_from_spec(spec)
-spec.loader.exec_module(sys.modules["tui_agent"])
-from tui_agent.tools.functions.runner import main
-main()
-"""
+    if path.is_absolute():
+        return Path(os.path.realpath(path))
+    return None
 
 
 class Answer(BaseModel):
@@ -220,7 +252,12 @@ class Ended:
             said = f"It took longer than {seconds:g} s and was stopped."
         else:
             said = f"Its process ended without an answer. {ending(self.program.run)}".strip()
-        return "\n".join(filter(None, [said, self.printed and f"It printed last:\n{self.printed}", self.program.note]))
+        return "\n".join(
+            filter(
+                None,
+                [said, self.printed and f"It printed last:\n{self.printed}", self.program.note],
+            )
+        )
 
 
 async def run_file(  # noqa: PLR0913 - a file and how to run it
@@ -245,8 +282,18 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
         asked.write(json.dumps(request | {"path": str(path)}).encode())
         asked.flush()
         descriptors = (asked.fileno(), said.fileno())
-        words = (sys.executable, "-I", "-B", "-c", _BEGIN, "\n".join(_import_places()), *map(str, descriptors))
-        ended = await run_program(Program(name, words, environment, seconds, descriptors), context, sandbox)
+        words = (
+            sys.executable,
+            "-I",
+            "-B",
+            "-c",
+            _BEGIN,
+            "\n".join(_import_places()),
+            *map(str, descriptors),
+        )
+        ended = await run_program(
+            Program(name, words, environment, seconds, descriptors), context, sandbox
+        )
         answer = await asyncio.to_thread(_answer, said.fileno())
     lines = plain_text(ended.run.capture.raw()).rstrip().splitlines()[-LAST_LINES:]
     return Ended(ended, None if ended.run.timed_out else answer, "\n".join(lines))
@@ -256,7 +303,9 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
 def _import_places() -> tuple[str, ...]:
     """Return the directory of this package, and those with the libraries the runner needs."""
     spec = find_spec("pydantic")
-    libraries = [str(Path(spec.origin).parents[1])] if spec is not None and spec.origin else []
+    libraries = []
+    if spec is not None and spec.origin:
+        libraries = [str(Path(spec.origin).parents[1])]
     return (str(_PACKAGE), *libraries)
 
 

@@ -8,7 +8,14 @@ from typing import Any
 
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import ImagePart, ToolSchema
-from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, ToolContext, ToolResult, slim_schema
+from tui_agent.tools.base import (
+    DynamicTool,
+    FreeTool,
+    RawInput,
+    ToolContext,
+    ToolResult,
+    slim_schema,
+)
 from tui_agent.tools.functions.signature import FunctionError, Returned, returned, signature_of
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, image_part, shown_picture
 
@@ -44,7 +51,9 @@ def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSc
 
 async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
     """Return a function's value as the result of a call; ``footer`` stands at its end."""
-    said: list[str] = [value.text] if value.text else []
+    said: list[str] = []
+    if value.text:
+        said = [value.text]
     images: list[ImagePart] = []
     for raw in value.images:
         about, picture = await asyncio.to_thread(shown_picture, raw, vision=context.vision)
@@ -52,5 +61,12 @@ async def told(value: Returned, title: str, context: ToolContext, footer: str = 
         if picture is not None:
             images.append(image_part(picture, context.put_blob))
     text = "\n\n".join(said) or "(no output)"
-    output = Output(text, title=title, keep="ends", footer=footer, cut_hint=FILTER_OUTPUT, attachments=tuple(images))
+    output = Output(
+        text,
+        title=title,
+        keep="ends",
+        footer=footer,
+        cut_hint=FILTER_OUTPUT,
+        attachments=tuple(images),
+    )
     return await finish(output, context)

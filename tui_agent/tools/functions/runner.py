@@ -17,7 +17,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tui_agent.tools.functions.signature import FunctionError, FunctionSignature, returned, signature_of
+from tui_agent.tools.functions.signature import (
+    FunctionError,
+    FunctionSignature,
+    returned,
+    signature_of,
+)
 
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
 """Constants of a tool file that declare its functions' needs."""
@@ -38,8 +43,13 @@ def main() -> None:
     try:
         said = _done(json.loads(os.pread(request, os.fstat(request).st_size, 0)))
     except BaseException as error:  # noqa: BLE001 - whatever the file does, sys.exit included
-        frames, failed = _frames(error), True
-        said = {"error": _told(error), "line": frames[-1].lineno if frames else 0, "frames": list(map(_shown, frames))}
+        frames = _frames(error)
+        failed = True
+        said = {
+            "error": _told(error),
+            "line": frames[-1].lineno if frames else 0,
+            "frames": list(map(_shown, frames)),
+        }
         sys.stderr.write("\n".join([_told(error), *(f"  {frame}" for frame in said["frames"]), ""]))
     if os.getpid() != process:
         os._exit(0)  # a copy of this process that came back from the function says nothing
@@ -64,7 +74,10 @@ def _done(request: dict[str, Any]) -> dict[str, Any]:
     import asyncio  # a fifth of the time it takes to describe a file, and not needed for that
 
     value = returned(asyncio.run(signature_of(functions[name]).call(request["arguments"])))
-    return {"text": value.text, "images": [base64.b64encode(image).decode() for image in value.images]}
+    return {
+        "text": value.text,
+        "images": [base64.b64encode(image).decode() for image in value.images],
+    }
 
 
 def _loaded(path: Path, source: str) -> ModuleType:
@@ -83,9 +96,21 @@ def _functions(module: ModuleType) -> list[Callable[..., Any]]:
     """Return the functions of a module that are to be tools, in their order."""
     named = getattr(module, "__all__", None)
     if named is not None:
-        return [getattr(module, name) for name in named if inspect.isfunction(getattr(module, name, None))]
-    own = [thing for name, thing in vars(module).items() if inspect.isfunction(thing) and not name.startswith("_")]
-    return [thing for thing in dict.fromkeys(own) if thing.__module__ == module.__name__ and thing.__doc__]
+        return [
+            getattr(module, name)
+            for name in named
+            if inspect.isfunction(getattr(module, name, None))
+        ]
+    own = [
+        thing
+        for name, thing in vars(module).items()
+        if inspect.isfunction(thing) and not name.startswith("_")
+    ]
+    return [
+        thing
+        for thing in dict.fromkeys(own)
+        if thing.__module__ == module.__name__ and thing.__doc__
+    ]
 
 
 def _described(module: ModuleType) -> dict[str, Any]:
@@ -97,10 +122,18 @@ def _described(module: ModuleType) -> dict[str, Any]:
         except FunctionError as error:
             problems.append({"text": str(error), "line": function.__code__.co_firstlineno})
         else:
-            named = {"name": signature.name, "description": signature.description, "parameters": signature.parameters}
+            named = {
+                "name": signature.name,
+                "description": signature.description,
+                "parameters": signature.parameters,
+            }
             tools.append(named)
     declared = {name: getattr(module, name) for name in DECLARATIONS if hasattr(module, name)}
-    return {"tools": tools, "problems": problems, "declared": json.loads(json.dumps(declared, default=list))}
+    return {
+        "tools": tools,
+        "problems": problems,
+        "declared": json.loads(json.dumps(declared, default=list)),
+    }
 
 
 def _told(error: BaseException) -> str:
@@ -125,7 +158,10 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _shown(frame: traceback.FrameSummary) -> str:
-    function = "" if frame.name == "<module>" else f" in {frame.name}"
+    if frame.name == "<module>":
+        function = ""
+    else:
+        function = f" in {frame.name}"
     return f"{Path(frame.filename).name}:{frame.lineno}{function}{f': {frame.line}' if frame.line else ''}"
 
 

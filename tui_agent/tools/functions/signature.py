@@ -13,10 +13,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import to_json
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_SECTION = re.compile(r"\s*(?:Args|Arguments|Parameters|Returns?|Yields?|Raises|Examples?|Notes?):\s*")
+_SECTION = re.compile(
+    r"\s*(?:Args|Arguments|Parameters|Returns?|Yields?|Raises|Examples?|Notes?):\s*"
+)
 _LISTS = frozenset({"Args:", "Arguments:", "Parameters:"})
 _ARGUMENT = re.compile(r"\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+# -- its value ----------------------------------------------------------------------------------------------
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
 
 
 class FunctionError(ValueError):
@@ -43,12 +53,20 @@ class FunctionSignature:
         try:
             taken = self.accepted.model_validate(dict(arguments))
         except ValidationError as error:
-            raise FunctionError(f"{'; '.join(map(_problem, error.errors(include_url=False)))}.") from None
+            raise FunctionError(
+                f"{'; '.join(map(_problem, error.errors(include_url=False)))}."
+            ) from None
         # Only fields that were sent: a default stays the function's own.
         by_alias = {field.alias or name: name for name, field in self.accepted.model_fields.items()}
-        given = {alias: getattr(taken, name) for alias, name in by_alias.items() if name in taken.model_fields_set}
+        given = {
+            alias: getattr(taken, name)
+            for alias, name in by_alias.items()
+            if name in taken.model_fields_set
+        }
         returned = self.function(**given)
-        return await returned if inspect.isawaitable(returned) else returned
+        if inspect.isawaitable(returned):
+            return await returned
+        return returned
 
 
 def signature_of(function: Callable[..., Any]) -> FunctionSignature:
@@ -60,7 +78,9 @@ def signature_of(function: Callable[..., Any]) -> FunctionSignature:
     """
     name = getattr(function, "__name__", "")
     if not _NAME.fullmatch(name):
-        raise FunctionError(f"“{name}” can't be a tool's name: use letters, digits and _, 64 at most")
+        raise FunctionError(
+            f"“{name}” can't be a tool's name: use letters, digits and _, 64 at most"
+        )
     description, about = _documented(inspect.getdoc(function) or "")
     if not description:
         raise FunctionError(f"{name} has no docstring to tell the model what it does")
@@ -74,19 +94,29 @@ def signature_of(function: Callable[..., Any]) -> FunctionSignature:
     except FunctionError:
         raise
     except Exception as error:  # noqa: BLE001 - types are the author's, and anything may stand there
-        raise FunctionError(f"{name}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
+        raise FunctionError(
+            f"{name}: {(str(error) or type(error).__name__).splitlines()[0]}"
+        ) from None
     return FunctionSignature(function, name, description, schema, accepted)
 
 
-def _field(function: str, parameter: inspect.Parameter, hints: Mapping[str, Any], about: Mapping[str, str]) -> Any:
+def _field(
+    function: str, parameter: inspect.Parameter, hints: Mapping[str, Any], about: Mapping[str, str]
+) -> Any:
     name = parameter.name
     if parameter.kind not in _NAMED:
         raise FunctionError(f"{function}: {parameter} can't be given by name")
     if name not in hints:
         raise FunctionError(f"{function}: the argument {name} has no type")
-    default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+    if parameter.default is inspect.Parameter.empty:
+        default = ...
+    else:
+        default = parameter.default
     # Fields are numbered, because a field can't have a name that pydantic itself uses.
-    described = Field(default, alias=name, description=about[name]) if name in about else Field(default, alias=name)
+    if name in about:
+        described = Field(default, alias=name, description=about[name])
+    else:
+        described = Field(default, alias=name)
     return Annotated[hints[name], described], default
 
 
@@ -94,10 +124,12 @@ def _documented(text: str) -> tuple[str, dict[str, str]]:
     """Return a docstring's text about the function, and about its arguments listed under ``Args:``."""
     lines: list[str] = []
     about: dict[str, str] = {}
-    latest, lists = "", False
+    latest = ""
+    lists = False
     for line in text.splitlines():
         if _SECTION.fullmatch(line):
-            lists, latest = line.strip() in _LISTS, ""
+            lists = line.strip() in _LISTS
+            latest = ""
         if not lists:
             lines.append(line)
         elif found := _ARGUMENT.fullmatch(line):
@@ -112,17 +144,9 @@ def _problem(error: Mapping[str, Any]) -> str:
     where = ".".join(map(str, error["loc"]))
     if error["type"] == "extra_forbidden":
         return f"there is no argument {where}"
-    return f"{where}: {error['msg'][:1].lower()}{error['msg'][1:]}" if where else str(error["msg"])
-
-
-# -- its value ----------------------------------------------------------------------------------------------
-
-_SIGNATURES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
+    if where:
+        return f"{where}: {error['msg'][:1].lower()}{error['msg'][1:]}"
+    return str(error["msg"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +169,9 @@ def returned(value: Any) -> Returned:
     if (image := _image(value)) is not None:
         return Returned(images=(image,))
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if is_list and any(isinstance(part, bytes | bytearray) or hasattr(type(part), "_repr_png_") for part in value):
+    if is_list and any(
+        isinstance(part, bytes | bytearray) or hasattr(type(part), "_repr_png_") for part in value
+    ):
         parts = [returned(part) for part in value]
         text = "\n\n".join(part.text for part in parts if part.text)
         return Returned(text, tuple(image for part in parts for image in part.images))
@@ -161,9 +187,13 @@ def image_type(data: bytes) -> str:
 
 def _image(value: Any) -> bytes | None:
     if isinstance(value, bytes | bytearray):
-        return bytes(value) if image_type(bytes(value[:16])) else None
+        if image_type(bytes(value[:16])):
+            return bytes(value)
+        return None
     draw = getattr(type(value), "_repr_png_", None)
-    drawn = draw(value) if draw is not None else None
+    drawn = None
+    if draw is not None:
+        drawn = draw(value)
     return drawn if isinstance(drawn, bytes) else None
 
 
@@ -175,7 +205,10 @@ def _text(value: Any) -> str:
     try:
         return to_json(value, indent=1, inf_nan_mode="strings").decode()
     except Exception as error:  # noqa: BLE001 - whatever the value's own methods raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if str(error):
+            reason = str(error).splitlines()[0]
+        else:
+            reason = type(error).__name__
         raise FunctionError(
             f"it returned a value of type {type(value).__name__} that can't be written as JSON ({reason}); return "
             "text, numbers, lists, dictionaries, dataclasses, pydantic models, or the bytes of a PNG, JPEG, GIF or WebP"

@@ -53,7 +53,9 @@ class FoundFile:
         """
         limit = MAX_FILE_BYTES + 1
         data, _state = (
-            read_file(self.path, limit) if self.inside is None else read_inside(self.inside, self.path, limit)
+            read_file(self.path, limit)
+            if self.inside is None
+            else read_inside(self.inside, self.path, limit)
         )
         if len(data) > MAX_FILE_BYTES:
             raise ValueError(f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB")
@@ -117,7 +119,9 @@ class ToolFiles:
         except (OSError, ValueError) as error:
             return LoadedFile("", problems=(f"{file.shown} can't be read: {error}.",))
         known = self._loaded.get(file)
-        return known if known is not None and known.source == source else await _describe(file, source, place)
+        if known is not None and known.source == source:
+            return known
+        return await _describe(file, source, place)
 
 
 def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
@@ -139,9 +143,15 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
     sandbox = place.sandbox
     # Nothing it does while it is read is kept, and it reaches nothing.
     context = ToolContext(
-        cwd=place.cwd, project=place.project, limits=OutputLimits(), reads=FileReads(), put_blob=lambda _data: "",
-        environment=place.environment, sandbox=sandbox, view=View(Writes.NOTHING),
-    )  # fmt: skip
+        cwd=place.cwd,
+        project=place.project,
+        limits=OutputLimits(),
+        reads=FileReads(),
+        put_blob=lambda _data: "",
+        environment=place.environment,
+        sandbox=sandbox,
+        view=View(Writes.NOTHING),
+    )
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
         return LoadedFile(source, problems=(f"{file.shown}: {refusal}",))
     try:
@@ -149,7 +159,13 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
         context.view = await asyncio.to_thread(view_of_file, file.path, context, active)
         environment = command_environment(place.environment or SafeEnvironment(os.environ))
         ended = await run_file(
-            file.path, {"source": source}, context, active, environment, name=file.shown, seconds=DESCRIBE_SECONDS
+            file.path,
+            {"source": source},
+            context,
+            active,
+            environment,
+            name=file.shown,
+            seconds=DESCRIBE_SECONDS,
         )
     except ToolError as error:
         return LoadedFile(source, problems=(f"{file.shown}: {error}",))
@@ -165,18 +181,30 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
         why = " ".join(ended.why(DESCRIBE_SECONDS).split())
         return LoadedFile(source, problems=(f"{file.shown} could not be loaded: {why}",))
     if answer.error:
-        line = f":{answer.line}" if answer.line else ""
-        return LoadedFile(source, problems=(f"{file.shown}{line}: {' '.join(answer.error.split())}.",))
+        if answer.line:
+            line = f":{answer.line}"
+        else:
+            line = ""
+        return LoadedFile(
+            source, problems=(f"{file.shown}{line}: {' '.join(answer.error.split())}.",)
+        )
     problems = [f"{file.shown}:{row.get('line')}: {row.get('text')}." for row in answer.problems]
     try:
         declared = Declared.model_validate(answer.declared)
         tools = []
         for said in map(_SaidTool.model_validate, answer.tools):
             schema = schema_of(said.name, said.description, said.parameters)
-            tools.append(FileTool(schema, declared, path=file.path, shown=file.shown, source=file.source))
+            tools.append(
+                FileTool(schema, declared, path=file.path, shown=file.shown, source=file.source)
+            )
     except (ValidationError, LookupError, TypeError, AttributeError) as error:
-        first = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
-        why = "it says nothing sensible of itself" if first is None else f"{first['loc'][0]}: {first['msg']}"
+        first = None
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+        if first is None:
+            why = "it says nothing sensible of itself"
+        else:
+            why = f"{first['loc'][0]}: {first['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
     return LoadedFile(source, tuple(tools), tuple(problems))
 

@@ -54,7 +54,9 @@ class Candidate:
     """How well it fits, to put the candidates of several sources in one order. Without a query all score 0."""
 
 
-CompletionSource = tuple[Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]]
+CompletionSource = tuple[
+    Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]
+]
 """Something that can be completed: the kind of token, and a function from its query to the candidates, best first.
 
 Slow work in it belongs in a thread. Candidates of all sources of a kind are shown in one list, ordered by ``score``
@@ -68,7 +70,10 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
     if row == 0 and before.startswith("/") and not re.search(r"[\s/]", before[1:]):
         return Token("command", before[1:], row, 0, column)
     if match := _MENTION.search(before):
-        query = match[1] if match[1] is not None else match[2]
+        if match[1] is not None:
+            query = match[1]
+        else:
+            query = match[2]
         return Token("mention", query, row, match.start(), column)
     if match := _ENTRY.search(before):
         return Token("entry", match[1], row, match.start(), column)
@@ -79,8 +84,14 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Return the candidates of several sources in one order; without a query every source keeps some of the room."""
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
     is_scored = any(candidate.score for candidates in found for candidate in candidates)
-    together = [candidate for candidates in found for candidate in candidates[: LIMIT if is_scored else share]]
-    return sorted(together, key=lambda item: (-item.score, len(item.label) if item.score else 0))[:LIMIT]
+    together = [
+        candidate
+        for candidates in found
+        for candidate in candidates[: LIMIT if is_scored else share]
+    ]
+    return sorted(together, key=lambda item: (-item.score, len(item.label) if item.score else 0))[
+        :LIMIT
+    ]
 
 
 def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -88,7 +99,10 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
     if not query:
         return list(candidates)
     found = [_rated(query, candidate) for candidate in candidates]
-    return sorted((candidate for candidate in found if candidate.score), key=lambda candidate: -candidate.score)
+    return sorted(
+        (candidate for candidate in found if candidate.score),
+        key=lambda candidate: -candidate.score,
+    )
 
 
 def _rated(query: str, candidate: Candidate) -> Candidate:
@@ -171,13 +185,20 @@ def with_directories(paths: Iterable[str]) -> list[str]:
 
 
 def _file(path: str) -> Candidate:
-    kind = "directory" if path.endswith("/") else "image" if path.lower().endswith(tuple(IMAGE_SUFFIXES)) else "file"
+    if path.endswith("/"):
+        kind = "directory"
+    elif path.lower().endswith(tuple(IMAGE_SUFFIXES)):
+        kind = "image"
+    else:
+        kind = "file"
     return Candidate(mention(path), path, kind)
 
 
 def mention(name: str) -> str:
     """Return the mention of a file, an agent or a resource in a message, with a space after it."""
-    return f'@"{name}" ' if re.search(r'[\s"]', name) else f"@{name} "
+    if re.search(r'[\s"]', name):
+        return f'@"{name}" '
+    return f"@{name} "
 
 
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:

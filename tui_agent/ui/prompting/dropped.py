@@ -14,7 +14,9 @@ from tui_agent.ui.prompting.completion import mention
 MOST_CHARACTERS = 16_384
 MOST_FILES = 50
 
-_WINDOWS = LazyPattern(r"""(?P<quote>["']?)(?P<path>(?:[A-Za-z]:|\\\\wsl(?:\$|\.localhost))[\\/].*)(?P=quote)""")
+_WINDOWS = LazyPattern(
+    r"""(?P<quote>["']?)(?P<path>(?:[A-Za-z]:|\\\\wsl(?:\$|\.localhost))[\\/].*)(?P=quote)"""
+)
 _SEVERAL_WINDOWS = LazyPattern(r"""\s+(?=["']?(?:[A-Za-z]:|\\\\wsl)[\\/])""")
 _ANSI_C = LazyPattern(r"\$'((?:[^'\\]|\\.)*)'")
 
@@ -31,7 +33,9 @@ def dropped_files(text: str) -> str | None:
         if 0 < len(names) <= MOST_FILES and all(name and is_file(at_home(name)) for name in names):
             is_image = any(Path(name).suffix.lower() in IMAGE_SUFFIXES for name in names)
             as_written = names == [text.strip()]
-            return None if as_written and not is_image else "".join(map(mention, names))
+            if as_written and not is_image:
+                return None
+            return "".join(map(mention, names))
     return None
 
 
@@ -75,9 +79,20 @@ def _from_windows(path: str) -> str:
 
 def _unescaped(text: str) -> str:
     r"""Return what ``$'…'`` of bash and zsh says: octal, hexadecimal and the usual escapes of bytes."""
-    escapes = {"n": b"\n", "t": b"\t", "r": b"\r", "e": b"\x1b", "a": b"\a", "b": b"\b", "f": b"\f", "v": b"\v"}
+    escapes = {
+        "n": b"\n",
+        "t": b"\t",
+        "r": b"\r",
+        "e": b"\x1b",
+        "a": b"\a",
+        "b": b"\b",
+        "f": b"\f",
+        "v": b"\v",
+    }
     found = bytearray()
-    for octal, hexadecimal, letter, plain in re.findall(r"\\([0-7]{1,3})|\\x([0-9a-fA-F]{1,2})|\\(.)|([^\\]+)", text):
+    for octal, hexadecimal, letter, plain in re.findall(
+        r"\\([0-7]{1,3})|\\x([0-9a-fA-F]{1,2})|\\(.)|([^\\]+)", text
+    ):
         if octal or hexadecimal:
             found.append(int(octal or hexadecimal, 8 if octal else 16) & 0xFF)
         else:

@@ -53,10 +53,14 @@ def fuzzy_match(query: str, text: str) -> Match:
     if not wanted or len(lower) != len(text) or len(wanted) != len(query):
         # Some capitals become two letters.
         at = lower.find(wanted)
-        return Match(float(_LETTER), (at,)) if wanted and at >= 0 else NO_MATCH
+        if wanted and at >= 0:
+            return Match(float(_LETTER), (at,))
+        return NO_MATCH
     places: list[_Place] = []
     for index, letter in enumerate(wanted):
-        row = _places_of(letter, query[index], text=text, lower=lower, before=places if index else None)
+        row = _places_of(
+            letter, query[index], text=text, lower=lower, before=places if index else None
+        )
         if not row:
             return NO_MATCH
         places = row
@@ -69,7 +73,9 @@ def shifted(match: Match, by: int) -> Match:
     return replace(match, offsets=tuple(offset + by for offset in match.offsets))
 
 
-def _places_of(letter: str, written: str, *, text: str, lower: str, before: Sequence[_Place] | None) -> list[_Place]:
+def _places_of(
+    letter: str, written: str, *, text: str, lower: str, before: Sequence[_Place] | None
+) -> list[_Place]:
     """Return the places of a letter after those of the one before; ``before`` is None for the first letter."""
     row: list[_Place] = []
     passed = 0
@@ -84,13 +90,17 @@ def _places_of(letter: str, written: str, *, text: str, lower: str, before: Sequ
             while passed < len(before) and before[passed].at < at - 1:
                 nearest = _better(nearest, before[passed])
                 passed += 1
-            adjacent = before[passed] if passed < len(before) and before[passed].at == at - 1 else None
+            adjacent = None
+            if passed < len(before) and before[passed].at == at - 1:
+                adjacent = before[passed]
             row.append(_joined(at, own, bonus, adjacent, nearest))
         at = lower.find(letter, at + 1)
     return row
 
 
-def _joined(at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None) -> _Place:
+def _joined(
+    at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Place | None
+) -> _Place:
     """Return a place that follows the better of the one right before it and the best one further away."""
     follows = None
     if adjacent is not None:
@@ -100,7 +110,9 @@ def _joined(at: int, own: int, bonus: int, adjacent: _Place | None, nearest: _Pl
         return follows or _Place(at, own + bonus, bonus)
     gap = at - nearest.at - 1
     leaps = _Place(at, nearest.score + own + bonus - _GAP - _GAP_LETTER * gap, bonus, nearest)
-    return leaps if follows is None or leaps.score > follows.score else follows
+    if follows is None or leaps.score > follows.score:
+        return leaps
+    return follows
 
 
 def _better(one: _Place | None, other: _Place) -> _Place:
@@ -112,13 +124,17 @@ def _better(one: _Place | None, other: _Place) -> _Place:
 
 def _bonus(text: str, at: int) -> int:
     """Return what a place is worth by what stands before it."""
-    before = text[at - 1] if at else "/"
+    before = "/"
+    if at:
+        before = text[at - 1]
     if before == "/":
         return _NAME_START
     if before in _SEPARATORS:
         return _WORD_START
     letter = text[at]
-    is_start = (letter.isupper() and not before.isupper()) or (letter.isdigit() and not before.isdigit())
+    is_start = (letter.isupper() and not before.isupper()) or (
+        letter.isdigit() and not before.isdigit()
+    )
     return _CAPITAL if is_start else 0
 
 

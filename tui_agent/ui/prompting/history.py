@@ -28,7 +28,8 @@ class PromptHistory:
             return None
         if not self.walking:
             self.draft = shown
-        self._position, self.walking = step, True
+        self._position = step
+        self.walking = True
         return texts[step]
 
     def newer(self) -> str | None:
@@ -37,7 +38,9 @@ class PromptHistory:
             return None
         self._position -= 1
         self.walking = self._position >= 0
-        return self._texts()[self._position] if self.walking else self.draft
+        if self.walking:
+            return self._texts()[self._position]
+        return self.draft
 
     def add(self, text: str) -> None:
         """Remember a message that was sent, and go back to the newest position."""
@@ -47,7 +50,8 @@ class PromptHistory:
 
     def reset(self) -> None:
         """Forget the position: the user edited the text shown, it is the draft now."""
-        self._position, self.walking = -1, False
+        self._position = -1
+        self.walking = False
 
     def _texts(self) -> list[str]:
         if not self._is_loaded:

@@ -22,8 +22,12 @@ class PasteStore(dict[str, str]):
     def fold(self, text: str) -> str:
         """Keep a text and return the chip that stands for it."""
         lines = text.removesuffix("\n").count("\n") + 1
-        size = f"{lines} lines" if lines > FOLD_LINES else f"{tokens(len(text))} characters"
-        chip, number = f"[pasted {size}]", 1
+        if lines > FOLD_LINES:
+            size = f"{lines} lines"
+        else:
+            size = f"{tokens(len(text))} characters"
+        chip = f"[pasted {size}]"
+        number = 1
         while self.get(chip, text) != text:
             number += 1
             chip = f"[pasted {size} #{number}]"

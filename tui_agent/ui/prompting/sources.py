@@ -63,9 +63,12 @@ class FileSource:
         controller = self._controller
         if not controller.attached.is_set():
             return ()
-        where, now = controller.cwd, time.monotonic()
+        where = controller.cwd
+        now = time.monotonic()
         if self._read is None or self._read[0] != where or now - self._read[1] > FILE_LIST_SECONDS:
-            self._paths = await asyncio.to_thread(with_directories, await controller.services.list_files(where))
+            self._paths = await asyncio.to_thread(
+                with_directories, await controller.services.list_files(where)
+            )
             self._read = (where, time.monotonic())
         return await asyncio.to_thread(rank_files, query, self._paths)
 
@@ -92,7 +95,8 @@ async def _find_entries(controller: Controller, query: str) -> Sequence[Candidat
     """
     if controller.agent is None:
         return ()
-    session, now = controller.agent.session.id, controller.services.clock()
+    session = controller.agent.session.id
+    now = controller.services.clock()
     found = await asyncio.to_thread(controller.services.store.mentionable, session, query, LIMIT)
     return [_entry(header, now, len(found) - place) for place, header in enumerate(found)]
 
@@ -103,6 +107,7 @@ def _entry(header: EntryHeader, now: float, score: int) -> Candidate:
     who = _ROLE_NAMES.get(header.kind, header.kind.replace("_", " "))
     preview = plain_preview(header.kind, header.preview)
     if header.kind == "assistant" and preview.startswith(ERROR):
-        who, preview = "error", preview.removeprefix(ERROR)
+        who = "error"
+        preview = preview.removeprefix(ERROR)
     label = f"#{header.id:<5} {who:<10} {one_line(preview, _MAX_PREVIEW_CHARS)}"
     return Candidate(f"#{header.id} ", label, age(header.created_at, now), score=float(score))

@@ -12,6 +12,12 @@ from typing import Literal
 
 from tui_agent.lazy import dataclass
 
+_WORD = re.compile(r"\w+|[^\w\s]+")
+_BIG_WORD = re.compile(r"\S+")
+
+_SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
+"""Keys that stand for an operator with its motion."""
+
 
 class Mode(StrEnum):
     """The mode, which gives keys their meaning; the value is its name on the screen."""
@@ -47,21 +53,21 @@ def _start(text: str, at: int) -> int:
 
 def _end(text: str, at: int) -> int:
     found = text.find("\n", at)
-    return found if found >= 0 else len(text)
+    if found >= 0:
+        return found
+    return len(text)
 
 
 def _first(text: str, at: int) -> int:
     """Return the first character of a line that is no blank."""
-    start, end = _start(text, at), _end(text, at)
+    start = _start(text, at)
+    end = _end(text, at)
     return start + len(text[start:end]) - len(text[start:end].lstrip())
 
 
 def clamped(text: str, at: int) -> int:
     at = max(0, min(at, len(text)))
     return max(_start(text, at), min(at, _end(text, at) - 1))
-
-
-_WORD, _BIG_WORD = re.compile(r"\w+|[^\w\s]+"), re.compile(r"\S+")
 
 
 def _next_word(word: re.Pattern[str], text: str, at: int) -> int:
@@ -97,8 +103,6 @@ _INSERTING: dict[str, Callable[[str, int], int]] = {
     "A": _end,
 }
 """Keys that begin to insert, and where."""
-_SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
-"""Keys that stand for an operator with its motion."""
 
 
 class Vim:
@@ -106,11 +110,13 @@ class Vim:
 
     def __init__(self) -> None:
         self.mode = Mode.INSERT
-        self._text, self._at = "", 0
+        self._text = ""
+        self._at = 0
         self._wants: Literal["", "undo", "redo", "older", "newer"] = ""
         self._anchor = 0
         self._count = self._operator = self._prefix = ""
-        self._register, self._register_lines = "", False
+        self._register = ""
+        self._register_lines = False
         self._find = ("", "")
         self._keys: list[str] = []
         self._last: tuple[list[str], str] = ([], "")
@@ -129,18 +135,28 @@ class Vim:
     def press(self, key: str, text: str, at: int) -> Step | None:
         """Handle a key, a character or a key's name; None where it means nothing here."""
         if self.mode is Mode.INSERT:
-            return self._leave_insert(text, at) if key == "escape" else None
+            if key == "escape":
+                return self._leave_insert(text, at)
+            return None
         if key == "escape":
             was_idle = self.mode is Mode.NORMAL and not self._keys
             self.mode = Mode.NORMAL
             self._forget()
-            return None if was_idle else Step(text, clamped(text, at))
+            if was_idle:
+                return None
+            return Step(text, clamped(text, at))
         if len(key) > 1 and key not in {"ctrl+r", "space", "backspace"}:
             return None
-        self._text, self._at, self._wants = text, at, ""
+        self._text = text
+        self._at = at
+        self._wants = ""
         self._do({"space": " ", "backspace": "h"}.get(key, key), is_typed=True)
-        span = self._visual() if self.mode in {Mode.VISUAL, Mode.LINES} else None
-        return Step(self._text, self._at, None if span is None else (span.start, span.end), self._wants)
+        span = None
+        if self.mode in {Mode.VISUAL, Mode.LINES}:
+            span = self._visual()
+        return Step(
+            self._text, self._at, None if span is None else (span.start, span.end), self._wants
+        )
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -149,11 +165,16 @@ class Vim:
             self._keys.append(key)
         is_visual = self.mode is not Mode.NORMAL
         if self._prefix:
-            prefix, self._prefix = self._prefix, ""
+            prefix = self._prefix
+            self._prefix = ""
             self._after_prefix(prefix, key)
         elif key.isdecimal() and (key != "0" or self._count):
             self._count += key
-        elif key in "fFtTg" or (key in "ia" and (self._operator or is_visual)) or (key == "r" and not self._operator):
+        elif (
+            key in "fFtTg"
+            or (key in "ia" and (self._operator or is_visual))
+            or (key == "r" and not self._operator)
+        ):
             self._prefix = key
         elif self._operator and key == self._operator:
             self._operate(self._lines())
@@ -167,7 +188,8 @@ class Vim:
             self._in_normal(key)
 
     def _after_prefix(self, prefix: str, key: str) -> None:
-        text, at = self._text, self._at
+        text = self._text
+        at = self._at
         match prefix:
             case "g" if key == "g":
                 self._move("gg")
@@ -177,7 +199,9 @@ class Vim:
                 self._find = prefix, key
                 self._move(prefix)
             case "i" | "a" if key in "wW":
-                span = _word_around(text, at, _BIG_WORD if key == "W" else _WORD, outer=prefix == "a")
+                span = _word_around(
+                    text, at, _BIG_WORD if key == "W" else _WORD, outer=prefix == "a"
+                )
                 if self._operator:
                     self._operate(span)
                 else:
@@ -187,8 +211,10 @@ class Vim:
                 self._forget()
 
     def _in_normal(self, key: str) -> None:  # noqa: C901, PLR0912 - one arm for each command
-        text, at = self._text, self._at
-        start, end = _start(text, at), _end(text, at)
+        text = self._text
+        at = self._at
+        start = _start(text, at)
+        end = _end(text, at)
         match key:
             case "d" | "c" | "y":
                 self._operator = key
@@ -201,7 +227,8 @@ class Vim:
             case "p" | "P":
                 self._put(after=key == "p")
             case "v" | "V":
-                self.mode, self._anchor = (Mode.VISUAL if key == "v" else Mode.LINES), at
+                self.mode = Mode.VISUAL if key == "v" else Mode.LINES
+                self._anchor = at
                 self._forget()
             case "u" | "ctrl+r":
                 self._wants = "undo" if key == "u" else "redo"
@@ -222,7 +249,8 @@ class Vim:
                 self._forget()
 
     def _in_visual(self, key: str) -> None:
-        span, text = self._visual(), self._text
+        span = self._visual()
+        text = self._text
         match key:
             case "d" | "x" | "c" | "s" | "y":
                 self.mode, self._operator = Mode.NORMAL, {"x": "d", "s": "c"}.get(key, key)
@@ -235,8 +263,14 @@ class Vim:
                 self._anchor, self._at = self._at, self._anchor
                 self._forget()
             case "p" | "~":
-                self.mode, to = Mode.NORMAL, span.start + (len(self._register) - 1 if key == "p" else 0)
-                put = self._register if key == "p" else text[span.start : span.end].swapcase()
+                self.mode, to = (
+                    Mode.NORMAL,
+                    span.start + (len(self._register) - 1 if key == "p" else 0),
+                )
+                if key == "p":
+                    put = self._register
+                else:
+                    put = text[span.start : span.end].swapcase()
                 self._change(text[: span.start] + put + text[span.end :], to)
             case _:
                 self._forget()
@@ -252,12 +286,17 @@ class Vim:
         if key in {"j", "k", "G", "gg"}:
             self._move_lines(key)
             return
-        text, at = self._text, self._at
-        to, target = at, _MOTIONS.get(key, partial(self._found, key))
+        text = self._text
+        at = self._at
+        to = at
+        target = _MOTIONS.get(key, partial(self._found, key))
         for _ in range(self._number):
             to = target(text, to)
         if not self._operator:
-            self._at = to if self.mode is not Mode.NORMAL else clamped(text, to)
+            if self.mode is not Mode.NORMAL:
+                self._at = to
+            else:
+                self._at = clamped(text, to)
             self._forget()
             return
         if key in "wW":
@@ -268,20 +307,33 @@ class Vim:
         if key in "fFtT;," and to == at and not is_beside:
             self._forget()
             return
-        start, end = min(at, to), max(at, to) + inclusive
+        start = min(at, to)
+        end = max(at, to) + inclusive
         if key in "hl ":
-            start, end = max(start, _start(text, at)), min(end, _end(text, at))
+            start = max(start, _start(text, at))
+            end = min(end, _end(text, at))
         self._operate(Span(start, min(end, len(text))))
 
     def _move_lines(self, key: str) -> None:
-        text, at = self._text, self._at
+        text = self._text
+        at = self._at
         lines = text.split("\n")
         row = text.count("\n", 0, at)
-        number = int(self._count) - 1 if self._count else (0 if key == "gg" else len(lines) - 1)
+        if self._count:
+            number = int(self._count) - 1
+        elif key == "gg":
+            number = 0
+        else:
+            number = len(lines) - 1
         to = {"j": row + self._number, "k": row - self._number}.get(key, number)
         if key in "jk" and not 0 <= to < len(lines) and self.mode is Mode.NORMAL:
             # An operator has nothing to act on there; without one it is the history.
-            self._wants = "" if self._operator else "newer" if key == "j" else "older"
+            if self._operator:
+                self._wants = ""
+            elif key == "j":
+                self._wants = "newer"
+            else:
+                self._wants = "older"
             self._forget()
             return
         to = max(0, min(to, len(lines) - 1))
@@ -289,7 +341,9 @@ class Vim:
         for line in lines:
             starts.append(starts[-1] + len(line) + 1)
         if self._operator:
-            self._operate(Span(starts[min(row, to)], min(starts[max(row, to) + 1], len(text)), lines=True))
+            self._operate(
+                Span(starts[min(row, to)], min(starts[max(row, to) + 1], len(text)), lines=True)
+            )
             return
         column = min(at - _start(text, at), len(lines[to]))
         self._at = clamped(text, starts[to] + column if key in "jk" else _first(text, starts[to]))
@@ -308,13 +362,18 @@ class Vim:
         skipped = beside and key in ";,"
         if self._finds_forward(key):
             found = text.find(character, at + 1 + skipped, _end(text, at))
-            return at if found < 0 else found - beside
+            if found < 0:
+                return at
+            return found - beside
         found = text.rfind(character, _start(text, at), max(0, at - skipped))
-        return at if found < 0 else found + beside
+        if found < 0:
+            return at
+        return found + beside
 
     def _end_of_words(self, key: str, to: int) -> int:
         """Return how far an operator goes with w: not over the end of a line; changing stops at the end of the word."""
-        text, at = self._text, self._at
+        text = self._text
+        at = self._at
         if self._operator == "c" and at < len(text) and not text[at].isspace():
             end = at - 1
             for _ in range(self._number):
@@ -326,29 +385,42 @@ class Vim:
     # -- changing ---------------------------------------------------------------------------------------------
 
     def _lines(self) -> Span:
-        start, end = _start(self._text, self._at), _end(self._text, self._at)
+        start = _start(self._text, self._at)
+        end = _end(self._text, self._at)
         for _ in range(self._number - 1):
             end = _end(self._text, min(end + 1, len(self._text)))
         return Span(start, min(end + 1, len(self._text)), lines=True)
 
     def _visual(self) -> Span:
-        start, end = min(self._anchor, self._at), max(self._anchor, self._at)
+        start = min(self._anchor, self._at)
+        end = max(self._anchor, self._at)
         if self.mode is Mode.LINES:
-            start, end = _start(self._text, start), _end(self._text, end)
+            start = _start(self._text, start)
+            end = _end(self._text, end)
         return Span(start, min(end + 1, len(self._text)), lines=self.mode is Mode.LINES)
 
     def _operate(self, span: Span) -> None:
-        text, at = self._text, self._at
+        text = self._text
+        at = self._at
         taken = text[span.start : span.end]
-        self._register = f"{taken.rstrip(chr(10))}\n" if span.lines else taken
+        if span.lines:
+            self._register = f"{taken.rstrip(chr(10))}\n"
+        else:
+            self._register = taken
         self._register_lines = span.lines
         match self._operator:
             case "y":
-                first = at if span.start >= _start(text, at) else _first(text, span.start)
+                if span.start >= _start(text, at):
+                    first = at
+                else:
+                    first = _first(text, span.start)
                 self._at = clamped(text, first if span.lines else span.start)
                 self._forget()
             case "c":
-                end = span.end - 1 if span.lines and taken.endswith("\n") else span.end
+                if span.lines and taken.endswith("\n"):
+                    end = span.end - 1
+                else:
+                    end = span.end
                 self._insert(text[: span.start] + text[end:], span.start)
             case _:
                 start = span.start
@@ -358,10 +430,16 @@ class Vim:
                 self._change(rest, _first(rest, min(start, len(rest))) if span.lines else start)
 
     def _put(self, *, after: bool) -> None:
-        text, at, register = self._text, self._at, self._register * self._number
+        text = self._text
+        at = self._at
+        register = self._register * self._number
         if not self._register_lines:
-            to = min(at + 1, _end(text, at)) if after else at
-            self._change(text[:to] + register + text[to:], to + len(register) - 1 if register else at)
+            to = at
+            if after:
+                to = min(at + 1, _end(text, at))
+            self._change(
+                text[:to] + register + text[to:], to + len(register) - 1 if register else at
+            )
         elif after:
             end = _end(text, at)
             put = f"{text[:end]}\n{register.removesuffix(chr(10))}{text[end:]}"
@@ -378,7 +456,8 @@ class Vim:
 
     def _insert(self, text: str, at: int) -> None:
         self.mode = Mode.INSERT
-        self._text, self._at = text, at
+        self._text = text
+        self._at = at
         self._inserting = (list(self._keys), text, at)
         self._forget()
 
@@ -397,7 +476,8 @@ class Vim:
         for key in keys:
             self._do(key, is_typed=True)
         if self.mode is Mode.INSERT:
-            text, end = self._text, self._at + len(inserted)
+            text = self._text
+            end = self._at + len(inserted)
             self._text = text[: self._at] + inserted + text[self._at :]
             self.mode, self._at = Mode.NORMAL, max(_start(self._text, end), end - 1)
         self._last = keys, inserted
@@ -409,12 +489,17 @@ class Vim:
 
 def _word_around(text: str, at: int, word: re.Pattern[str], *, outer: bool) -> Span:
     """Return the word at a position, or the blanks between two; ``outer`` takes the blanks after it along."""
-    found = next((found for found in word.finditer(text) if found.start() <= at < found.end()), None)
+    found = next(
+        (found for found in word.finditer(text) if found.start() <= at < found.end()), None
+    )
     if found is None:
-        start, end = _start(text, at), _end(text, at)
+        start = _start(text, at)
+        end = _end(text, at)
         before = len(text[start:at].rstrip()) + start
         after = end - len(text[at:end].lstrip())
-        following = word.match(text, after) if outer else None
+        following = None
+        if outer:
+            following = word.match(text, after)
         return Span(before, following.end() if following is not None else after)
     start, end = found.span()
     line = text[end : _end(text, end)]

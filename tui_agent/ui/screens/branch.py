@@ -93,7 +93,9 @@ class BranchScreen(Page[None]):
         self._tell()
 
     def _tell(self) -> None:
-        heading, keys, facts = self._about_subagent() if self._race is None else self._about_runner(self._race)
+        heading, keys, facts = (
+            self._about_subagent() if self._race is None else self._about_runner(self._race)
+        )
         self.heading.update(heading)
         self.keys.show(keys)
         self.show_facts(" · ".join(filter(None, facts)))
@@ -106,19 +108,33 @@ class BranchScreen(Page[None]):
         return f"{visible(runner.name)}: {one_line(race.prompt, 200)}", keys, facts
 
     def _about_subagent(self) -> tuple[str, str, list[str]]:
-        session, parent = self._watched.session, self._controller.agent
+        session = self._watched.session
+        parent = self._controller.agent
         info = session.info
-        first = session.reader.spine().subagent_of(session.leaf) if session.leaf is not None else None
+        first = None
+        if session.leaf is not None:
+            first = session.reader.spine().subagent_of(session.leaf)
         # One that worked in a session of its own has no entry that its branch begins with.
-        begun = next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
+        begun = next(
+            (entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)),
+            None,
+        )
         agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
-        own = session.reader.parting(session.leaf, begun.parent_id if begun is not None else None).left
+        own = session.reader.parting(
+            session.leaf, begun.parent_id if begun is not None else None
+        ).left
         of = parent.session.info if parent is not None else info
         path = session.active_path()
-        model = next((entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)), info.model)
+        model = next(
+            (entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)),
+            info.model,
+        )
         state = self._asking or ("working" if self._watched.running else "done")
         name = one_line(of.title or of.first_message, 60)
-        costs = session.reader.costs() if begun is not None else {}
+        if begun is not None:
+            costs = session.reader.costs()
+        else:
+            costs = {}
         spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
         facts = [f"subagent of “{name}”", short_model(model), plural(len(own), "entry"), state]
         heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"
@@ -143,7 +159,9 @@ class BranchScreen(Page[None]):
 
     async def _fork(self) -> None:
         session = self._watched.session
-        info = await asyncio.to_thread(self._controller.services.store.fork, session.id, session.leaf)
+        info = await asyncio.to_thread(
+            self._controller.services.store.fork, session.id, session.leaf
+        )
         await self._controller.open(OpenRequest(info.id))
 
     # -- a runner
@@ -155,7 +173,9 @@ class BranchScreen(Page[None]):
         if action == "fork":
             return False
         is_over = self._race.runners[self._number - 1].state.is_over
-        return parameters != (("stop",) if is_over else ("take",)) and super().check_action(action, parameters)
+        return parameters != (("stop",) if is_over else ("take",)) and super().check_action(
+            action, parameters
+        )
 
     def action_runner(self, act: str) -> None:
         if self._race is not None:
@@ -164,7 +184,9 @@ class BranchScreen(Page[None]):
     async def _act(self, act: str, race: RaceView, number: int) -> None:
         try:
             if await act_on_runner(self._controller, race, number, act):
-                pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
+                pages = [
+                    screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)
+                ]
                 (pages[0] if pages else self).dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))

@@ -105,9 +105,13 @@ class CompactScreen(Dialog[None]):
 
     async def _plan(self) -> None:
         """Show the summary that was prepared beside the work; without one, the plan of a compaction."""
-        compactor, order = self._agent.context.compactor, self._agent.context.order("manual", boundary=self.boundary)
+        compactor = self._agent.context.compactor
+        order = self._agent.context.order("manual", boundary=self.boundary)
         prepared = await compactor.prepared.draft(order)
-        forecast = None if prepared is None else await compactor.forecast(prepared.plan, order)
+        if prepared is None:
+            forecast = None
+        else:
+            forecast = await compactor.forecast(prepared.plan, order)
         if prepared is not None and isinstance(forecast, Commit):
             self.heading.update(plans.compaction_text(prepared.plan, forecast))
             self._edit(prepared)
@@ -116,7 +120,10 @@ class CompactScreen(Dialog[None]):
             await self._look()
 
     async def _look(self) -> None:
-        compactor, order = self._agent.context.compactor, self._agent.context.order("manual", boundary=self.boundary)
+        compactor, order = (
+            self._agent.context.compactor,
+            self._agent.context.order("manual", boundary=self.boundary),
+        )
         plan = await compactor.plan(order)
         if not isinstance(plan, Refusal):
             self.ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
@@ -128,7 +135,9 @@ class CompactScreen(Dialog[None]):
             self._refuse(forecast)
         else:
             model = plan.settings.compaction.model or self._agent.model
-            dollars = self._price(model, Usage(input=plan.tokens_summarised, output=plan.summary_tokens))
+            dollars = self._price(
+                model, Usage(input=plan.tokens_summarised, output=plan.summary_tokens)
+            )
             self.heading.update(plans.compaction_text(plan, forecast, dollars))
             if self.phase is not CompactPhase.PLAN or not self.has_class(f"-{CompactPhase.PLAN}"):
                 self._enter(CompactPhase.PLAN)
@@ -142,8 +151,14 @@ class CompactScreen(Dialog[None]):
         ahead = [place for place in places if (place > at if step > 0 else place < at)]
         if not ahead:
             return
-        self.ends_before = min(ahead) if step > 0 else max(ahead)
-        self.boundary = None if self.ends_before == self._by_itself else self.ends_before
+        if step > 0:
+            self.ends_before = min(ahead)
+        else:
+            self.ends_before = max(ahead)
+        if self.ends_before == self._by_itself:
+            self.boundary = None
+        else:
+            self.boundary = self.ends_before
         self.run_worker(self._look(), group="plan", exclusive=True)
 
     # -- phases -----------------------------------------------------------------------------------------------
@@ -175,7 +190,9 @@ class CompactScreen(Dialog[None]):
     def _refuse(self, refusal: Refusal) -> None:
         self._refusal = refusal
         self.heading.update(refusal.message)
-        more = plans.prune_instead(refusal.prunes) if refusal.prunes else ""
+        more = ""
+        if refusal.prunes:
+            more = plans.prune_instead(refusal.prunes)
         self._enter(CompactPhase.REFUSED, more)
 
     # -- summarising ------------------------------------------------------------------------------------------
@@ -190,7 +207,11 @@ class CompactScreen(Dialog[None]):
             self.stream.update("")
             self._enter(CompactPhase.WRITING, "Summarising …")
             self.run_worker(self._summarise(), group="draft", exclusive=True)
-        elif self.phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
+        elif (
+            self.phase is CompactPhase.REFUSED
+            and self._refusal is not None
+            and self._refusal.prunes
+        ):
             self.app.run_worker(self._agent.compact(None), group="agent")
             self.dismiss(None)
 
@@ -201,7 +222,9 @@ class CompactScreen(Dialog[None]):
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
         elif isinstance(drafted, SummaryFailure):
-            self._enter(CompactPhase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error")
+            self._enter(
+                CompactPhase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error"
+            )
         else:
             self._edit(drafted)
 
@@ -269,13 +292,22 @@ class CompactScreen(Dialog[None]):
             self._end_stream()
             self.workers.cancel_group(self, "draft")
             self._enter(CompactPhase.PLAN, "Stopped. Nothing was changed.")
-        elif self.phase is CompactPhase.EDIT and self._draft is not None and self.editor.text != self._draft.summary:
-            answers = [("keep", "Go on editing"), ("discard", "Discard the summary and what you changed in it")]
+        elif (
+            self.phase is CompactPhase.EDIT
+            and self._draft is not None
+            and self.editor.text != self._draft.summary
+        ):
+            answers = [
+                ("keep", "Go on editing"),
+                ("discard", "Discard the summary and what you changed in it"),
+            ]
 
             def answered(answer: str | None) -> None:
                 if answer == "discard":
                     self.dismiss(None)
 
-            self.app.push_screen(ChoiceScreen(Choice("Discard the summary you edited?", answers)), answered)
+            self.app.push_screen(
+                ChoiceScreen(Choice("Discard the summary you edited?", answers)), answered
+            )
         else:
             self.dismiss(None)

@@ -43,42 +43,22 @@ if TYPE_CHECKING:
 
 _CHARS_PER_CELL = 2
 
-
-class BlockPreview(Widget):
-    """Shows one line of facts, and as much of the text as there is room for."""
-
-    ALLOW_SELECT = False
-    COMPONENT_CLASSES = {"block-preview--facts"}  # noqa: RUF012 - as inherited
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._facts = ""
-        self._text = ""
-
-    def show(self, facts: str, text: str) -> None:
-        self._facts = sanitize.line(facts)
-        self._text = text
-        self.refresh()
-
-    def render(self) -> Content:
-        room = self.size.width * self.size.height * _CHARS_PER_CELL
-        text = sanitize.output(self._text[:room]).expandtabs(4)
-        lines = text.split("\n")[: self.size.height]
-        facts = Content.styled(self._facts, self.get_visual_style("block-preview--facts", partial=True))
-        return Content("\n").join([facts.truncate(self.size.width, ellipsis=True), Content("\n".join(lines))])
-
-
 REST_SECONDS = 0.08
 """The map follows the timeline when its cursor rests for so long."""
+
 LATER_SECONDS = 0.5
 """The timeline is made again so long after something happened, and at least nine times as long as making it took."""
+
 NEAR_MAPS = 8
 """Maps of requests that are kept, for going back and forth."""
+
 KEYS = (
     "p pin  x hide  m clear  b bring back  u undo  tab timeline  v order  V group  space mark  r race  enter read"
     "  o whole  ? keys  esc back"
 )
-TIMELINE_KEYS = "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
+TIMELINE_KEYS = (
+    "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
+)
 ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
 ← →         fold, unfold
 p           pin: it is never cleared, and a compaction carries it as it is
@@ -112,9 +92,39 @@ enter       go to that request in the tree
 •           the context was edited
 """
 ANSWER_FIRST = "The agent waits for an answer: an edit can be undone when it is done."
-OVERTAKEN = "The conversation went on since the last edit: b brings back the block under the cursor."
+OVERTAKEN = (
+    "The conversation went on since the last edit: b brings back the block under the cursor."
+)
 PAST = "This request was sent; only the next one can be changed (end on the timeline)."
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
+
+
+class BlockPreview(Widget):
+    """Shows one line of facts, and as much of the text as there is room for."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"block-preview--facts"}  # noqa: RUF012 - as inherited
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts = ""
+        self._text = ""
+
+    def show(self, facts: str, text: str) -> None:
+        self._facts = sanitize.line(facts)
+        self._text = text
+        self.refresh()
+
+    def render(self) -> Content:
+        room = self.size.width * self.size.height * _CHARS_PER_CELL
+        text = sanitize.output(self._text[:room]).expandtabs(4)
+        lines = text.split("\n")[: self.size.height]
+        facts = Content.styled(
+            self._facts, self.get_visual_style("block-preview--facts", partial=True)
+        )
+        return Content("\n").join(
+            [facts.truncate(self.size.width, ellipsis=True), Content("\n".join(lines))]
+        )
 
 
 class ContextScreen(Page[None]):
@@ -195,17 +205,22 @@ class ContextScreen(Page[None]):
         self._request = None
         if not self.is_attached or not self._at_next:
             return
-        ahead, context = self._agent.inspector, self._agent.context
+        ahead = self._agent.inspector
+        context = self._agent.context
         shown = ahead.map()
         self.gauge.reading = GaugeReading(shown.size, shares=shown.shares)
         sent = context.sent is not None
-        facts = [context_text.next_words(context.cache_state(), shown, ahead.prefix_break(), sent=sent)]
+        facts = [
+            context_text.next_words(context.cache_state(), shown, ahead.prefix_break(), sent=sent)
+        ]
         if (miss := context.watch.miss) is not None:
             facts.append(
                 f"Last request: {context_text.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
             )
         facts += filter(None, [ahead.room_made().sentence])
-        self.show_facts("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
+        self.show_facts(
+            "\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING
+        )
         self._say("")
         self.blocks.show(shown)
 
@@ -218,7 +233,9 @@ class ContextScreen(Page[None]):
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
         self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
-        kept = self._step.answer if self._step is not None and not self._at_next else None
+        kept = None
+        if self._step is not None and not self._at_next:
+            kept = self._step.answer
         self.steps = steps
         at = next((at for at, step in enumerate(steps) if step.answer == kept), len(steps) - 1)
         self.plot.show(timeline_text.series_of(steps), cursor=at)
@@ -227,13 +244,16 @@ class ContextScreen(Page[None]):
     @property
     def _step(self) -> Step | None:
         at = self.plot.cursor
-        return self.steps[at] if at < len(self.steps) else None
+        if at < len(self.steps):
+            return self.steps[at]
+        return None
 
     @on(Plot.Highlighted)
     def _step_highlighted(self, message: Plot.Highlighted) -> None:
         if (step := self._step) is None:
             return
-        was_next, self._at_next = self._at_next, step.answer is None
+        was_next = self._at_next
+        self._at_next = step.answer is None
         self.heading.update(timeline_text.heading(self.steps, message.index))
         if self._at_next:
             if not was_next:
@@ -247,7 +267,8 @@ class ContextScreen(Page[None]):
     async def _follow(self) -> None:
         """Show the request of the step under the cursor, and its changes since the one before."""
         self.follow_timer = None
-        step, at = self._step, self.plot.cursor
+        step = self._step
+        at = self.plot.cursor
         if step is None or step.answer is None:
             return
         shown = await self._map_of(step)
@@ -256,8 +277,12 @@ class ContextScreen(Page[None]):
             change = change_between(await self._map_of(self.steps[at - 1]), shown)
         if step is not self._step:
             return
-        dollars = self._reread_cost(step.model, step.miss.missed) if step.miss is not None else None
-        facts = [timeline_text.change_words(change)] if at else []
+        dollars = None
+        if step.miss is not None:
+            dollars = self._reread_cost(step.model, step.miss.missed)
+        facts = []
+        if at:
+            facts = [timeline_text.change_words(change)]
         facts += timeline_text.step_words(step, dollars)
         self._request = None
         self.gauge.reading = GaugeReading(shown.size)
@@ -279,7 +304,12 @@ class ContextScreen(Page[None]):
     @on(Plot.Chosen)
     def _step_chosen(self) -> None:
         step = self._step
-        target = None if step is None else step.leaf if step.answer is None else step.answer
+        if step is None:
+            target = None
+        elif step.answer is None:
+            target = step.leaf
+        else:
+            target = step.answer
         if target is not None:
             self._controller.show(TreePage(target))
 
@@ -306,7 +336,9 @@ class ContextScreen(Page[None]):
         elif group is not None and group.name == REST:
             self.preview.show(REST, context_text.REST_WORDS)
         elif group is not None:
-            about = context_text.HEAD_WORDS if group.name == HEAD else "An action here is for all of them."
+            about = "An action here is for all of them."
+            if group.name == HEAD:
+                about = context_text.HEAD_WORDS
             self.preview.show(f"{group.name}: {plural(len(group.places), 'block')}", about)
         else:
             self.preview.show("", "")
@@ -317,13 +349,18 @@ class ContextScreen(Page[None]):
             return ""
         if self._request is None:
             self._request = self._request_shown()
-        entry = self._agent.session.entry(block.origin[0]) if block.origin else None
+        if block.origin:
+            entry = self._agent.session.entry(block.origin[0])
+        else:
+            entry = None
         return context_text.text_of(block, self._request, entry)
 
     def _request_shown(self) -> ModelRequest:
         step = self._step
         inspector = self._agent.inspector
-        return inspector.next_request() if step is None or step.answer is None else inspector.request_of(step)
+        if step is None or step.answer is None:
+            return inspector.next_request()
+        return inspector.request_of(step)
 
     # -- keys
 
@@ -340,7 +377,9 @@ class ContextScreen(Page[None]):
 
     def action_request(self) -> None:
         request = self._request_shown()
-        self._controller.show(Output(f"Request to {request.model}", context_text.request_json(request)))
+        self._controller.show(
+            Output(f"Request to {request.model}", context_text.request_json(request))
+        )
 
     def action_view(self) -> None:
         self.dismiss(None)
@@ -382,16 +421,22 @@ class ContextScreen(Page[None]):
             self._say(edit)
             return
         warm = self._agent.context.cache_state().warm
-        dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
+        dollars = None
+        if warm and edit.reread:
+            dollars = self._reread_cost(self._agent.model, edit.reread)
         self._asking = edit
-        self._say(f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True)
+        self._say(
+            f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True
+        )
 
     def action_race(self) -> None:
         shown = self.blocks.shown
         if shown is None or not self._at_next:
             self._say(PAST)
             return
-        edit = edit_cost.plan_edit(shown.blocks, self.blocks.marked_places or self.blocks.places, "drop")
+        edit = edit_cost.plan_edit(
+            shown.blocks, self.blocks.marked_places or self.blocks.places, "drop"
+        )
         if isinstance(edit, str):
             self._say(edit)
         elif self._agent.running:
@@ -402,7 +447,8 @@ class ContextScreen(Page[None]):
             self._controller.soon(ask_for_race(self._controller, draft, leaving_out=edit.targets))
 
     def action_confirm(self) -> None:
-        edit, self._asking = self._asking, None
+        edit = self._asking
+        self._asking = None
         if edit is None:
             return
         try:
@@ -425,11 +471,19 @@ class ContextScreen(Page[None]):
             return
         if self._agent.running:
             waits = self._agent.questions.open is not None
-            self._say(ANSWER_FIRST if waits else "The agent is working: an edit can be undone when it is done.")
+            self._say(
+                ANSWER_FIRST
+                if waits
+                else "The agent is working: an edit can be undone when it is done."
+            )
             return
         session = self._agent.session
         step = session.history.newest()
-        if step is None or step.entry is None or not isinstance(session.entry(step.entry), ContextEditEntry):
+        if (
+            step is None
+            or step.entry is None
+            or not isinstance(session.entry(step.entry), ContextEditEntry)
+        ):
             edited = "context_edit" in session.path_outline().kinds
             self._say(OVERTAKEN if edited else "There is no edit to undo.")
             return

@@ -103,7 +103,9 @@ class ChoiceScreen(Dialog[str]):
     answers = getters.query_one(Options)
 
     def __init__(self, question: Choice) -> None:
-        super().__init__(question.question, "\n".join(filter(None, [question.why, question.details])))
+        super().__init__(
+            question.question, "\n".join(filter(None, [question.why, question.details]))
+        )
         self.set_class(question.wide or bool(question.files), "-wide")
         self._question = question
         self._names = [name for name, _text in question.answers]
@@ -139,7 +141,9 @@ class ChoiceScreen(Dialog[str]):
             return None
         numbers = zip(map(str, range(1, 10)), self._names, strict=False)
         keyed = dict(numbers) | dict(zip(self._question.keys, self._names, strict=True))
-        return character if character in self._names else keyed.get(character)
+        if character in self._names:
+            return character
+        return keyed.get(character)
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -150,7 +154,9 @@ class ChoiceScreen(Dialog[str]):
 
     def action_scroll(self, pages: int) -> None:
         """Scroll the text over the answers; without one that is longer than its place, the answers."""
-        text = next((part for part in self.query(".dialog-text") if part.max_scroll_y), self.answers)
+        text = next(
+            (part for part in self.query(".dialog-text") if part.max_scroll_y), self.answers
+        )
         text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
 
@@ -171,7 +177,9 @@ class LineScreen(Dialog[str]):
 class LongTextScreen(Dialog[str]):
     """A text of many lines to be changed. Dismissed with it, without space around it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "keep", "keep", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "keep", "keep", show=False, priority=True)
+    ]
 
     editor = getters.query_one(TextArea)
 
@@ -180,7 +188,9 @@ class LongTextScreen(Dialog[str]):
         self._question = question
 
     def body(self) -> ComposeResult:
-        yield TextArea(self._question.text, soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
+        yield TextArea(
+            self._question.text, soft_wrap=True, show_line_numbers=False, tab_behavior="focus"
+        )
 
     def action_keep(self) -> None:
         self.dismiss(self.editor.text.strip())

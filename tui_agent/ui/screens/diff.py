@@ -39,7 +39,9 @@ class DiffScreen(PanePage):
         self._files = files
 
     def body(self) -> ComposeResult:
-        yield Options(*(Option(Content(line)) for line in file_lines(self._files)), id="files", compact=True)
+        yield Options(
+            *(Option(Content(line)) for line in file_lines(self._files)), id="files", compact=True
+        )
         with VerticalScroll(id="pane", can_focus=False):
             yield Static(id="note", markup=False)
             yield LineView()
@@ -49,7 +51,11 @@ class DiffScreen(PanePage):
         file = self._files[event.option_index]
         note = self.query_one("#note", Static)
         note.display = not file.diff or len(file.diff) > MAX_DRAWN
-        note.update("The beginning of a long diff; y copies all of it." if file.diff else "There are no lines to show.")
+        note.update(
+            "The beginning of a long diff; y copies all of it."
+            if file.diff
+            else "There are no lines to show."
+        )
         self.view.show(partial(diff_lines, file.diff[:MAX_DRAWN]))
         self.pane.scroll_home(animate=False)
 

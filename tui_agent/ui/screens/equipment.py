@@ -12,7 +12,14 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui_agent.agent.channel import joined
-from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, Remedy, ServerState
+from tui_agent.agent.mcp.records import (
+    LoginState,
+    McpError,
+    McpServerStatus,
+    McpToolRow,
+    Remedy,
+    ServerState,
+)
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import EquipmentLine, Heading, Output
 from tui_agent.config import ConfigError
@@ -42,6 +49,25 @@ _NAME_CELLS: Final = 20
 _MIN_WIDTH_FOR_FACTS: Final = 70
 """Cells from which prompts and resources are counted too."""
 
+NONE = "  No servers. `tui-agent mcp add` adds one."
+LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
+
+LOG_BYTES = 200_000
+"""Bytes of a server's log that are shown, from its end."""
+
+MESSAGES_SHOWN = 3
+"""Messages of a server that are shown; all are in its log."""
+
+MAX_NAMED = 6
+"""Prompts and resources that are named."""
+
+_REMEDIES: dict[Remedy, str] = {
+    "restart": "r starts it again.",
+    "reload": "Ctrl+R reads the settings again.",
+    "login": "i asks for the login again.",
+}
+"""What can be done about a server that failed, by the keys of this page."""
+
 
 class EquipmentList(LineList):
     """Lines to read, below them the servers as headings with their tools as rows."""
@@ -63,7 +89,9 @@ class EquipmentList(LineList):
     @property
     def highlighted(self) -> _Row:
         """The line, the server and the tool under the cursor, each None where it is none."""
-        return self._rows[self.cursor] if self._rows else (None, None, None)
+        if self._rows:
+            return self._rows[self.cursor]
+        return (None, None, None)
 
     @property
     def server(self) -> McpServerStatus | None:
@@ -71,7 +99,14 @@ class EquipmentList(LineList):
 
     def go_to(self, heading: str) -> None:
         """Put the cursor on the row after a heading, which is at the top then."""
-        at = next((at for at, (line, _, _) in enumerate(self._rows) if line is not None and line.text == heading), 0)
+        at = next(
+            (
+                at
+                for at, (line, _, _) in enumerate(self._rows)
+                if line is not None and line.text == heading
+            ),
+            0,
+        )
         self.cursor = at + 1
         self.scroll_to(y=at, animate=False, force=True)
 
@@ -80,7 +115,9 @@ class EquipmentList(LineList):
         if not self._servers and len(servers) == 1:
             self._open.add(servers[0].name)
         self._servers = tuple(servers)
-        self._name_cells = min(_NAME_CELLS, max((len(server.name) for server in servers), default=0))
+        self._name_cells = min(
+            _NAME_CELLS, max((len(server.name) for server in servers), default=0)
+        )
         self._arrange()
 
     def action_fold(self, folded: bool | None = None) -> None:  # noqa: FBT001 - as the binding says it
@@ -88,7 +125,8 @@ class EquipmentList(LineList):
         if self.server is None:
             return
         name = self.server.name
-        folded = name in self._open if folded is None else folded
+        if folded is None:
+            folded = name in self._open
         (self._open.discard if folded else self._open.add)(name)
         self._arrange(at=(name, None) if folded else None)
 
@@ -110,11 +148,18 @@ class EquipmentList(LineList):
         if server is None:
             text = line.text if line is not None else ""
             return [(visible(text), "strong" if isinstance(text, Heading) else "text")]
-        return self._server_row(server, width) if tool is None else _tool_row(server, tool, width)
+        if tool is None:
+            return self._server_row(server, width)
+        return _tool_row(server, tool, width)
 
     def _server_row(self, server: McpServerStatus, width: int) -> Sequence[StyledSpan]:
         icon, style, word = _LOOKS[server.state]
-        mark = " " if not server.tools else "▾" if server.name in self._open else "▸"
+        if not server.tools:
+            mark = " "
+        elif server.name in self._open:
+            mark = "▾"
+        else:
+            mark = "▸"
         left: list[StyledSpan] = [
             (f"{mark} ", "faint"),
             (f"{icon} ", style),
@@ -133,14 +178,19 @@ class EquipmentList(LineList):
 def _address(row: _Row) -> tuple[str, str | None] | None:
     """Return the key a row keeps when the servers are read again, None for a line."""
     _line, server, tool = row
-    return None if server is None else (server.name, tool.own if tool is not None else None)
+    if server is None:
+        return None
+    return (server.name, tool.own if tool is not None else None)
 
 
 def _facts(server: McpServerStatus, width: int) -> list[StyledSpan]:
     if not (server.tools or server.prompts or server.resources):
         return []
     on = sum(tool.on for tool in server.tools)
-    count = plural(on, "tool") if on == len(server.tools) else f"{on} of {len(server.tools)} tools"
+    if on == len(server.tools):
+        count = plural(on, "tool")
+    else:
+        count = f"{on} of {len(server.tools)} tools"
     more = [(server.prompts, "prompt"), (server.resources, "resource")]
     rest = [plural(len(found), noun) for found, noun in more if found]
     parts = [count, *(rest if width >= _MIN_WIDTH_FOR_FACTS else [])]
@@ -157,16 +207,6 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
         (one_line(tool.description, 300), "faint"),
     ]
     return spread(left, [(f"{tokens(tool.tokens) if tool.on else 'off':>6}", style)], width)
-
-
-NONE = "  No servers. `tui-agent mcp add` adds one."
-LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
-LOG_BYTES = 200_000
-"""Bytes of a server's log that are shown, from its end."""
-MESSAGES_SHOWN = 3
-"""Messages of a server that are shown; all are in its log."""
-MAX_NAMED = 6
-"""Prompts and resources that are named."""
 
 
 class EquipmentScreen(Page[None]):
@@ -230,7 +270,10 @@ class EquipmentScreen(Page[None]):
             self.keys.show(self.SERVER_KEYS)
         else:
             self.about.update(visible(line.text.strip()) if line is not None else "")
-            keys = self.NO_SERVER_KEYS if line is not None and line.text == NONE else self.KEYS
+            if line is not None and line.text == NONE:
+                keys = self.NO_SERVER_KEYS
+            else:
+                keys = self.KEYS
             self.keys.show(self.AGENT_KEYS if line is not None and line.agent else keys)
 
     def _say(self, text: str) -> None:
@@ -258,7 +301,10 @@ class EquipmentScreen(Page[None]):
         if server.source == "user":
             try:
                 save = self._controller.services.save_setting
-                save(f'mcp."{server.name}".allow', None if settings.allow is None else list(settings.allow))
+                save(
+                    f'mcp."{server.name}".allow',
+                    None if settings.allow is None else list(settings.allow),
+                )
                 save(f'mcp."{server.name}".deny', list(settings.deny) or None)
                 kept = "kept in config.toml"
             except (ConfigError, OSError):
@@ -283,14 +329,19 @@ class EquipmentScreen(Page[None]):
             self.app.open_url(server.detail)
             self._say("The page for the login is open in your browser.")
         else:
-            self._do(self._agent.ports.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
+            self._do(
+                self._agent.ports.mcp.sign_out(server.name),
+                f"Signed out of {server.name}; it is asked again.",
+            )
 
     @work(group="log", exclusive=True)
     async def action_log(self) -> None:
         if (server := self.servers.server) is None:
             return
         log = server.log
-        read = await asyncio.to_thread(log.read_bytes) if log is not None and is_file(log) else b""
+        read = b""
+        if log is not None and is_file(log):
+            read = await asyncio.to_thread(log.read_bytes)
         text = read[-LOG_BYTES:].decode("utf-8", "replace")
         self._controller.show(Output(f"{server.name}: what it wrote", text or "(nothing)"))
 
@@ -312,25 +363,23 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     ready = [server for server in servers if server.state is ServerState.READY]
     on = sum(tool.on for server in ready for tool in server.tools)
     size = sum(server.tokens for server in ready)
-    share = size / window if window else 0.0
+    share = 0.0
+    if window:
+        share = size / window
     facts = f"{len(ready)} of {plural(len(servers), 'server')} ready · {plural(on, 'tool')}"
     if not size:
         return facts
     how = f"{facts} · {tokens(size)} tokens of schemas, {share:.1%} of the window"
     later = sum(tool.on for server in ready if server.on_demand for tool in server.tools)
-    return f"{how} · {later} loaded on demand" if later else how
-
-
-_REMEDIES: dict[Remedy, str] = {
-    "restart": "r starts it again.",
-    "reload": "Ctrl+R reads the settings again.",
-    "login": "i asks for the login again.",
-}
-"""What can be done about a server that failed, by the keys of this page."""
+    if later:
+        return f"{how} · {later} loaded on demand"
+    return how
 
 
 def _said(server: McpServerStatus) -> str:
-    return "" if server.state is ServerState.DISABLED else server.detail
+    if server.state is ServerState.DISABLED:
+        return ""
+    return server.detail
 
 
 def server_text(server: McpServerStatus) -> Content:
@@ -340,7 +389,9 @@ def server_text(server: McpServerStatus) -> Content:
         ServerState.LOGIN: "It wants you to log in; i opens this page in your browser:",
         ServerState.DISABLED: "Disabled in the settings (enabled = false).",
     }
-    where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
+    where = "the project's .mcp.json"
+    if server.source == "user":
+        where = "your config.toml"
     loud = f"Said last ({server.log_level} and above; its setting log_level changes that):"
     instructions = f"Tells the model about itself: {tokens(server.instruction_tokens)} tokens of every request."
     lines = [
@@ -356,20 +407,32 @@ def server_text(server: McpServerStatus) -> Content:
         f"Log: {short_path(server.log)}" if server.log is not None else "",
     ]
     head = Content(visible(heads.get(server.state, ""))).stylize("bold")
-    return Content("\n").join([part for part in (head, *(Content(visible(line)) for line in lines)) if part.plain])
+    return Content("\n").join(
+        [part for part in (head, *(Content(visible(line)) for line in lines)) if part.plain]
+    )
 
 
 def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
     state = "" if tool.on else " · off: the model can't call it"
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
     about = Content(one_line(tool.description or "It says nothing about itself.", 1_000))
-    rule = Content(visible(f'Allow it unasked in config.toml: [permissions.mcp] "{tool.name}" = "allow"'))
+    rule = Content(
+        visible(f'Allow it unasked in config.toml: [permissions.mcp] "{tool.name}" = "allow"')
+    )
     if tool.omitted:
-        about += Content(f" (The model is not told the last {tool.omitted:,} characters of its description.)")
-    gone = [Content(f"{server.name} is {server.state.value} now.")] if server.state is not ServerState.READY else []
+        about += Content(
+            f" (The model is not told the last {tool.omitted:,} characters of its description.)"
+        )
+    gone = []
+    if server.state is not ServerState.READY:
+        gone = [Content(f"{server.name} is {server.state.value} now.")]
     return Content("\n").join([head, about, *gone, rule])
 
 
 def _named(what: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{what}{', '.join(names[:MAX_NAMED])}{more}" if names else ""
+    more = ""
+    if len(names) > MAX_NAMED:
+        more = f" and {len(names) - MAX_NAMED} more"
+    if names:
+        return f"{what}{', '.join(names[:MAX_NAMED])}{more}"
+    return ""

@@ -30,7 +30,8 @@ ROOM_FOR_KEYS = 20
 """Rows of the terminal from which there is room for them."""
 ROOM_FOR_KEY_COLUMN = 60
 """Columns of the terminal from which the keys have a column of their own."""
-NAME_CELLS, KEY_CELLS = 20, 14
+NAME_CELLS = 20
+KEY_CELLS = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +48,35 @@ class HelpRow:
     """Whether an argument is to be written first."""
 
 
-def help_rows(controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]) -> Iterator[HelpRow]:
+def help_rows(
+    controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]
+) -> Iterator[HelpRow]:
     """Yield commands, the most used first, then keys, then settings; ``own`` are bindings of the main screen."""
     used = command_uses(controller.services.state_dir)
-    for command in sorted(controller.commands, key=lambda row: -used[row.name] * (row.name != "help")):
+    for command in sorted(
+        controller.commands, key=lambda row: -used[row.name] * (row.name != "help")
+    ):
         name = f"/{command.name} {command.argument}".strip()
         keys = keymap.get(command.name, command.key)
-        yield HelpRow(f"/{command.name}", name, keys, command.help, command.name, "", command.takes_argument)
+        yield HelpRow(
+            f"/{command.name}", name, keys, command.help, command.name, "", command.takes_argument
+        )
     for keys, text in PROMPT_KEYS:
         yield HelpRow(f"key {keys}", "key", keys, text)
     names = {command.name for command in controller.commands}
     for action in (action for action in rebindable_actions(own) if action.id not in names):
-        yield HelpRow(f"name {action.id}", action.id, keymap.get(action.id, action.keys), action.help)
+        yield HelpRow(
+            f"name {action.id}", action.id, keymap.get(action.id, action.keys), action.help
+        )
     try:
         settings = controller.services.settings_rows()
     except ConfigError:
         return
     for row in settings:
-        value = "" if row.value == UNSET else one_line(row.value, 12)
+        if row.value == UNSET:
+            value = ""
+        else:
+            value = one_line(row.value, 12)
         meaning = row.description.replace("``", "")
         yield HelpRow(f"setting {row.key}", row.key, value, meaning, "settings", row.key)
 
@@ -83,7 +95,11 @@ class HelpScreen(PickerScreen[HelpRow]):
         self._with_keys = with_keys
 
     def body(self) -> ComposeResult:
-        yield Static("\n".join(f"{keys:<21} {text}" for keys, text in PROMPT_KEYS[:KEYS_HERE]), id="here", markup=False)
+        yield Static(
+            "\n".join(f"{keys:<21} {text}" for keys, text in PROMPT_KEYS[:KEYS_HERE]),
+            id="here",
+            markup=False,
+        )
         yield from super().body()
 
     def on_resize(self) -> None:
@@ -91,12 +107,17 @@ class HelpScreen(PickerScreen[HelpRow]):
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         words = query.lower().split()
-        self.query_one("#here").display = self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
+        self.query_one("#here").display = (
+            self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
+        )
         texts = [(row, f"{row.name} {row.keys} {row.text}".lower()) for row in self._rows.values()]
         found = [row for row, text in texts if all(word in text for word in words)]
         # A command of that name stands before rows that only mention it; keys that have no room over the list begin it.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
-        named = "key" if keys_first else query.lower() or "\0"
+        if keys_first:
+            named = "key"
+        else:
+            named = query.lower() or "\0"
         found.sort(key=lambda row: not row.name.lstrip("/").startswith(named))
         self.show([Option(self._row(row, words), id=row.id) for row in found], at=at)
 
@@ -105,11 +126,18 @@ class HelpScreen(PickerScreen[HelpRow]):
 
     def _row(self, row: HelpRow, words: Sequence[str]) -> Content:
         wide = self.app.size.width >= ROOM_FOR_KEY_COLUMN
-        cells = NAME_CELLS if wide else NAME_CELLS - 6
+        if wide:
+            cells = NAME_CELLS
+        else:
+            cells = NAME_CELLS - 6
         shown = row.keys if row.name == "key" and not wide else row.name
         name = Content(shown).truncate(cells, ellipsis=True).plain
         keys = Content(row.keys.replace(",", " ")).truncate(KEY_CELLS, ellipsis=True).plain
         found = [word for word in words if word in row.text.lower()]
         text = self.marked(row.text, word_offsets(row.text.lower(), found))
-        column = f"{keys:<{KEY_CELLS}} " if wide else ""
-        return Content.assemble(self.styled(f"{name:<{cells}} ", "strong"), self.styled(column, "faint"), text)
+        column = ""
+        if wide:
+            column = f"{keys:<{KEY_CELLS}} "
+        return Content.assemble(
+            self.styled(f"{name:<{cells}} ", "strong"), self.styled(column, "faint"), text
+        )

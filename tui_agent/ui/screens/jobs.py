@@ -23,6 +23,9 @@ from tui_agent.ui.widgets.transcript import sanitize
 MAX_OUTPUT_CHARS = 20_000
 """Characters of a job's output that are shown: the last ones."""
 
+WORDS_SECONDS = 0.5
+"""Time for which the agent's events, which change nothing here, are kept together."""
+
 
 def how_it_is(state: JobState, now: float) -> str:
     """Return how a job is doing, in a few words. ``now`` is seconds since the epoch."""
@@ -32,10 +35,6 @@ def how_it_is(state: JobState, now: float) -> str:
     if state.stopped:
         return f"stopped after {took}"
     return f"ended after {took}" + (f", exit {state.exit_code}" if state.exit_code else "")
-
-
-WORDS_SECONDS = 0.5
-"""Time for which the agent's events, which change nothing here, are kept together."""
 
 
 class JobsScreen(PanePage):
@@ -73,29 +72,44 @@ class JobsScreen(PanePage):
             self._show()
 
     def _show(self) -> None:
-        jobs, at = list(self._agent.jobs), self.listing.highlighted
+        jobs = list(self._agent.jobs)
+        at = self.listing.highlighted
         if [str(job.id) for job in jobs] != [option.id for option in self.listing.options]:
             self.listing.set_options(Option("", id=str(job.id)) for job in jobs)
-            self.listing.highlighted = len(jobs) - 1 if at is None else min(at, len(jobs) - 1)
+            if at is None:
+                self.listing.highlighted = len(jobs) - 1
+            else:
+                self.listing.highlighted = min(at, len(jobs) - 1)
         self._show_times()
         self._show_output()
 
     def _show_times(self) -> None:
         jobs = list(self._agent.jobs)
         running = sum(job.running for job in jobs)
-        self.heading.update(f"Background jobs · {plural(running, 'job')} running" if running else "Background jobs")
+        self.heading.update(
+            f"Background jobs · {plural(running, 'job')} running" if running else "Background jobs"
+        )
         now = time.time()
         for job in jobs:
-            mark = "◐" if job.running else "✗" if job.exit_code else "●"
+            if job.running:
+                mark = "◐"
+            elif job.exit_code:
+                mark = "✗"
+            else:
+                mark = "●"
             how = how_it_is(job, now)
-            state = f"{how:<22}" if self.size.width >= 60 else how
+            state = how
+            if self.size.width >= 60:
+                state = f"{how:<22}"
             text = f"{mark} {job.id}  {state}  {one_line(job.command, 200)}"
             self.listing.replace_option_prompt(str(job.id), Content(text))
 
     @property
     def _shown(self) -> int | None:
         option = self.listing.highlighted_option
-        return int(option.id) if option is not None and option.id else None
+        if option is not None and option.id:
+            return int(option.id)
+        return None
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self) -> None:
@@ -104,7 +118,9 @@ class JobsScreen(PanePage):
 
     def _show_output(self) -> None:
         follows = self.pane.scroll_offset.y >= self.pane.max_scroll_y
-        text = self._agent.jobs.find(self._shown).tail(MAX_OUTPUT_CHARS) if self._shown is not None else ""
+        text = ""
+        if self._shown is not None:
+            text = self._agent.jobs.find(self._shown).tail(MAX_OUTPUT_CHARS)
         self.output.update(sanitize.output(text) or "(it has printed nothing)")
         if follows:
             self.pane.scroll_end(animate=False)

@@ -20,7 +20,17 @@ from textual.strip import Strip
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, short_path
-from tui_agent.app.frontend import Choice, EditedText, FindPage, Frontend, HelpPage, Output, Page, Question, Remedy
+from tui_agent.app.frontend import (
+    Choice,
+    EditedText,
+    FindPage,
+    Frontend,
+    HelpPage,
+    Output,
+    Page,
+    Question,
+    Remedy,
+)
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
@@ -66,7 +76,13 @@ class MainScreen(BoundedScreen[None], Frontend):
     has_screen = True
     AUTO_FOCUS = "Prompt"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (23, "-low"), (28, "-tall"), (40, "-huge")]  # noqa: RUF012 - as inherited
+    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as inherited
+        (0, "-tiny"),
+        (18, "-short"),
+        (23, "-low"),
+        (28, "-tall"),
+        (40, "-huge"),
+    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "step_back", "back", key_display="esc"),
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
@@ -76,8 +92,12 @@ class MainScreen(BoundedScreen[None], Frontend):
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
         Binding("shift+f3", "copy_code", "copy the last code", show=False, id="copy_code"),
-        Binding("ctrl+up", "show_message(-1)", "your message before", show=False, id="message_before"),
-        Binding("ctrl+down", "show_message(1)", "your next message", show=False, id="message_after"),
+        Binding(
+            "ctrl+up", "show_message(-1)", "your message before", show=False, id="message_before"
+        ),
+        Binding(
+            "ctrl+down", "show_message(1)", "your next message", show=False, id="message_after"
+        ),
         *(
             Binding(
                 command.key,
@@ -120,7 +140,9 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
-        popup = CompletionPopup(lambda: self.controller.commands, sources(self.controller, self._files))
+        popup = CompletionPopup(
+            lambda: self.controller.commands, sources(self.controller, self._files)
+        )
         yield SessionHeader(short_path(Path.cwd()))
         with Room(id="body"):
             yield NoticeLine()
@@ -140,7 +162,9 @@ class MainScreen(BoundedScreen[None], Frontend):
             (size.width, self.HORIZONTAL_BREAKPOINTS),
             (size.height, self.VERTICAL_BREAKPOINTS),
         ):
-            self.add_class(max((least, name) for least, name in breakpoints if cells >= least)[1], update=False)
+            self.add_class(
+                max((least, name) for least, name in breakpoints if cells >= least)[1], update=False
+            )
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """Style nothing when it is shown for the first time: everything was, a moment ago."""
@@ -181,11 +205,16 @@ class MainScreen(BoundedScreen[None], Frontend):
         return self.controller.clock()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.header.cramped = event.size.width < MIN_TERMINAL_SIZE.width or event.size.height < MIN_TERMINAL_SIZE.height
+        self.header.cramped = (
+            event.size.width < MIN_TERMINAL_SIZE.width
+            or event.size.height < MIN_TERMINAL_SIZE.height
+        )
 
     # -- the controller's frontend ------------------------------------------------------------------------------------
 
-    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+    def say(
+        self, message: str, severity: Severity = "information", remedy: Remedy | None = None
+    ) -> None:
         self.notice.say(message, severity, remedy)
 
     def announce(self, message: str, severity: Severity = "information") -> None:
@@ -212,7 +241,12 @@ class MainScreen(BoundedScreen[None], Frontend):
             if not answer.done():
                 answer.set_result(result)
 
-        if isinstance(question, Choice) and question.inline and self.view is not None and self.app.screen is self:
+        if (
+            isinstance(question, Choice)
+            and question.inline
+            and self.view is not None
+            and self.app.screen is self
+        ):
             return await self._ask_here(self.view, question)  # type: ignore[return-value]  # a choice's name
         screen = pages.screen_for(question, self.controller)
         self.app.push_screen(screen, answered)
@@ -285,7 +319,8 @@ class MainScreen(BoundedScreen[None], Frontend):
         """Have the gauge grow with the answer that is being streamed."""
         from tui_agent.ui.gauge_reading import with_live
 
-        shown, measured = self.gauge.reading, self.gauge.measured
+        shown = self.gauge.reading
+        measured = self.gauge.measured
         live = self.agent.live if self.agent is not None else None
         if shown is None or measured is None or live is None:
             return
@@ -306,7 +341,9 @@ class MainScreen(BoundedScreen[None], Frontend):
         if self.status.model != agent.model:
             self.attachments.look_again()
         self.status.stands_in_for = agent.stands_in_for or ""
-        self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
+        self.status.mode = agent.mode
+        self.status.model = agent.model
+        self.status.leaf = agent.session.leaf
         self.status.effort = agent.effort.level or ""
         reading = gauge_reading(agent, self.clock())
         self.gauge.measure(reading)
@@ -320,29 +357,45 @@ class MainScreen(BoundedScreen[None], Frontend):
         from tui_agent.app.race_text import at_work
 
         race = self.controller.race
-        self.status.race = at_work([runner.record for runner in race.runners]) if race is not None else ""
+        if race is not None:
+            self.status.race = at_work([runner.record for runner in race.runners])
+        else:
+            self.status.race = ""
 
     def _state(self) -> Mapping[str, object] | None:
         """Return the data for the user's own status line, None before there is a session."""
-        agent, reading = self.agent, self.gauge.reading
+        agent = self.agent
+        reading = self.gauge.reading
         if agent is None or reading is None:
             return None
-        info, size = agent.session.info, reading.size
+        info = agent.session.info
+        size = reading.size
         return {
-            "session": {"id": info.id, "title": info.title or info.first_message, "entry": agent.session.leaf},
+            "session": {
+                "id": info.id,
+                "title": info.title or info.first_message,
+                "entry": agent.session.leaf,
+            },
             "directory": info.cwd,
             "branch": self.header.branch,
             "model": agent.model,
             "effort": agent.effort.level,
             "mode": agent.mode,
             "running": agent.running,
-            "context": {"tokens": size.total, "window": size.window, "percent": round(size.percent, 1)},
+            "context": {
+                "tokens": size.total,
+                "window": size.window,
+                "percent": round(size.percent, 1),
+            },
             "cost": reading.cost,
             "cache_share": reading.cache_share,
         }
 
     def show_title(self) -> None:
-        title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""
+        if self.agent is not None:
+            title = one_line(self.agent.session.info.title, 60)
+        else:
+            title = ""
         self.app.sub_title = f"{self.attention.sign}{title}".strip()
 
     def apply_settings(self, config: Config) -> None:
@@ -357,7 +410,9 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.transcript.fold_turns(settings.fold_turns)
-            self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
+            self.view.question.wait_for(
+                grace=settings.permission_grace, typing_pause=settings.typing_pause
+            )
 
     def _show_help(self, *, with_keys: bool) -> None:
         from tui_agent.ui.screens.help import HelpRow, HelpScreen, help_rows
@@ -519,7 +574,8 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.attention.looked()
         if self.attachments.names or "@" in message.text_area.text:
             self.attachments.follow(message.text_area.text)
-        has_draft, reading = bool(message.text_area.text), self.gauge.reading
+        has_draft = bool(message.text_area.text)
+        reading = self.gauge.reading
         if self.view is not None:
             self.view.question.draft_changed()
         if has_draft and not self._is_writing:
@@ -527,7 +583,11 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.controller.look_for_take_over()
         self._is_writing = has_draft
         warm_until = reading.warm_until if reading is not None else None
-        if warm_until is not None and warm_until != self._cooled_at and self.prompt.last_typed >= warm_until:
+        if (
+            warm_until is not None
+            and warm_until != self._cooled_at
+            and self.prompt.last_typed >= warm_until
+        ):
             # The machine may have slept, so that no timer said so.
             self._cooled_at = warm_until
             self._cache_may_be_cold()
@@ -561,7 +621,9 @@ class MainScreen(BoundedScreen[None], Frontend):
         await self.controller.attached.wait()
         data = await asyncio.to_thread(read_image, os.environ, self.controller.cwd)
         if data is not None:
-            kept = await self.controller.attempt(asyncio.to_thread(self.controller.pasted.keep, data))
+            kept = await self.controller.attempt(
+                asyncio.to_thread(self.controller.pasted.keep, data)
+            )
             if kept is not None:
                 self.prompt.insert_image(kept)
         elif self.app.clipboard:
@@ -605,7 +667,8 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.agent.interrupt()
 
     def action_rewind(self) -> None:
-        now, before = self.clock(), self._escaped
+        now = self.clock()
+        before = self._escaped
         self._escaped = now
         if now - before <= TWICE_WITHIN:
             self._forget_escape()
@@ -630,11 +693,18 @@ class MainScreen(BoundedScreen[None], Frontend):
         agent = self.agent
         match action:
             case "interrupt":
-                return agent is not None and (agent.running or bool(agent.beside) or self.status.state.active)
+                return agent is not None and (
+                    agent.running or bool(agent.beside) or self.status.state.active
+                )
             case "step_back":
                 return self._nearest() is not None
             case "rewind":
-                return agent is not None and not agent.running and self.prompt.has_focus and not self.prompt.text
+                return (
+                    agent is not None
+                    and not agent.running
+                    and self.prompt.has_focus
+                    and not self.prompt.text
+                )
             case "take_back":
                 return agent is not None and bool(agent.queue)
             case "command":
@@ -655,7 +725,11 @@ class MainScreen(BoundedScreen[None], Frontend):
         Keys of one burst are on their way to a block before the first of them has moved the focus. The prompt
         takes all text that is sent to it, so text that arrives here while it has the focus was on that way.
         """
-        if event.key == "escape" and not self.prompt.has_focus and (leave := self._nearest()) is not None:
+        if (
+            event.key == "escape"
+            and not self.prompt.has_focus
+            and (leave := self._nearest()) is not None
+        ):
             leave()
         elif event.is_printable and event.character is not None and not self.prompt.read_only:
             text = self._as_text(event)
@@ -673,9 +747,14 @@ class MainScreen(BoundedScreen[None], Frontend):
 
         What costs money or moves takes its letter twice.
         """
-        held, self._held_letter = self._held_letter, ""
+        held = self._held_letter
+        self._held_letter = ""
         character = event.character or ""
-        if self.prompt.has_focus or event.key not in self.active_bindings or held not in {"", character}:
+        if (
+            self.prompt.has_focus
+            or event.key not in self.active_bindings
+            or held not in {"", character}
+        ):
             return held + character
         binding = self.active_bindings[event.key].binding
         if held or binding.id not in TWICE:

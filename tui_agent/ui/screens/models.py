@@ -44,20 +44,29 @@ def price(row: ModelRow) -> str:
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
     """Return models as listed without a filter: the current one, those used last, those with a key, then the others."""
     places = {model: place for place, model in enumerate(used)}
-    return sorted(models, key=lambda row: (row.id != current, places.get(row.id, len(used)), not row.has_key))
+    return sorted(
+        models, key=lambda row: (row.id != current, places.get(row.id, len(used)), not row.has_key)
+    )
 
 
-def groups(models: Sequence[ModelRow], current: str, used: Sequence[str]) -> Iterator[tuple[str, list[ModelRow]]]:
+def groups(
+    models: Sequence[ModelRow], current: str, used: Sequence[str]
+) -> Iterator[tuple[str, list[ModelRow]]]:
     """Yield models under headings: those used last, the user's servers', by provider those with a key, the others."""
     ordered = order(models, current, used)
-    recent = [row for row in ordered if not row.server and (row.id == current or row.id in used)][:RECENT]
+    recent = [row for row in ordered if not row.server and (row.id == current or row.id in used)][
+        :RECENT
+    ]
     yield "Recent", recent
     rest = [row for row in ordered if row not in recent]
     for server in dict.fromkeys(row.server for row in rest if row.server):
         yield f"Also at {server}", [row for row in rest if row.server == server]
     ready = [row for row in rest if row.has_key and not row.server]
     for provider in dict.fromkeys(row.provider for row in ready):
-        name = PROVIDERS[provider].name if provider in PROVIDERS else provider
+        if provider in PROVIDERS:
+            name = PROVIDERS[provider].name
+        else:
+            name = provider
         yield name, [row for row in ready if row.provider == provider]
     yield "No key yet: /login adds one", [row for row in rest if not row.has_key and not row.server]
 
@@ -79,7 +88,9 @@ class ModelPicker(PickerScreen[ModelPick]):
         self._switches = switches
         self._services = services
         self._current = current
-        self._used = [info.model for info in services.store.sessions(limit=USED_SESSIONS) if info.model]
+        self._used = [
+            info.model for info in services.store.sessions(limit=USED_SESSIONS) if info.model
+        ]
         self._models: list[ModelRow] | None = None
 
     def on_mount(self) -> None:
@@ -91,12 +102,18 @@ class ModelPicker(PickerScreen[ModelPick]):
     async def _load(self) -> None:
         await self._read()
         if rows := await self._services.ask_servers(None):
-            self.heading.update(Content.assemble(self.HEADING, self.styled(f"  {visible(' · '.join(rows))}", "faint")))
+            self.heading.update(
+                Content.assemble(
+                    self.HEADING, self.styled(f"  {visible(' · '.join(rows))}", "faint")
+                )
+            )
             await self._read()
 
     async def _read(self) -> None:
         """Show the models there are now; the highlight stays on the one it is on."""
-        self._models = order(await asyncio.to_thread(self._services.models), self._current, self._used)
+        self._models = order(
+            await asyncio.to_thread(self._services.models), self._current, self._used
+        )
         self.empty.update(self.EMPTY)
         self.refill(self.field.value.strip(), at=self.highlighted)
 
@@ -109,7 +126,12 @@ class ModelPicker(PickerScreen[ModelPick]):
         found = matching(self._models, query, lambda row: row.id, lambda row: not row.has_key)
         rows = [Option(self._row(row, offsets), id=key_of(row)) for row, offsets in found]
         if "/" in query and not any(row.id == query for row, _ in found):
-            rows.append(Option(Content.assemble("Use ", self.styled(visible(query), "strong")), id=_TYPED + query))
+            rows.append(
+                Option(
+                    Content.assemble("Use ", self.styled(visible(query), "strong")),
+                    id=_TYPED + query,
+                )
+            )
         self.show(rows, at=at)
 
     def _grouped(self, models: Sequence[ModelRow]) -> Iterator[Option]:
@@ -127,18 +149,34 @@ class ModelPicker(PickerScreen[ModelPick]):
 
     def _picked(self, key: str) -> ModelPick:
         row = next((row for row in self._models or () if key_of(row) == key), None)
-        return ModelPick(key.removeprefix(_TYPED)) if row is None else ModelPick(row.id, row.server)
+        if row is None:
+            return ModelPick(key.removeprefix(_TYPED))
+        return ModelPick(row.id, row.server)
 
     def _row(self, row: ModelRow, offsets: Sequence[int]) -> Content:
         mark = "●" if row.id == self._current else " "
         name = self.marked(row.id, offsets)
-        window = tokens(row.window) if row.window else ""
-        wide, narrow = self.size.width >= 100, self.size.width < 72
-        facts = f"{window:>6}  " if narrow else f"{window:>6}  {price(row):<17}"
+        if row.window:
+            window = tokens(row.window)
+        else:
+            window = ""
+        wide = self.size.width >= 100
+        narrow = self.size.width < 72
+        if narrow:
+            facts = f"{window:>6}  "
+        else:
+            facts = f"{window:>6}  {price(row):<17}"
         room = max(16, min(56, self.size.width - (63 if wide else 25 if narrow else 42)))
         if len(row.id) > room:
             name = name.truncate(room, ellipsis=True)
         gap = " " * max(1, room - len(row.id) + 1)
-        key = self.styled("ready ", "strong") if row.has_key else self.styled("no key", "faint")
-        extra = f"  {row.server or ' · '.join(row.abilities)}" if wide else ""
-        return Content.assemble(f"{mark} ", name, gap, self.styled(facts, "faint"), key, self.styled(extra, "faint"))
+        if row.has_key:
+            key = self.styled("ready ", "strong")
+        else:
+            key = self.styled("no key", "faint")
+        extra = ""
+        if wide:
+            extra = f"  {row.server or ' · '.join(row.abilities)}"
+        return Content.assemble(
+            f"{mark} ", name, gap, self.styled(facts, "faint"), key, self.styled(extra, "faint")
+        )

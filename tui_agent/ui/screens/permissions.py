@@ -40,7 +40,9 @@ class PermissionsScreen(PickerScreen[None]):
     KEYS = "↑↓ move  enter remove or keep  ctrl+z take a removal back  esc back"
     EMPTY = "No rule matches."
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "undo", "take back", priority=True, show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+z", "undo", "take back", priority=True, show=False)
+    ]
 
     def __init__(self, gate: Gate, services: AppServices) -> None:
         super().__init__()
@@ -60,17 +62,29 @@ class PermissionsScreen(PickerScreen[None]):
             origin = rule.origin or STORED[rule.source]
             if all(word in f"{rule} {origin}".lower() for word in wanted):
                 self._shown[str(place)] = rule
-        kinds = max((len(one_line(rule.permission, 24)) for rule in self._shown.values()), default=0)
+        kinds = max(
+            (len(one_line(rule.permission, 24)) for rule in self._shown.values()), default=0
+        )
         room = max(12, self.app.size.width * 2 // 5)
-        patterns = min(room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0))
-        rows = [Option(self._row(rule, kinds, patterns), id=key) for key, rule in self._shown.items()]
-        lines = [line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)]
+        patterns = min(
+            room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0)
+        )
+        rows = [
+            Option(self._row(rule, kinds, patterns), id=key) for key, rule in self._shown.items()
+        ]
+        lines = [
+            line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)
+        ]
         if lines:
             head = "Built in, by what a call does · docs/permissions.md"
             rows.append(Option(self.styled(head, "faint"), id="words", disabled=True))
         width = max((cell_len(subject) for _, subject, _ in lines), default=0)
         for action, subject, when in lines:
-            parts = self.styled(f"{action:<6}", "strong"), f"{subject:<{width}}  ", self.styled(when, "faint")
+            parts = (
+                self.styled(f"{action:<6}", "strong"),
+                f"{subject:<{width}}  ",
+                self.styled(when, "faint"),
+            )
             rows.append(Option(Content.assemble(*parts), id=f"words-{subject}"))
         self.show(rows)
 
@@ -90,7 +104,9 @@ class PermissionsScreen(PickerScreen[None]):
         pattern = _pattern(rule)
         gap = " " * max(2, patterns + 2 - cell_len(pattern))
         origin = self.styled(rule.origin or STORED[rule.source], "faint")
-        return Content.assemble(action, f"{one_line(rule.permission, 24):<{kinds}}  {pattern}{gap}", origin)
+        return Content.assemble(
+            action, f"{one_line(rule.permission, 24):<{kinds}}  {pattern}{gap}", origin
+        )
 
     def pick(self, key: str) -> None:
         if key.startswith("words"):
@@ -98,22 +114,31 @@ class PermissionsScreen(PickerScreen[None]):
             return
         rule = self._shown[key]
         if rule.source == "default":
-            self.notify("Built in: a rule of your own overrules it, with /permissions you see which.", markup=False)
+            self.notify(
+                "Built in: a rule of your own overrules it, with /permissions you see which.",
+                markup=False,
+            )
             return
 
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))
-        self.app.push_screen(ChoiceScreen(Choice(one_line(str(rule), 200), answers)), partial(self._answered, rule))
+        self.app.push_screen(
+            ChoiceScreen(Choice(one_line(str(rule), 200), answers)), partial(self._answered, rule)
+        )
 
     def _answered(self, rule: Rule, answer: str | None) -> None:
         """Take a rule out of where it is kept, or keep it."""
         if answer == "remove":
-            if (problem := self._gate.is_fixed(rule) or self._services.forget_rule(rule)) is not None:
+            if (
+                problem := self._gate.is_fixed(rule) or self._services.forget_rule(rule)
+            ) is not None:
                 self.notify(problem, severity="warning", markup=False)
             elif self._gate.remove(rule):
                 self._removed.append(rule)
-                self.notify(f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.", markup=False)
+                self.notify(
+                    f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.", markup=False
+                )
         elif answer == "keep":
             self._keep(rule)
         self.refill(self.field.value)

@@ -20,20 +20,26 @@ from tui_agent.ui.widgets.options import Options
 MAX_ROWS = 200
 """Rows shown at most; typing narrows."""
 
-
-def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
-    return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
-
-
 MAX_SCORED = 5_000
 """Rows that are scored letter by letter where none has the words as they were typed."""
+
 FACTS_FROM = 60
 """Columns from which there is room for facts."""
+
 RowT = TypeVar("RowT")
 
 
+def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
+    return tuple(
+        offset for word in words for offset in range(text.index(word), text.index(word) + len(word))
+    )
+
+
 def matching(
-    rows: Sequence[RowT], query: str, text_of: Callable[[RowT], str], rank: Callable[[RowT], int] = lambda _row: 0
+    rows: Sequence[RowT],
+    query: str,
+    text_of: Callable[[RowT], str],
+    rank: Callable[[RowT], int] = lambda _row: 0,
 ) -> list[tuple[RowT, tuple[int, ...]]]:
     """Return the rows that have all words of a query, each with the offsets in its text that matched.
 
@@ -45,7 +51,10 @@ def matching(
         return [(row, word_offsets(text_of(row).lower(), words)) for row in plain]
     wanted = "".join(words)[:24]
     scored = [(fuzzy_match(wanted, text_of(row)), row) for row in rows[:MAX_SCORED]]
-    found = sorted((item for item in scored if item[0].offsets), key=lambda item: (rank(item[1]), -item[0].score))
+    found = sorted(
+        (item for item in scored if item[0].offsets),
+        key=lambda item: (rank(item[1]), -item[0].score),
+    )
     return [(row, match.offsets) for match, row in found[:MAX_ROWS]]
 
 
@@ -75,7 +84,12 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
     KEYS: ClassVar[str] = "↑↓ move  enter pick  esc back"
 
     AUTO_FOCUS = "Input"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"picker--strong", "picker--faint", "picker--match", "picker--good"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "picker--strong",
+        "picker--faint",
+        "picker--match",
+        "picker--good",
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move('cursor_up')", "up", show=False),
         Binding("down", "move('cursor_down')", "down", show=False),
@@ -127,7 +141,10 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         if rows:
             first = next((place for place, row in enumerate(rows) if not row.disabled), None)
             ids = [row.id for row in rows[:MAX_ROWS]]
-            self.listing.highlighted = ids.index(at) if at in ids else first
+            if at in ids:
+                self.listing.highlighted = ids.index(at)
+            else:
+                self.listing.highlighted = first
             if self.listing.highlighted == 1:
                 self.listing.scroll_home(animate=False)
         else:
@@ -136,7 +153,9 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
     @property
     def highlighted(self) -> str | None:
         option = self.listing.highlighted_option
-        return option.id if option is not None and self.listing.display else None
+        if option is not None and self.listing.display:
+            return option.id
+        return None
 
     def styled(self, text: str, name: str) -> Content:
         """Return text in one of the picker's styles: strong, faint, match or good."""
@@ -198,7 +217,10 @@ class PickScreen(PickerScreen[str]):
         self.tell(row.details if row is not None else "")
 
     def _row(self, row: PickRow, offsets: Sequence[int]) -> Content:
-        facts = one_line(row.facts, 40) if self.size.width >= FACTS_FROM else ""
+        if self.size.width >= FACTS_FROM:
+            facts = one_line(row.facts, 40)
+        else:
+            facts = ""
         room = max(16, self.size.width - len(facts) - 10)
         name = self.marked(visible(row.text), offsets).truncate(room, ellipsis=True)
         gap = " " * max(1, room - name.cell_length)
@@ -216,9 +238,16 @@ class ThemePicker(PickerScreen[str]):
         self._before = self.app.theme
 
     def refill(self, query: str) -> None:
-        themes = sorted(item for item in self.app.available_themes.items() if query.lower() in item[0])
+        themes = sorted(
+            item for item in self.app.available_themes.items() if query.lower() in item[0]
+        )
         rows = [
-            Option(Content.assemble(f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")), id=name)
+            Option(
+                Content.assemble(
+                    f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")
+                ),
+                id=name,
+            )
             for name, theme in themes
         ]
         self.show(rows, at=self.app.theme)

@@ -53,7 +53,9 @@ TONES: Final = {
     RunnerState.CUT_OFF: "warning",
 }
 RUNNING_KEYS: Final = "enter look  x stop  X stop all  w message  d diff  space mark  esc back"
-OVER_KEYS: Final = "enter look  t take  d diff  space mark  C compare  M merge  w message  X end  esc back"
+OVER_KEYS: Final = (
+    "enter look  t take  d diff  space mark  C compare  M merge  w message  X end  esc back"
+)
 HELD_UP_KEYS: Final = "enter look  t take  c continue  d diff  space mark  M merge  X end  esc back"
 """Of a runner that did not come to its end."""
 PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc back"
@@ -79,7 +81,12 @@ async def act_on_runner(
         case "take":
             if runner.state is RunnerState.FAILED:
                 answers = [("n", "no, go back"), ("y", "yes, take it")]
-                if await controller.ask(Choice("It failed the check. Take it all the same?", answers)) != "y":
+                if (
+                    await controller.ask(
+                        Choice("It failed the check. Take it all the same?", answers)
+                    )
+                    != "y"
+                ):
                     return False
             return await race.take(number)
     return False
@@ -144,7 +151,8 @@ class RaceScreen(PanePage):
 
     def _look(self) -> None:
         self._timer = None
-        race, at = self._race.now(), self.number
+        race = self._race.now()
+        at = self.number
         self._race = race
         runners = ranked(race.runners)
         self._numbers = [number for number, _runner in runners]
@@ -152,26 +160,37 @@ class RaceScreen(PanePage):
         self.heading.update(f"Race: {one_line(race.prompt, 300)}")
         counts = Counter(runner.state.replace("_", " ") for _number, runner in runners)
         cost = money(sum(runner.cost for _number, runner in runners))
-        self.show_facts(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
-        ended, self._was_over = self._is_over and not self._was_over, self._is_over
-        place = self._numbers.index(at) if at in self._numbers else None
+        self.show_facts(
+            " · ".join([*(f"{count} {state}" for state, count in counts.items()), cost])
+        )
+        ended = self._is_over and not self._was_over
+        self._was_over = self._is_over
+        place = None
+        if at in self._numbers:
+            place = self._numbers.index(at)
         self.table.show(rows, cursor=0 if ended else place)
         self.table.styles.height = min(len(rows) + 1, max(3, self.size.height // 2))
         self._tell()
 
     def _row(self, number: int, runner: RaceRunner) -> Sequence[StyledSpan]:
-        streamed, taken = self._race.streamed(number), number == self._race.taken
+        streamed = self._race.streamed(number)
+        taken = number == self._race.taken
         row = race_cells(number, runner, TONES[runner.state], taken=taken, streamed=streamed)
         if self._race.asks(number):
             row[2] = ("? asks you", "warning")
-        row[0] = (f"{MARK}{number}", "accent") if number == self._marked else (f" {number}", "text")
+        if number == self._marked:
+            row[0] = (f"{MARK}{number}", "accent")
+        else:
+            row[0] = (f" {number}", "text")
         return row
 
     @property
     def number(self) -> int | None:
         if not self._numbers:  # a key may come before the page is drawn
             return None
-        return self._numbers[self.table.cursor] if self.table.cursor < len(self._numbers) else None
+        if self.table.cursor < len(self._numbers):
+            return self._numbers[self.table.cursor]
+        return None
 
     @on(LineList.Highlighted)
     def _tell(self) -> None:
@@ -185,7 +204,9 @@ class RaceScreen(PanePage):
             lines = [*lines, *self._race.written(self.number).splitlines()]
         self.details.update("\n".join(map(visible, lines)))
         keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
-        self.keys.show(PAST_KEYS if self._race.is_past else keys if self._was_over else RUNNING_KEYS)
+        self.keys.show(
+            PAST_KEYS if self._race.is_past else keys if self._was_over else RUNNING_KEYS
+        )
 
     def _show_live(self, number: int) -> bool:
         """Show what runners do while they work: beside each other where there is room, else the one under the cursor.
@@ -193,20 +214,30 @@ class RaceScreen(PanePage):
         Returns whether there is one to show.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
-        shown = [] if self._was_over or self._are_compared else [at for at, one in enumerate(agents, 1) if one]
+        if self._was_over or self._are_compared:
+            shown = []
+        else:
+            shown = [at for at, one in enumerate(agents, 1) if one]
         if self.size.width < COLUMNS_FROM or len(agents) > MAX_COLUMNS:
-            shown = [number] if number in shown else []
+            if number in shown:
+                shown = [number]
+            else:
+                shown = []
         self.live.display = bool(shown)
         for _ in range(len(shown) - len(self.live.children)):
             self.live.mount(RunnerPane())
         for place, pane in enumerate(self.live.query(RunnerPane)):
             pane.display = place < len(shown)
             if pane.display and pane.is_mounted and (agent := agents[shown[place] - 1]) is not None:
-                pane.follow(f"{shown[place]} {visible(self._race.runners[shown[place] - 1].name)}", agent)
+                pane.follow(
+                    f"{shown[place]} {visible(self._race.runners[shown[place] - 1].name)}", agent
+                )
         return bool(shown)
 
     def action_scroll(self, pages: int) -> None:
-        panes = [pane for pane in self.live.query(RunnerPane) if pane.display] if self.live.display else []
+        panes = []
+        if self.live.display:
+            panes = [pane for pane in self.live.query(RunnerPane) if pane.display]
         for pane in panes:
             pane.transcript.action_move(0, pages)
         if not panes:
@@ -218,7 +249,11 @@ class RaceScreen(PanePage):
         return any(runner.context for runner in self._race.runners)
 
     def _details(self, runner: RaceRunner) -> Iterator[str]:
-        facts = (short_model(runner.model), runner.effort and f"effort {runner.effort}", runner.mode)
+        facts = (
+            short_model(runner.model),
+            runner.effort and f"effort {runner.effort}",
+            runner.mode,
+        )
         yield " · ".join(filter(None, (runner.name, *facts)))
         if runner.problem:
             yield runner.problem
@@ -228,9 +263,13 @@ class RaceScreen(PanePage):
 
     def _last_lines(self) -> Sequence[str]:
         """Return the last lines of every runner: beside each other where there is room, else one below the other."""
-        runners, size = self._race.runners, self.pane.scrollable_content_region.size
+        runners = self._race.runners
+        size = self.pane.scrollable_content_region.size
         in_columns = size.width >= COLUMNS_FROM and len(runners) <= MAX_COLUMNS
-        width = (size.width - GAP * (len(runners) - 1)) // len(runners) if in_columns else size.width
+        if in_columns:
+            width = (size.width - GAP * (len(runners) - 1)) // len(runners)
+        else:
+            width = size.width
         rows = max(2, size.height if in_columns else size.height // len(runners))
         shown = [
             [f"{number} {runner.name}", *self._written(number, runner, max(8, width))[1 - rows :]]
@@ -244,10 +283,14 @@ class RaceScreen(PanePage):
         ]
 
     def _written(self, number: int, runner: RaceRunner, width: int) -> list[str]:
-        lines = list(self._details(runner))[1:] if runner.state.is_over else []
+        lines = []
+        if runner.state.is_over:
+            lines = list(self._details(runner))[1:]
         if not runner.state.is_over or self._are_compared:
             lines += self._race.written(number).splitlines()
-        return [part for line in lines for part in hung(Content(visible(line)), width).plain.split("\n")]
+        return [
+            part for line in lines for part in hung(Content(visible(line)), width).plain.split("\n")
+        ]
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -293,7 +336,9 @@ class RaceScreen(PanePage):
                 case "end":
                     why = "The branches stay in the tree, the copies of the project go."
                     answers = [("y", "yes, end it"), ("n", "no, go back")]
-                    answer = await self._controller.ask(Choice("End the race and take nobody?", answers, why=why))
+                    answer = await self._controller.ask(
+                        Choice("End the race and take nobody?", answers, why=why)
+                    )
                     if answer == "y" and await self._race.end():
                         self.dismiss(None)
                 case _:

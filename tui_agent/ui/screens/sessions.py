@@ -34,8 +34,13 @@ MIN_WIDTH_FOR_MODEL = 100
 Hits = Mapping[str, Sequence[SearchHit]]
 """The entries that match a search, by session, newest first."""
 
+SEARCH_DELAY_SECONDS = 0.12
+"""Seconds without a key before a search starts."""
 
-def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> tuple[Sequence[SessionInfo], Hits]:
+
+def find(
+    store: Store, query: str, cwd: Path, *, only_here: bool
+) -> tuple[Sequence[SessionInfo], Hits]:
     """Return the sessions that match and the entries: this directory's first, each group the last used first.
 
     Raises:
@@ -54,10 +59,6 @@ def find(store: Store, query: str, cwd: Path, *, only_here: bool) -> tuple[Seque
 
 def name_of(info: SessionInfo) -> str:
     return one_line(info.title or info.first_message, 200) or "(empty)"
-
-
-SEARCH_DELAY_SECONDS = 0.12
-"""Seconds without a key before a search starts."""
 
 
 class SessionPicker(PickerScreen[OpenRequest]):
@@ -107,12 +108,18 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if query:
             await asyncio.sleep(SEARCH_DELAY_SECONDS)
         only_here = self._only_here
-        empty = self.EMPTY if query else f"No sessions {'of this directory ' if only_here else ''}yet."
+        if query:
+            empty = self.EMPTY
+        else:
+            empty = f"No sessions {'of this directory ' if only_here else ''}yet."
         try:
-            found = await asyncio.to_thread(find, self._store, query, self._cwd, only_here=only_here)
+            found = await asyncio.to_thread(
+                find, self._store, query, self._cwd, only_here=only_here
+            )
             self._sessions, self._hits = found
         except StoreError as error:
-            self._sessions, empty = (), error.message
+            self._sessions = ()
+            empty = error.message
         listed = {info.id for info in self._sessions}
         at = self._goal if self._goal in listed else self.highlighted
         self._goal = None
@@ -166,7 +173,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if info.agent:
             yield f"subagent {one_line(info.agent, 20)}"
         if info.cwd != str(self._cwd):
-            path, room = short_path(info.cwd), max(16, self.size.width // 4)
+            path = short_path(info.cwd)
+            room = max(16, self.size.width // 4)
             yield path if len(path) <= room else "…" + path[1 - room :]
         if info.id == self._current:
             yield "open here"
@@ -178,7 +186,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if (info := self._info(key)) is not None:
             facts = [short_path(info.cwd), short_model(info.model)]
             if (totals := self._totals.get(info.id)) is not None:
-                facts += [f"~{tokens(totals.tokens)} tokens", money(totals.cost) if totals.cost else ""]
+                facts += [
+                    f"~{tokens(totals.tokens)} tokens",
+                    money(totals.cost) if totals.cost else "",
+                ]
         self.tell(" · ".join(filter(None, facts)))
 
     # -- acting -----------------------------------------------------------------------------------------------
@@ -219,7 +230,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._store.delete(key)
         self._deleted.append(key)
         ids = [info.id for info in self._sessions]
-        at = ids.index(key) if key in ids else 0  # a search may have ended since it was asked about
+        at = 0
+        if key in ids:
+            at = ids.index(key)
         beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
         self._sessions = [info for info in self._sessions if info.id != key]
         self._draw(beside[0] if beside else None)
@@ -238,7 +251,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
     async def action_rename(self) -> None:
         if (info := self._info(self.highlighted)) is None:
             return
-        if title := await self._controller.ask(TextLine("Title of this session", info.title, confirm="rename")):
+        if title := await self._controller.ask(
+            TextLine("Title of this session", info.title, confirm="rename")
+        ):
             self._store.rename(info.id, title)
             self.refill(self.field.value.strip())
 

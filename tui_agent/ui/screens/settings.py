@@ -35,7 +35,9 @@ MODELS = frozenset({"model", "small_model", "compaction.model"})
 def _when(key: str) -> str:
     """Return a sentence when a change does not count at once."""
     when = counts(key)
-    return f" A change takes effect {when}." if when else ""
+    if when:
+        return f" A change takes effect {when}."
+    return ""
 
 
 def _written(row: SettingRow) -> str:
@@ -48,7 +50,9 @@ class SettingsScreen(PickerScreen[None]):
     HEADING = "Settings"
     EMPTY = "No setting has this name."
     KEYS = "↑↓ move  enter change  ctrl+r back to the default  esc back"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+r", "reset", "default", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "reset", "default", show=False, priority=True)
+    ]
 
     def __init__(self, controller: Controller, query: str = "") -> None:
         """``query`` is what the list is filtered by at first."""
@@ -82,7 +86,10 @@ class SettingsScreen(PickerScreen[None]):
         found = [
             row
             for row in self._rows.values()
-            if all(word in f"{row.key} {row.words} {sentence_of(row)} {row.description}".lower() for word in words)
+            if all(
+                word in f"{row.key} {row.words} {sentence_of(row)} {row.description}".lower()
+                for word in words
+            )
         ]
         self.show([Option(self._row(row), id=row.key) for row in found], at=self.highlighted)
 
@@ -99,11 +106,18 @@ class SettingsScreen(PickerScreen[None]):
         name = Content(sentence_of(row)).truncate(38 if wide else 28, ellipsis=True)
         changed = row.origin != "default"
         value = Content(one_line(self._in_force(row), 40 if room >= 120 else 20))
-        origin = f"  {row.origin}" if changed else ""
-        beside = f"  {row.key}" if room >= 100 else ""
+        if changed:
+            origin = f"  {row.origin}"
+        else:
+            origin = ""
+        beside = ""
+        if room >= 100:
+            beside = f"  {row.key}"
         gap = " " * ((40 if wide else 30) - name.cell_length)
         facts = self.styled(f"{origin}{beside}", "faint")
-        return Content.assemble(name, gap, self.styled(f"{value.plain:<20}", "strong" if changed else "faint"), facts)
+        return Content.assemble(
+            name, gap, self.styled(f"{value.plain:<20}", "strong" if changed else "faint"), facts
+        )
 
     def _in_force(self, row: SettingRow) -> str:
         """Return a value, and of one that is not set what counts in its place."""
@@ -122,7 +136,11 @@ class SettingsScreen(PickerScreen[None]):
         about = ""
         if (row := self._rows.get(key or "")) is not None:
             about = f"{row.description}\nAccepts {row.accepts}.{_when(row.key)} In config.toml: {row.key}."
-        self.tell(f"{self._saved[1]}\n{about}" if self._saved is not None and self._saved[0] == key else about)
+        self.tell(
+            f"{self._saved[1]}\n{about}"
+            if self._saved is not None and self._saved[0] == key
+            else about
+        )
 
     # -- editing ----------------------------------------------------------------------------------------------
 
@@ -133,7 +151,9 @@ class SettingsScreen(PickerScreen[None]):
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
-            self.tell(f"{row.description}\nIt is a table: write it in {path}, and open this page again.")
+            self.tell(
+                f"{row.description}\nIt is a table: write it in {path}, and open this page again."
+            )
             return
         if set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
@@ -152,7 +172,10 @@ class SettingsScreen(PickerScreen[None]):
             ]
             screen = ChoiceScreen(Choice(sentence_of(row), answers, row.description))
         else:
-            text = self._refused[1] if self._refused[0] == key else _written(row)
+            if self._refused[0] == key:
+                text = self._refused[1]
+            else:
+                text = _written(row)
             question = TextLine(sentence_of(row), text, "save", f"Accepts {row.accepts}.")
             screen = LineScreen(question)
         self.app.push_screen(screen, partial(self._typed, key))
@@ -213,7 +236,8 @@ class SettingsScreen(PickerScreen[None]):
             reread_settings(self._controller)
         except ConfigError as error:
             when = f" It is not in effect yet. {error}"
-        self._saved, self._refused = (key, saved or f"Saved.{when}"), ("", "")
+        self._saved = (key, saved or f"Saved.{when}")
+        self._refused = ("", "")
         self._read()
         self.refill(self.field.value.strip())
 

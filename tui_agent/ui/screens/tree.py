@@ -84,7 +84,8 @@ u, ctrl+r                undo and redo the last thing done, files too
 esc                      back, nothing changed"""
 """All keys, for the help page."""
 
-NO_SUMMARY, FOCUS = "\0none", "\0focus"
+NO_SUMMARY = "\0none"
+FOCUS = "\0focus"
 """Answers in place of the focus of a summary."""
 KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
@@ -159,7 +160,8 @@ class TreeScreen(Page[None]):
     def body(self) -> ComposeResult:
         with Container(id="tree-body"):
             shown = Filter(self._controller.services.config().ui.tree_filter)
-            load, clock = self._session.entries, self._controller.services.clock
+            load = self._session.entries
+            clock = self._controller.services.clock
             yield SessionTree(lambda entry_id: next(iter(load([entry_id])), None), clock, shown)
             yield EntryPreview(self._agent, clock)
         with Horizontal(id="tree-entry"):
@@ -179,9 +181,13 @@ class TreeScreen(Page[None]):
         calls = {entry.id: entry.call for entry in session.subagents()}
         headers = session.skeleton().hung(calls)
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
-        costs = session.reader.costs() if self._priced else {}
+        if self._priced:
+            costs = session.reader.costs()
+        else:
+            costs = {}
         index = TreeIndex(headers, session.leaf, costs, self._agent.counter.calibrated)
-        standings, runners = self._agent.inspector.standings(), runners_by_leaf(self._controller)
+        standings = self._agent.inspector.standings()
+        runners = runners_by_leaf(self._controller)
         self.session_tree.show(index, session.labels(), standings, at=at, runners=runners)
         self._show_head()
         if not self._priced:
@@ -191,12 +197,17 @@ class TreeScreen(Page[None]):
     def _show_head(self) -> None:
         title = Content.styled("Session tree", self.get_visual_style("tree--title", partial=True))
         facts = "  " + " · ".join(facts_of_tree(self.session_tree))
-        self.heading.update(Content.assemble(title, facts), layout=False)  # one line, whatever it says
+        self.heading.update(
+            Content.assemble(title, facts), layout=False
+        )  # one line, whatever it says
 
     def on_resize(self) -> None:
         size = self.app.size
         roomy = size.width >= 100 or size.height >= 32
-        shown = roomy if self._wants_preview is None else self._wants_preview
+        if self._wants_preview is None:
+            shown = roomy
+        else:
+            shown = self._wants_preview
         self.set_class(shown, "-preview")
         self._show_keys()
         self._preview_soon()
@@ -211,7 +222,8 @@ class TreeScreen(Page[None]):
             return
         if self._preview_timer is not None:
             self._preview_timer.stop()
-        tree, preview = self.session_tree, self.preview
+        tree = self.session_tree
+        preview = self.preview
         self._preview_timer = self.set_timer(
             PREVIEW_SECONDS, lambda: preview.show(tree.outline.index, tree.line, tree.standings)
         )
@@ -256,7 +268,9 @@ class TreeScreen(Page[None]):
 
     def action_search(self) -> None:
         line = self.session_tree.line
-        self._search = SearchBegun(self.session_tree.cursor, line.entry if line else None, self.session_tree.view)
+        self._search = SearchBegun(
+            self.session_tree.cursor, line.entry if line else None, self.session_tree.view
+        )
         self._get_ready(self.session_tree.outline)
         self._open_field("Search", "in the text of all entries", "")
 
@@ -277,7 +291,8 @@ class TreeScreen(Page[None]):
         self._show_keys()
 
     def _close_field(self, *, keep: bool) -> None:
-        search, self._search = self._search, None
+        search = self._search
+        self._search = None
         self._labelling = None
         self.entry.display = False
         self.session_tree.focus()
@@ -297,10 +312,14 @@ class TreeScreen(Page[None]):
     @work(exclusive=True, group="tree-search")
     async def _look_for(self, event: Input.Changed) -> None:
         """Mark the hits; while one types, go to the first from where the search began."""
-        store, outline = self._controller.services.store, self.session_tree.outline
-        query, hits = event.value.strip(), None
+        store = self._controller.services.store
+        outline = self.session_tree.outline
+        query = event.value.strip()
+        hits = None
         if query and self._search is not None:  # else the text is a label
-            hits = await asyncio.to_thread(lambda: Hits(outline, store.matching(query, self._session.id)))
+            hits = await asyncio.to_thread(
+                lambda: Hits(outline, store.matching(query, self._session.id))
+            )
         if self._search is not None and query == self.field.value.strip():
             self.session_tree.show_hits(query, hits)
             if hits is not None and self._search.entry is not None:
@@ -336,16 +355,21 @@ class TreeScreen(Page[None]):
         if line is not None and line.segment.is_beside:
             show_branch(self._controller, line.segment.last)
         elif not self._refused():
-            self._when_idle(partial(self._go, message.entry_id, continue_from_here=message.continue_from_here))
+            self._when_idle(
+                partial(self._go, message.entry_id, continue_from_here=message.continue_from_here)
+            )
 
     @work(group="tree-move", exclusive=True)
     async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
         """Go to an entry, after the questions it needs: about a summary, about files, or none."""
-        agent, controller = self._agent, self._controller
+        agent = self._agent
+        controller = self._controller
         plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
         focus: str | None = NO_SUMMARY
         if plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
-            about = f"Left behind: {plural(len(plan.abandoned), 'entry')}. The tree keeps everything."
+            about = (
+                f"Left behind: {plural(len(plan.abandoned), 'entry')}. The tree keeps everything."
+            )
             focus = await self._ask_for_focus("Summarise what you leave?", about, may_skip=True)
         if focus is None:
             return
@@ -366,12 +390,20 @@ class TreeScreen(Page[None]):
             if told[0]:
                 controller.say(f"Went to {name_of_place(plan.leaf)}, {told[0]} · /undo returns")
 
-    async def _ask_for_focus(self, question: str, about: str, *, may_skip: bool = False) -> str | None:
+    async def _ask_for_focus(
+        self, question: str, about: str, *, may_skip: bool = False
+    ) -> str | None:
         """Return the focus of a summary, "" for nothing special; or ``NO_SUMMARY``; None when one went back."""
-        answers = [(NO_SUMMARY, "No summary")] if may_skip else []
+        answers = []
+        if may_skip:
+            answers = [(NO_SUMMARY, "No summary")]
         answers += [("", "Summarise"), (FOCUS, "Summarise with focus…")]
-        while (answer := await self._controller.ask(Choice(question, answers, about, numbered=True))) == FOCUS:
-            if (focus := await self._controller.ask(TextLine(KEEP_WHAT, self._focus, "summarise"))) is not None:
+        while (
+            answer := await self._controller.ask(Choice(question, answers, about, numbered=True))
+        ) == FOCUS:
+            if (
+                focus := await self._controller.ask(TextLine(KEEP_WHAT, self._focus, "summarise"))
+            ) is not None:
                 self._focus = focus
                 return focus
         return answer
@@ -423,7 +455,9 @@ class TreeScreen(Page[None]):
     async def _fork(self, entry_id: int) -> None:
         plan = self._agent.navigator.plan(entry_id)
         self.notice.say_briefly(COPYING)
-        info = await asyncio.to_thread(self._controller.services.store.fork, self._session.id, plan.leaf)
+        info = await asyncio.to_thread(
+            self._controller.services.store.fork, self._session.id, plan.leaf
+        )
         if self.is_current:
             self.dismiss()
         await self._controller.open(OpenRequest(info.id))
@@ -457,7 +491,9 @@ class TreeScreen(Page[None]):
 
     async def _offer_interrupt(self, act: Callable[[], object]) -> None:
         answers = [("y", "yes, stop it and go on here"), ("n", "no, let it work")]
-        asked = Choice("The agent is working. Stop it?", answers, why="What it has done so far is saved.")
+        asked = Choice(
+            "The agent is working. Stop it?", answers, why="What it has done so far is saved."
+        )
         if await self._controller.ask(asked) == "y":
             self._agent.interrupt()
             await self._agent.wait_idle()
@@ -477,7 +513,8 @@ class TreeScreen(Page[None]):
 
     def action_subagent(self) -> None:
         """Open the session of the subagent in the highlighted row, the runner that works there, or its race."""
-        line, entries = self.session_tree.line, self._highlighted_entries()
+        line = self.session_tree.line
+        entries = self._highlighted_entries()
         results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
         race = next((entry for entry in entries if isinstance(entry, RaceEntry)), None)
         if line is not None and watch_at(self._controller, line.entry):
@@ -486,7 +523,9 @@ class TreeScreen(Page[None]):
             self._controller.show(RacePage(race))
         elif line is not None and line.segment.is_beside:
             show_branch(self._controller, line.segment.last)
-        elif (worked := next((entry for entry in results if entry.metadata.of_subagent), None)) is not None:
+        elif (
+            worked := next((entry for entry in results if entry.metadata.of_subagent), None)
+        ) is not None:
             show_subagent(self._controller, worked)
         else:
             self.notice.say_briefly("No subagent or runner worked here.")
@@ -559,7 +598,10 @@ def facts_of_tree(tree: SessionTree) -> list[str]:
     index = tree.outline.index
     facts = []
     if (hits := tree.hits) is not None:
-        hidden = f", {hits.hidden:,} hidden by the filter" if hits.hidden else ""
+        if hits.hidden:
+            hidden = f", {hits.hidden:,} hidden by the filter"
+        else:
+            hidden = ""
         facts.append(f"{plural(hits.total, 'match') if hits.total else 'nothing found'}{hidden}")
     if tree.view.filter is not Filter.DEFAULT:
         facts.append(f"showing {tree.view.filter}")

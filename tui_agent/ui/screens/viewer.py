@@ -18,6 +18,9 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, wrap
 
 TAB = 4
 
+MAX_CHARS = 5_000_000
+"""Characters shown; the rest is named at the end."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -80,7 +83,10 @@ class TextLines(LineList):
         return rows
 
     def _row_of(self, line: int, character: int) -> int:
-        return max(0, bisect_right(self._rows, (line, character), key=lambda row: (row.line, row.start)) - 1)
+        return max(
+            0,
+            bisect_right(self._rows, (line, character), key=lambda row: (row.line, row.start)) - 1,
+        )
 
     # -- scrolling
 
@@ -99,9 +105,17 @@ class TextLines(LineList):
             while at >= 0:
                 self.matches.append((number, at))
                 at = lowered.find(self._query, at + len(query))
-        top = self._rows[self.scroll_offset.y] if self._rows else _Row(0, 0, 0)
+        if self._rows:
+            top = self._rows[self.scroll_offset.y]
+        else:
+            top = _Row(0, 0, 0)
         below = [at for at, match in enumerate(self.matches) if match >= (top.line, top.start)]
-        self.current = below[0] if below else 0 if self.matches else None
+        if below:
+            self.current = below[0]
+        elif self.matches:
+            self.current = 0
+        else:
+            self.current = None
         self._show_match()
         return len(self.matches)
 
@@ -123,17 +137,15 @@ class TextLines(LineList):
         row = self._rows[index]
         line = self.lines[row.line]
         runs: list[StyledSpan] = []
-        position, size = row.start, len(self._query)
+        position = row.start
+        size = len(self._query)
         first = bisect_left(self.matches, (row.line, row.start - size + 1))
         for _line, at in self.matches[first : bisect_left(self.matches, (row.line, row.end))]:
-            start, end = max(at, row.start), min(at + size, row.end)
+            start = max(at, row.start)
+            end = min(at + size, row.end)
             runs += [(line[position:start], "text"), (line[start:end], "match")]
             position = end
         return [*runs, (line[position : row.end], "text")]
-
-
-MAX_CHARS = 5_000_000
-"""Characters shown; the rest is named at the end."""
 
 
 class ViewerScreen(Page[None]):
@@ -155,7 +167,9 @@ class ViewerScreen(Page[None]):
 
     def body(self) -> ComposeResult:
         more = len(self._text) - MAX_CHARS
-        tail = f"\n… and {more:,} more characters; y copies all of it" if more > 0 else ""
+        tail = ""
+        if more > 0:
+            tail = f"\n… and {more:,} more characters; y copies all of it"
         yield TextLines(self._text[:MAX_CHARS] + tail)
         field = Input(placeholder="Search", id="search", compact=True)
         field.display = False
@@ -181,7 +195,9 @@ class ViewerScreen(Page[None]):
     @on(Input.Changed, "#search")
     def _searched(self, event: Input.Changed) -> None:
         count = self.text.find(event.value)
-        self.keys.show(f"{plural(count, 'place')}  n next  N previous  esc back" if event.value else self.KEYS)
+        self.keys.show(
+            f"{plural(count, 'place')}  n next  N previous  esc back" if event.value else self.KEYS
+        )
 
     @on(Input.Submitted, "#search")
     def _go_on(self) -> None:

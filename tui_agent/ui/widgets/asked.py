@@ -8,12 +8,21 @@ from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Choice, DiffPage, Output, Page
-from tui_agent.app.permission_text import Answer, answers, asked_parts, first_answers, is_risky, question, why
+from tui_agent.app.permission_text import (
+    Answer,
+    answers,
+    asked_parts,
+    first_answers,
+    is_risky,
+    question,
+    why,
+)
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
 from tui_agent.ui.widgets.transcript.line_view import diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 
-LOOP_RESULTS, LOOP_LINES = 3, 3
+LOOP_RESULTS = 3
+LOOP_LINES = 3
 """Results of a repeated call that are shown, and lines of each."""
 
 MAX_FIRST = 4
@@ -68,7 +77,9 @@ class AskedPermission(Asked):
 
     takes_words = True
 
-    def __init__(self, request: PermissionRequest, settle: Callable[[PermissionAnswer], None]) -> None:
+    def __init__(
+        self, request: PermissionRequest, settle: Callable[[PermissionAnswer], None]
+    ) -> None:
         self.request = request
         self.key = request.call_id
         self.what = question(request)
@@ -88,7 +99,9 @@ class AskedPermission(Asked):
             for text in asked:
                 yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
             return
-        for text, kind in dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs):
+        for text, kind in dict.fromkeys(
+            (need.detail or need.pattern, need.detail_kind) for need in request.needs
+        ):
             if text and kind == "diff":
                 yield from diff_lines(text, width)
             elif text and text not in self.what:
@@ -103,12 +116,21 @@ class AskedPermission(Asked):
     def page(self) -> Page | None:
         request = self.request
         if diffs := [need for need in request.needs if need.detail_kind == "diff"]:
-            return DiffPage(self.what, [ChangedFile("M", need.pattern, "", need.detail) for need in diffs])
-        parts = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
+            return DiffPage(
+                self.what, [ChangedFile("M", need.pattern, "", need.detail) for need in diffs]
+            )
+        parts = [
+            request.command,
+            *(need.detail or need.pattern for need in request.needs),
+            *request.loop,
+        ]
         return Output(self.what, "\n\n".join(dict.fromkeys(filter(None, parts))))
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
-        decision = Decision.DENY if name == "note" else Decision(name)
+        if name == "note":
+            decision = Decision.DENY
+        else:
+            decision = Decision(name)
         self._settle(PermissionAnswer(decision, words, patterns=patterns))
 
 
@@ -123,7 +145,10 @@ class AskedChoice(Asked):
         self.takes_keys = not choice.by_tab
         self._settle = settle
         self._names = [name for name, _text in choice.answers]
-        self.at = choice.at if choice.at in self._names else self._names[0]
+        if choice.at in self._names:
+            self.at = choice.at
+        else:
+            self.at = self._names[0]
 
     def lines(self, width: int) -> Iterator[Line]:
         if self.choice.details:
@@ -134,17 +159,22 @@ class AskedChoice(Asked):
 
     def answers(self, rules: Sequence[str]) -> list[Answer]:  # noqa: ARG002 - as inherited
         return [
-            Answer(name, key, text) for (name, text), key in zip(self.choice.answers, self.choice.keys, strict=True)
+            Answer(name, key, text)
+            for (name, text), key in zip(self.choice.answers, self.choice.keys, strict=True)
         ]
 
     def first(self) -> Sequence[str]:
         shows_all = self.choice.by_tab or len(self._names) <= MAX_FIRST
-        return self._names if shows_all else self._names[: MAX_FIRST - 1]
+        if shows_all:
+            return self._names
+        return self._names[: MAX_FIRST - 1]
 
     def page(self) -> Page | None:
         if self.choice.files:
             return DiffPage(self.what, self.choice.files)
-        return Output(self.what, self.choice.details) if self.choice.details else None
+        if self.choice.details:
+            return Output(self.what, self.choice.details)
+        return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
         del words, patterns
@@ -162,11 +192,22 @@ def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
     # A repetitive answer comes with its text twice.
-    first = len(request.loop) - 1 if request.question else max(0, len(request.loop) - LOOP_RESULTS)
+    if request.question:
+        first = len(request.loop) - 1
+    else:
+        first = max(0, len(request.loop) - LOOP_RESULTS)
     for number, result in enumerate(request.loop[first:], first + 1):
         kept = visible(result).strip().splitlines()
-        more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
-        name = "repeated text" if request.question else f"result {number} of {len(request.loop)}"
+        more = ""
+        if len(kept) > LOOP_LINES:
+            more = f"  … {len(kept) - LOOP_LINES} more lines"
+        if request.question:
+            name = "repeated text"
+        else:
+            name = f"result {number} of {len(request.loop)}"
         yield Line([(f"{name}{more}", "muted")])
         for text in kept[:LOOP_LINES] or ["(nothing)"]:
-            yield Line(crop_runs([(one_line(text), "text")], width - len(INDENT)), prefix=((INDENT, "text"),))
+            yield Line(
+                crop_runs([(one_line(text), "text")], width - len(INDENT)),
+                prefix=((INDENT, "text"),),
+            )

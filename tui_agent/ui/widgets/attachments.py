@@ -75,21 +75,28 @@ class AttachmentStrip(Widget):
     def render(self) -> Content:
         if (agent := self._controller.agent) is None:
             return Content("")
-        shown, takes_images = self.attachments[:MAX_SHOWN], agent.ports.directory.limits(agent.model).vision
+        shown = self.attachments[:MAX_SHOWN]
+        takes_images = agent.ports.directory.limits(agent.model).vision
         lines = [self._line(item, agent.model, takes_images=takes_images) for item in shown]
         if len(self.attachments) > len(shown):
             lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
         if not takes_images:
             warned = self.get_visual_style("attachments--warning", partial=True)
             lines.append(
-                Content.styled(f"▲ {one_line(agent.model, 40)} takes no images: it is told the name only.", warned)
+                Content.styled(
+                    f"▲ {one_line(agent.model, 40)} takes no images: it is told the name only.",
+                    warned,
+                )
             )
         return Content("\n").join(lines)
 
     def _line(self, item: Attachment, model: str, *, takes_images: bool) -> Content:
         from tui_agent.context.tokens import image_tokens
 
-        size = f"{item.width}×{item.height} · " if item.width and self.size.width >= 50 else ""
+        if item.width and self.size.width >= 50:
+            size = f"{item.width}×{item.height} · "
+        else:
+            size = ""
         about = f"  {size}~{tokens(image_tokens(item.width, item.height, model))} tokens"
         name = one_line(item.name, max(12, self.size.width - len(about) - 4))
         return Content.assemble(

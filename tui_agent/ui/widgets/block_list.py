@@ -15,6 +15,23 @@ from tui_agent.ui.widgets.line_list import LineList, following, spread
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
+_Address = tuple[str, tuple[int, ...], str]
+
+HEAD = "prompt and tools"
+"""The heading over the head, which is there in the list that is not grouped too."""
+
+REST = "not in a block (overhead)"
+"""The last row, where the measured size is not the sum of the blocks."""
+
+MIN_WIDTH_FOR_AGE = 64
+"""Cells from which there is a column for the age: answers of the model since."""
+
+MIN_WIDTH_FOR_SHARE = 50
+"""Cells from which there are columns for the share and the cache."""
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
+
 
 class SortOrder(StrEnum):
     """How blocks are sorted, in the order the key goes through."""
@@ -51,16 +68,13 @@ class ListedGroup:
 
 
 Listed = ListedBlock | ListedGroup
-_Address = tuple[str, tuple[int, ...], str]
-
-HEAD = "prompt and tools"
-"""The heading over the head, which is there in the list that is not grouped too."""
-REST = "not in a block (overhead)"
-"""The last row, where the measured size is not the sum of the blocks."""
 
 
 def arrange(
-    blocks: Sequence[ContextBlock], order: SortOrder, grouping: Grouping, folded: Container[str] = frozenset()
+    blocks: Sequence[ContextBlock],
+    order: SortOrder,
+    grouping: Grouping,
+    folded: Container[str] = frozenset(),
 ) -> list[Listed]:
     """Return the rows for an order and a grouping; the blocks of groups named in ``folded`` are left out."""
     sort_keys: dict[SortOrder, Callable[[int], Any]] = {
@@ -76,7 +90,9 @@ def arrange(
     for place in places:
         groups.setdefault(name_of(blocks[place]), []).append(place)
     weights = {name: sum(blocks[place].tokens for place in found) for name, found in groups.items()}
-    names = sorted(groups, key=lambda name: -weights[name]) if order is SortOrder.SIZE else list(groups)
+    names = (
+        sorted(groups, key=lambda name: -weights[name]) if order is SortOrder.SIZE else list(groups)
+    )
     rows: list[Listed] = []
     for name in names:
         rows.append(ListedGroup(name, tuple(groups[name]), weights[name], name in folded))
@@ -98,7 +114,9 @@ def _ungrouped(
     heading: list[Listed] = [ListedGroup(HEAD, head, weight, HEAD in folded)]
     if HEAD not in folded:
         heading.extend(ListedBlock(place) for place in head)
-    smaller = next((at for at, place in enumerate(others) if blocks[place].tokens < weight), len(rows))
+    smaller = next(
+        (at for at, place in enumerate(others) if blocks[place].tokens < weight), len(rows)
+    )
     at = {SortOrder.REQUEST: 0, SortOrder.AGE: len(rows), SortOrder.SIZE: smaller}[order]
     return rows[:at] + heading + rows[at:]
 
@@ -112,15 +130,6 @@ _NAMES: dict[Grouping, Callable[[ContextBlock], str]] = {
     Grouping.TOOL: lambda block: (block.tool or "no tool") if not block.is_head else HEAD,
     Grouping.FILE: lambda block: block.path or "no file",
 }
-
-
-MIN_WIDTH_FOR_AGE = 64
-"""Cells from which there is a column for the age: answers of the model since."""
-
-MIN_WIDTH_FOR_SHARE = 50
-"""Cells from which there are columns for the share and the cache."""
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-_STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
 
 
 def bar(share: float, width: int) -> str:
@@ -161,8 +170,11 @@ class BlockList(LineList):
         kept = self._address(self._at(self.cursor))
         begins = self.shown is None and any(not block.is_head for block in shown.blocks)
         self.shown = shown
-        newest = next((place for place, block in enumerate(shown.blocks) if block.address in self._came), None)
-        newest = len(shown.blocks) - 1 if newest is None and begins else newest
+        newest = next(
+            (place for place, block in enumerate(shown.blocks) if block.address in self._came), None
+        )
+        if newest is None and begins:
+            newest = len(shown.blocks) - 1
         self._arrange(kept if newest is None else shown.blocks[newest].address)
 
     def arrange_by_next(self, by: Literal["order", "grouping"]) -> None:
@@ -171,11 +183,16 @@ class BlockList(LineList):
             self.order = following(SortOrder, self.order)
         else:
             self.grouping = following(Grouping, self.grouping)
-            self._folded = {HEAD} if self.grouping is Grouping.NONE else set()
+            if self.grouping is Grouping.NONE:
+                self._folded = {HEAD}
+            else:
+                self._folded = set()
         self._arrange(self._address(self._at(self.cursor)))
 
     def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
-        at = next((at for at in range(self.cursor, -1, -1) if isinstance(self._at(at), ListedGroup)), None)
+        at = next(
+            (at for at in range(self.cursor, -1, -1) if isinstance(self._at(at), ListedGroup)), None
+        )
         group = self._at(at)
         if at is None or not isinstance(group, ListedGroup) or group.folded is folded:
             return
@@ -189,7 +206,10 @@ class BlockList(LineList):
         """Mark the blocks under the cursor, or take the marks away when all have them; the next row follows."""
         blocks = self.shown.blocks if self.shown is not None else ()
         addresses = {blocks[place].address for place in self.places}
-        self._marked = self._marked - addresses if addresses <= self._marked else self._marked | addresses
+        if addresses <= self._marked:
+            self._marked = self._marked - addresses
+        else:
+            self._marked = self._marked | addresses
         self.refresh()
         self.action_move(1)
 
@@ -202,12 +222,18 @@ class BlockList(LineList):
     def places(self) -> tuple[int, ...]:
         """Places in the request of the blocks under the cursor: one, or those of a group."""
         row = self._at(self.cursor)
-        return (row.place,) if isinstance(row, ListedBlock) else row.places if row is not None else ()
+        if isinstance(row, ListedBlock):
+            return (row.place,)
+        if row is not None:
+            return row.places
+        return ()
 
     @property
     def block(self) -> ContextBlock | None:
         row = self._at(self.cursor)
-        return self.shown.blocks[row.place] if self.shown and isinstance(row, ListedBlock) else None
+        if self.shown and isinstance(row, ListedBlock):
+            return self.shown.blocks[row.place]
+        return None
 
     @property
     def group(self) -> ListedGroup | None:
@@ -215,27 +241,40 @@ class BlockList(LineList):
         return row if isinstance(row, ListedGroup) else None
 
     def _at(self, index: int | None) -> Listed | None:
-        return self.rows[index] if index is not None and 0 <= index < len(self.rows) else None
+        if index is not None and 0 <= index < len(self.rows):
+            return self.rows[index]
+        return None
 
     def _address(self, row: Listed | None) -> _Address | str | None:
         if isinstance(row, ListedGroup):
             return row.name
-        return self.shown.blocks[row.place].address if self.shown and row else None
+        if self.shown and row:
+            return self.shown.blocks[row.place].address
+        return None
 
     def _arranged(self) -> list[Listed]:
         blocks = self.shown.blocks if self.shown is not None else ()
         folded = self._folded if any(not block.is_head for block in blocks) else frozenset[str]()
         rows = arrange(blocks, self.order, self.grouping, folded)
-        drift = self.shown.size.total - self.shown.estimate if self.shown is not None and rows else 0
+        drift = (
+            self.shown.size.total - self.shown.estimate if self.shown is not None and rows else 0
+        )
         return [*rows, ListedGroup(REST, (), drift, folded=True)] if drift else rows
 
     def _arrange(self, kept: _Address | str | None) -> None:
         self.rows = self._arranged()
-        weights = [block.tokens for block in self.shown.blocks] if self.shown is not None else []
-        weights += [row.tokens for row in self.rows if isinstance(row, ListedGroup) and row.name != REST]
+        weights = []
+        if self.shown is not None:
+            weights = [block.tokens for block in self.shown.blocks]
+        weights += [
+            row.tokens for row in self.rows if isinstance(row, ListedGroup) and row.name != REST
+        ]
         self._largest = max(weights, default=0) or 1
         cursor = next((at for at, row in enumerate(self.rows) if self._address(row) == kept), None)
-        self.set_count(len(self.rows), cursor=cursor if cursor is not None else min(self.cursor, len(self.rows)))
+        self.set_count(
+            len(self.rows),
+            cursor=cursor if cursor is not None else min(self.cursor, len(self.rows)),
+        )
 
     # -- painting
 
@@ -243,17 +282,28 @@ class BlockList(LineList):
         if width < MIN_WIDTH_FOR_SHARE:
             return [(f"  {'tokens':>7}  {'entry':>7}  what", "heading")]
         age = "  age" if width >= MIN_WIDTH_FOR_AGE else ""
-        return [(f"  {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
+        return [
+            (
+                f"  {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what",
+                "heading",
+            )
+        ]
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         row = self._at(index)
         if isinstance(row, ListedGroup):
             return self._group_row(row, width)
-        return self._block_row(self.shown.blocks[row.place], width) if self.shown and row else ()
+        if self.shown and row:
+            return self._block_row(self.shown.blocks[row.place], width)
+        return ()
 
     @staticmethod
     def _bar_width(width: int) -> int:
-        return 14 if width >= 120 else 8 if width >= MIN_WIDTH_FOR_AGE else 5
+        if width >= 120:
+            return 14
+        if width >= MIN_WIDTH_FOR_AGE:
+            return 8
+        return 5
 
     def _group_row(self, group: ListedGroup, width: int) -> list[StyledSpan]:
         total = self.shown.size.total if self.shown else 1
@@ -270,7 +320,9 @@ class BlockList(LineList):
         return spread(left, [(f"{group.tokens / max(1, total):.0%} ", "faint")], width)
 
     def _block_row(self, block: ContextBlock, width: int) -> list[StyledSpan]:
-        address = f"#{block.origin[0]}" if block.kind not in {"system", "tool_schema"} and block.origin else "·"
+        address = "·"
+        if block.kind not in {"system", "tool_schema"} and block.origin:
+            address = f"#{block.origin[0]}"
         quiet = block.state in {"masked", "dropped", "pruned"}
         left: list[StyledSpan] = [
             (GLYPHS[block.standing], style_of(block.standing)),
@@ -279,18 +331,29 @@ class BlockList(LineList):
         if width >= MIN_WIDTH_FOR_SHARE:
             left.append((bar(block.tokens / self._largest, self._bar_width(width)), "bar"))
         if width >= MIN_WIDTH_FOR_AGE:
-            age = str(block.age_steps) if block.age_entries or block.age_steps else ""
+            age = ""
+            if block.age_entries or block.age_steps:
+                age = str(block.age_steps)
             left.append((f" {age:>4}", "faint"))
         if width >= MIN_WIDTH_FOR_SHARE:
-            left.append(("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"))
-        name = sanitize.line(block.tool) if block.tool and block.kind == "tool_result" else kind_name(block)
+            left.append(
+                ("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint")
+            )
+        if block.tool and block.kind == "tool_result":
+            name = sanitize.line(block.tool)
+        else:
+            name = kind_name(block)
         left += [
             (f"{address:>7}  ", "faint"),
             (f"{name} ", "faint" if quiet else "strong"),
             (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),
         ]
-        came: list[StyledSpan] = [("new ", "good")] if block.address in self._came else []
-        marked: list[StyledSpan] = [("✓ marked ", "accent")] if block.address in self._marked else []
+        came: list[StyledSpan] = []
+        if block.address in self._came:
+            came = [("new ", "good")]
+        marked: list[StyledSpan] = []
+        if block.address in self._marked:
+            marked = [("✓ marked ", "accent")]
         return spread(left, [*_state(block), *came, *marked], width)
 
 
@@ -298,13 +361,18 @@ def _label(block: ContextBlock) -> str:
     """Return a block's line, without its tool's name before it."""
     label = block.label
     if block.tool:
-        label = label.removeprefix("tool ").removeprefix(block.tool).lstrip() if block.kind == "tool_result" else label
-        label = label.removeprefix("tool ") if block.kind == "tool_schema" else label
+        if block.kind == "tool_result":
+            label = label.removeprefix("tool ").removeprefix(block.tool).lstrip()
+        if block.kind == "tool_schema":
+            label = label.removeprefix("tool ")
     return label
 
 
 def _state(block: ContextBlock) -> list[StyledSpan]:
     if block.state == "live":
         return []
-    hidden = f" · {tokens(block.hidden)} hidden" if block.hidden else ""
+    if block.hidden:
+        hidden = f" · {tokens(block.hidden)} hidden"
+    else:
+        hidden = ""
     return [(f"{block.state.word}{hidden} ", _STATE_STYLES[block.state])]

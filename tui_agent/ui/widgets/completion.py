@@ -33,7 +33,9 @@ class CompletionPopup(Options, can_focus=False):
     class Picked(Message):
         """A candidate was clicked."""
 
-    def __init__(self, commands: Callable[[], Sequence[Command]], sources: Sequence[CompletionSource]) -> None:
+    def __init__(
+        self, commands: Callable[[], Sequence[Command]], sources: Sequence[CompletionSource]
+    ) -> None:
         super().__init__()
         self._commands = commands
         self._sources = sources
@@ -47,7 +49,12 @@ class CompletionPopup(Options, can_focus=False):
 
     @property
     def choice(self) -> tuple[Token, Candidate] | None:
-        if self.token is None or not self.display or self.highlighted is None or not self._candidates:
+        if (
+            self.token is None
+            or not self.display
+            or self.highlighted is None
+            or not self._candidates
+        ):
             return None
         return self.token, self._candidates[self.highlighted]
 
@@ -86,14 +93,17 @@ class CompletionPopup(Options, can_focus=False):
                 log.warning("A source of completions failed", exc_info=answer)
             else:
                 found.append(answer)
-        candidates, query = merged(found), token.query
+        candidates = merged(found)
+        query = token.query
         if token != self.token:  # the user has typed on in the meantime
             return
         if candidates or token.kind != "mention":
             self._offer(candidates)
         else:
             self._candidates = []
-            text = f"nothing here is called “{one_line(query, 40)}”" if query else "there are no files here yet"
+            text = "there are no files here yet"
+            if query:
+                text = f"nothing here is called “{one_line(query, 40)}”"
             style = self.get_visual_style("completion--help", partial=True)
             self.set_options([Option(Content.styled(text, style), disabled=True)])
             self._open()
@@ -109,7 +119,9 @@ class CompletionPopup(Options, can_focus=False):
             self._close()
             return
         self._candidates = candidates
-        width = max(len(item.label) for item in candidates if item.help) if candidates[0].help else 0
+        width = 0
+        if candidates[0].help:
+            width = max(len(item.label) for item in candidates if item.help)
         self.set_options(Option(self._row(item, width)) for item in candidates)
         self.highlighted = 0
         self._open()

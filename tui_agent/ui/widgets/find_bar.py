@@ -38,7 +38,10 @@ class FindBar(Horizontal, can_focus=True):
     told = getters.query_one("#find-told", Static)
 
     def __init__(
-        self, controller: Controller, transcript: Transcript, give_back: Callable[[Widget | None], None]
+        self,
+        controller: Controller,
+        transcript: Transcript,
+        give_back: Callable[[Widget | None], None],
     ) -> None:
         """Make the bar; ``give_back`` gets the widget that had the keys before."""
         super().__init__()
@@ -95,7 +98,8 @@ class FindBar(Horizontal, can_focus=True):
     async def _search(self, query: str) -> None:
         self._transcript.query_text = query
         found = await find_entries(self._controller, query)
-        self._found, self._at = found, 0
+        self._found = found
+        self._at = 0
         self._show()
 
     def action_step(self, step: int) -> None:
@@ -117,7 +121,10 @@ class FindBar(Horizontal, can_focus=True):
             return
         entry_id = self._found[self._at]
         self._lines = self._transcript.lines_with(entry_id, query)
-        self._line = 0 if first else len(self._lines) - 1
+        if first:
+            self._line = 0
+        else:
+            self._line = len(self._lines) - 1
         if self._lines:
             self._go()
         else:
@@ -129,8 +136,11 @@ class FindBar(Horizontal, can_focus=True):
         self._tell()
 
     def _tell(self) -> None:
-        line = f", line {self._line + 1} of {len(self._lines)}" if len(self._lines) > 1 else ""
+        line = ""
+        if len(self._lines) > 1:
+            line = f", line {self._line + 1} of {len(self._lines)}"
         keys = WRITING_KEYS if self.field.has_focus else KEYS
         if self.size.width < 70:
-            line, keys = "", "esc back"
+            line = ""
+            keys = "esc back"
         self.told.update(f"{self._at + 1} of {len(self._found)}{line}  {keys}")

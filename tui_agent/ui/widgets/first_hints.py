@@ -91,7 +91,9 @@ class FirstHints(Widget, can_focus=True):
             self.post_message(self.Chosen(self.recent[place].id))
 
     def offer_demo(self) -> None:
-        self.title = "This is the demo: a script plays the model, the tools are real. No key, no network."
+        self.title = (
+            "This is the demo: a script plays the model, the tools are real. No key, no network."
+        )
         self.facts = self.recent = ()
         self.lines = (
             ("tour", "and enter: two minutes"),
@@ -120,9 +122,13 @@ class FirstHints(Widget, can_focus=True):
         self.display = True
 
     def render(self) -> Content:
-        title, key_style = (self.get_visual_style(f"first-hints--{name}", partial=True) for name in ("title", "key"))
+        title, key_style = (
+            self.get_visual_style(f"first-hints--{name}", partial=True) for name in ("title", "key")
+        )
         rows = self.app.size.height
-        parts = [[Content.styled(self.title, title)]] if rows >= ROOM_FOR_TITLE else []
+        parts = []
+        if rows >= ROOM_FOR_TITLE:
+            parts = [[Content.styled(self.title, title)]]
         if rows >= ROOM_FOR_FACTS:
             parts[0] += [Content.assemble(f"  {name:<11}", text) for name, text in self.facts]
         if self.is_brief:
@@ -130,9 +136,18 @@ class FirstHints(Widget, can_focus=True):
         if self.recent:
             parts.append(self._sessions(key_style))
         if not self.recent or len(self.lines) == 1 or rows >= ROOM_FOR_ALL:
-            parts.append([Content.assemble((f"  {keys:<11}", key_style), about) for keys, about in self.lines])
-        gap = [Content("")] if rows >= ROOM_FOR_FACTS else []
-        return Content("\n").join([row for number, part in enumerate(parts) for row in (gap if number else []) + part])
+            parts.append(
+                [
+                    Content.assemble((f"  {keys:<11}", key_style), about)
+                    for keys, about in self.lines
+                ]
+            )
+        gap = []
+        if rows >= ROOM_FOR_FACTS:
+            gap = [Content("")]
+        return Content("\n").join(
+            [row for number, part in enumerate(parts) for row in (gap if number else []) + part]
+        )
 
     def _sessions(self, key_style: Style) -> list[Content]:
         rows = []
@@ -140,6 +155,8 @@ class FirstHints(Widget, can_focus=True):
             press = Style.from_meta({"@click": f"open({place})"})
             name = one_line(session.name, max(20, self.size.width - 30))
             rows.append(
-                Content.assemble((f"  tab {place + 1:<7}", key_style + press), (name, press), f"  {session.age}")
+                Content.assemble(
+                    (f"  tab {place + 1:<7}", key_style + press), (name, press), f"  {session.age}"
+                )
             )
         return rows

@@ -27,7 +27,8 @@ from tui_agent.lazy import dataclass
 if TYPE_CHECKING:
     from tui_agent.context.budget import ContextSize
 
-WARNING, ERROR = 70, 90
+WARNING = 70
+ERROR = 90
 """Percent of the window from which the gauge warns, and from which it is urgent."""
 
 GLYPHS = {
@@ -53,6 +54,15 @@ NUMBERS_WIDTH = 24
 EXTRAS_WIDTH = 28
 """Cells kept for the words beside the bar, so that its length does not change with them."""
 
+_SENT = style_of(Standing.SENT)
+
+_WINDOW_NOTES = {
+    "assumed": "window guessed",
+    "learnt": "window from the server",
+    "config": "window from config",
+}
+"""Why a size can be over its window, by where the window's number comes from."""
+
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
@@ -74,14 +84,17 @@ class GaugeReading:
 def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing, int]:
     """Return the tokens of the history by how the model has them, in the order of the bar."""
     order = (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED)
-    left, found = size.history, dict[Standing, int]()
+    left = size.history
+    found = dict[Standing, int]()
     for standing in order:
         found[standing] = min(left, shares.get(standing, 0))
         left -= found[standing]
     return {**found, Standing.SENT: left}
 
 
-def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingProxyType({})) -> list[tuple[str, int]]:
+def bar(
+    size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingProxyType({})
+) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
 
     Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on.
@@ -89,12 +102,22 @@ def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingP
     if not size.window or width < 4:
         return []
     scale = width / size.window
-    used = min(width, max(1, round(size.total * scale))) if size.total else 0
-    fixed = min(used, max(1, round(size.fixed * scale))) if size.fixed and used else 0
+    used = 0
+    if size.total:
+        used = min(width, max(1, round(size.total * scale)))
+    if size.fixed and used:
+        fixed = min(used, max(1, round(size.fixed * scale)))
+    else:
+        fixed = 0
     reserve = min(width - used, round(size.reserve * scale))
     cells = ["fixed"] * fixed
     for standing, taken in parts_of(size, shares).items():
-        wanted = used if standing is Standing.SENT else max(1, round(taken * scale)) if taken else 0
+        if standing is Standing.SENT:
+            wanted = used
+        elif taken:
+            wanted = max(1, round(taken * scale))
+        else:
+            wanted = 0
         cells += [style_of(standing)] * min(wanted, used - len(cells))
     cells += ["free"] * (width - used - reserve) + ["reserve"] * reserve
     if size.threshold is not None and 0 < size.threshold < size.window:
@@ -109,7 +132,11 @@ def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingP
 
 
 def level(size: ContextSize) -> str:
-    return "error" if size.percent >= ERROR else "warning" if size.percent >= WARNING else "ok"
+    if size.percent >= ERROR:
+        return "error"
+    if size.percent >= WARNING:
+        return "warning"
+    return "ok"
 
 
 def numbers(size: ContextSize) -> str:
@@ -128,22 +155,23 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     """
     found = []
     if reading.size.total > reading.size.window:
-        found.append(_WINDOW_NOTES.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
+        found.append(
+            _WINDOW_NOTES.get(
+                reading.size.window_origin, "estimated" if reading.size.estimated else "full"
+            )
+        )
     if reading.has_summary:
         found.append("summary ready")
     if reading.warm_until is not None and (left := reading.warm_until - now) <= WARM_SECONDS:
         found.append(f"warm {ceil(left / 60)}m" if left > 0 else "cold")
     if reading.cache_share is not None and reading.cache_share < LOW_CACHE_SHARE:
         found.append(f"cache {reading.cache_share:.0%}")
-    if reading.size.window_origin in {"assumed", "learnt"} and reading.size.total <= reading.size.window:
+    if (
+        reading.size.window_origin in {"assumed", "learnt"}
+        and reading.size.total <= reading.size.window
+    ):
         found.append(_WINDOW_NOTES[reading.size.window_origin])
     return found
-
-
-_SENT = style_of(Standing.SENT)
-
-_WINDOW_NOTES = {"assumed": "window guessed", "learnt": "window from the server", "config": "window from config"}
-"""Why a size can be over its window, by where the window's number comes from."""
 
 
 class Gauge(Widget):
@@ -183,8 +211,15 @@ class Gauge(Widget):
 
     def measure(self, reading: GaugeReading | None) -> None:
         """Show a reading from between two answers, and for a moment by how much it became smaller."""
-        before, self.measured, self.reading = self.measured, reading, reading
-        if before is None or reading is None or not before.size.is_known or before.size.window != reading.size.window:
+        before = self.measured
+        self.measured = reading
+        self.reading = reading
+        if (
+            before is None
+            or reading is None
+            or not before.size.is_known
+            or before.size.window != reading.size.window
+        ):
             return
         fallen = before.size.total - reading.size.total
         if fallen < 0:
@@ -220,7 +255,8 @@ class Gauge(Widget):
         reading = self.reading
         if reading is None:
             return Content("")
-        width, text = self.size.width, numbers(reading.size)
+        width = self.size.width
+        text = numbers(reading.size)
         fallen, until = self._fall
         if self._clock() < until:
             text += f"  −{tokens(fallen)}"
@@ -240,7 +276,10 @@ class Gauge(Widget):
         pieces: list[tuple[str, Style] | str] = []
         if cells >= 6:
             for part, count in bar(reading.size, cells, reading.shares):
-                name = f"gauge--{grade}" if part == _SENT and grade != "ok" else f"gauge--{part}"
+                if part == _SENT and grade != "ok":
+                    name = f"gauge--{grade}"
+                else:
+                    name = f"gauge--{part}"
                 pieces.append((GLYPHS[part] * count, self._style(name)))
             pieces.append(" ")
         pieces.append((text, style))
@@ -249,7 +288,9 @@ class Gauge(Widget):
             press = Style.from_meta({"@click": "screen.command('compact')"})
             # At the right edge like everything in the line below, also where the bar has its greatest length.
             used = sum(len(piece if isinstance(piece, str) else piece[0]) for piece in pieces)
-            pieces.extend([" " * (width - used - len(button)), (button, self._style("gauge--button") + press)])
+            pieces.extend(
+                [" " * (width - used - len(button)), (button, self._style("gauge--button") + press)]
+            )
         return Content.assemble(*pieces)
 
     def _style(self, name: str) -> Style:

@@ -32,7 +32,13 @@ def read_hints(text: str) -> tuple[Hint, ...]:
         key, _, label = part.partition(" ")
         name = _NAMES.get(key, key)
         hints.append(
-            (key, label, f"app.simulate_key('{name}')" if _PRESSABLE.fullmatch(name) else _ACTIONS.get(part, ""))
+            (
+                key,
+                label,
+                f"app.simulate_key('{name}')"
+                if _PRESSABLE.fullmatch(name)
+                else _ACTIONS.get(part, ""),
+            )
         )
     return tuple(hint for hint in hints if hint[0])
 
@@ -47,7 +53,9 @@ def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
 
 
 def _width(hints: Sequence[Hint]) -> int:
-    return sum(cell_len(key) + bool(label) + cell_len(label) + _GAP for key, label, _ in hints) - _GAP
+    return (
+        sum(cell_len(key) + bool(label) + cell_len(label) + _GAP for key, label, _ in hints) - _GAP
+    )
 
 
 class KeyLine(Widget):
@@ -59,7 +67,14 @@ class KeyLine(Widget):
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
     """The hints shown where there is room, most important first, the way back last."""
 
-    def __init__(self, text: str = "", *, keep: int = 1, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - as inherited
+    def __init__(
+        self,
+        text: str = "",
+        *,
+        keep: int = 1,
+        id: str | None = None,  # noqa: A002 - as Textual calls it
+        classes: str | None = None,
+    ) -> None:
         super().__init__(id=id, classes=classes)
         self._keep = keep
         self.set_reactive(KeyLine.hints, read_hints(text))
@@ -71,9 +86,18 @@ class KeyLine(Widget):
         return max(1, _width(self.hints))
 
     def render(self) -> Content:
-        strong, faint = (self.get_visual_style(f"key-line--{name}", partial=True) for name in ("key", "label"))
+        strong, faint = (
+            self.get_visual_style(f"key-line--{name}", partial=True) for name in ("key", "label")
+        )
         parts = []
         for key, label, action in fitting(self.hints, self.size.width, self._keep):
-            press = Style.from_meta({"@click": action}) if action else Style()
-            parts.append(Content.assemble((key, strong + press), (f" {label}" if label else "", faint + press)))
+            if action:
+                press = Style.from_meta({"@click": action})
+            else:
+                press = Style()
+            parts.append(
+                Content.assemble(
+                    (key, strong + press), (f" {label}" if label else "", faint + press)
+                )
+            )
         return Content(" " * _GAP).join(parts)

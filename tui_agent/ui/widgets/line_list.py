@@ -19,9 +19,19 @@ from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs
 
 STYLES = (
-    "text", "strong", "faint", "accent", "good", "warning", "error", "bar", "match", "cursor", "heading",
+    "text",
+    "strong",
+    "faint",
+    "accent",
+    "good",
+    "warning",
+    "error",
+    "bar",
+    "match",
+    "cursor",
+    "heading",
     *STANDING_STYLES,
-)  # fmt: skip
+)
 """Names that the style of a span may hold; each is a component class ``line-list--NAME``."""
 E = TypeVar("E", bound=Enum)
 
@@ -111,7 +121,8 @@ class LineList(ScrollView, can_focus=True):
             self.refresh(Region(0, y, self.size.width, 1))
 
     def _show_cursor(self) -> None:
-        top, page = self.scroll_offset.y, self.page
+        top = self.scroll_offset.y
+        page = self.page
         if self.CURSOR == "never":
             return
         if self.cursor < top:
@@ -135,7 +146,10 @@ class LineList(ScrollView, can_focus=True):
 
     def action_go(self, index: int) -> None:
         """Move the cursor to a row, -1 is the last."""
-        self.cursor = index if index >= 0 else self.count + index
+        if index >= 0:
+            self.cursor = index
+        else:
+            self.cursor = self.count + index
 
     def action_choose(self) -> None:
         if self.count:
@@ -151,7 +165,9 @@ class LineList(ScrollView, can_focus=True):
 
     def index_at(self, y: int) -> int | None:
         index = y - self.HEADED + self.scroll_offset.y
-        return index if y >= self.HEADED and 0 <= index < self.count else None
+        if y >= self.HEADED and 0 <= index < self.count:
+            return index
+        return None
 
     # -- painting
 
@@ -160,7 +176,9 @@ class LineList(ScrollView, can_focus=True):
         self._styles.clear()
 
     def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:
-        key = f"{names} cursor" if cursor else names
+        key = names
+        if cursor:
+            key = f"{names} cursor"
         style = self._styles.get(key)
         if style is None:
             classes = [f"line-list--{name}" for name in key.split()]
@@ -175,7 +193,9 @@ class LineList(ScrollView, can_focus=True):
         if index is None:
             return Strip.blank(width, self.style_of("text"))
         has_cursor = self.CURSOR == "always" or (self.CURSOR == "focused" and self.has_focus)
-        return self._strip(self.row(index, width), width, cursor=index == self.cursor and has_cursor)
+        return self._strip(
+            self.row(index, width), width, cursor=index == self.cursor and has_cursor
+        )
 
     def _strip(self, runs: Sequence[StyledSpan], width: int, *, cursor: bool = False) -> Strip:
         shown = crop_runs(list(runs), width)

@@ -35,7 +35,12 @@ class NoticeLine(Widget):
     warnings = 0
     """How many of the lines shown are warnings that nobody waited for."""
 
-    def say(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
+    def say(
+        self,
+        message: str,
+        severity: Severity = "information",
+        remedy: tuple[str, str, str] | None = None,
+    ) -> None:
         if self._brief is not None:
             self._brief.stop()
         self.warnings = 0
@@ -44,7 +49,12 @@ class NoticeLine(Widget):
         self.remedy = remedy
         self.message = message
 
-    def add(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
+    def add(
+        self,
+        message: str,
+        severity: Severity = "information",
+        remedy: tuple[str, str, str] | None = None,
+    ) -> None:
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
             self.warnings = int(severity != "information")
@@ -72,6 +82,8 @@ class NoticeLine(Widget):
             pieces += [(MARKS[self.severity] + " ", mark), visible(line)]
         if self.remedy:
             key, label, action = self.remedy
-            style = self.get_visual_style("notice--key", partial=True) + Style.from_meta({"@click": action})
+            style = self.get_visual_style("notice--key", partial=True) + Style.from_meta(
+                {"@click": action}
+            )
             pieces.extend(["  ", (f"{key} {label}".strip(), style)])
         return Content.assemble(*pieces)

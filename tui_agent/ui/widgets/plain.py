@@ -28,15 +28,21 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
     if not _is_plain(widget):
         return None
     below, background = widget.background_colors
-    filters, filling = widget.get_line_filters(), Style(bgcolor=(below + background).rich_color)
-    return [_filtered(line(y).crop_extend(crop.x, crop.right, filling), filters, background) for y in crop.line_range]
+    filters = widget.get_line_filters()
+    filling = Style(bgcolor=(below + background).rich_color)
+    return [
+        _filtered(line(y).crop_extend(crop.x, crop.right, filling), filters, background)
+        for y in crop.line_range
+    ]
 
 
 def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
     """Return the lines of a widget that is nothing but background between others; None as for ``plain_lines``."""
     if not _is_plain(widget):
         return None
-    return [_empty(crop.width, *widget.background_colors, tuple(widget.get_line_filters()))] * crop.height
+    return [
+        _empty(crop.width, *widget.background_colors, tuple(widget.get_line_filters()))
+    ] * crop.height
 
 
 class Room(Container):
@@ -51,13 +57,20 @@ def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
     from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
 
     match bar.render():
-        case ScrollBarRender(style=Style(color=RichColor() as colour, bgcolor=RichColor() as back)) as drawn if (
-            crop.bottom <= bar.size.height  # a layout may ask for more lines than the bar had when it was last measured
+        case (
+            ScrollBarRender(
+                style=Style(color=RichColor() as colour, bgcolor=RichColor() as back)
+            ) as drawn
+        ) if (
+            crop.bottom
+            <= bar.size.height  # a layout may ask for more lines than the bar had when it was last measured
         ):
             look = drawn.virtual_size, drawn.window_size, drawn.position, drawn.thickness
             cells = drawn.render_bar(bar.size.height, *look, True, back, colour).segments  # noqa: FBT003
             base = bar.rich_style
-            return plain_lines(bar, crop, lambda y: _cell(cells[y], base)) or type(bar).render_lines(bar, crop)
+            return plain_lines(bar, crop, lambda y: _cell(cells[y], base)) or type(
+                bar
+            ).render_lines(bar, crop)
         case _:
             return type(bar).render_lines(bar, crop)
 
@@ -74,7 +87,9 @@ def _is_plain(widget: Widget) -> bool:
 
 @lru_cache(32)
 def _empty(width: int, below: Color, background: Color, filters: tuple[LineFilter, ...]) -> Strip:
-    return _filtered(Strip.blank(width, Style(bgcolor=(below + background).rich_color)), filters, background)
+    return _filtered(
+        Strip.blank(width, Style(bgcolor=(below + background).rich_color)), filters, background
+    )
 
 
 def _filtered(strip: Strip, filters: Sequence[LineFilter], background: Color) -> Strip:

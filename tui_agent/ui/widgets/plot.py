@@ -87,7 +87,8 @@ class Plot(Widget, can_focus=True):
         self.columns = columns(series, self.size.width - self._gutter)
         self.edges = [0, *accumulate(column.cells for column in self.columns)]
         self._rows = [
-            stacked([level[column.peak] for level in series.levels], series.top, height) for column in self.columns
+            stacked([level[column.peak] for level in series.levels], series.top, height)
+            for column in self.columns
         ]
 
     @property
@@ -108,12 +109,22 @@ class Plot(Widget, can_focus=True):
 
     def action_go(self, index: int) -> None:
         """Move the cursor to a step, -1 is the last."""
-        self.cursor = index if index >= 0 else self._series.count + index
+        if index >= 0:
+            self.cursor = index
+        else:
+            self.cursor = self._series.count + index
 
     def action_mark(self, direction: int) -> None:
-        ahead = [at for at in self._series.marks if (at > self.cursor if direction > 0 else at < self.cursor)]
+        ahead = [
+            at
+            for at in self._series.marks
+            if (at > self.cursor if direction > 0 else at < self.cursor)
+        ]
         if ahead:
-            self.cursor = min(ahead) if direction > 0 else max(ahead)
+            if direction > 0:
+                self.cursor = min(ahead)
+            else:
+                self.cursor = max(ahead)
 
     def action_choose(self) -> None:
         if self._series.count:
@@ -143,15 +154,24 @@ class Plot(Widget, can_focus=True):
 
     def _style(self, *names: str) -> RichStyle:
         if names not in self._styles:
-            self._styles[names] = self.get_visual_style(*(f"plot--{name}" for name in names)).rich_style
+            self._styles[names] = self.get_visual_style(
+                *(f"plot--{name}" for name in names)
+            ).rich_style
         return self._styles[names]
 
     def render_line(self, y: int) -> Strip:
         if self._arranged != self.size:
             self._arrange()
         height = max(1, self.size.height - 1)
-        axis = tokens(round(self._series.top)) if y == 0 else "0" if y == height - 1 and height > 1 else ""
-        segments = [Segment(f"{axis:>{_GUTTER - 1}} ", self._style("axis"))] if self._gutter else []
+        if y == 0:
+            axis = tokens(round(self._series.top))
+        elif y == height - 1 and height > 1:
+            axis = "0"
+        else:
+            axis = ""
+        segments = []
+        if self._gutter:
+            segments = [Segment(f"{axis:>{_GUTTER - 1}} ", self._style("axis"))]
         for column, cells in zip(self.columns, self._rows, strict=True):
             lit = column.first <= self.cursor < column.end
             if y < height:
@@ -162,12 +182,21 @@ class Plot(Widget, can_focus=True):
 
     def _cell(self, cell: Cell, width: int, *, lit: bool) -> Segment:
         is_base = cell.part == 0 and len(self._series.levels) > 1
-        name = "free" if cell.part == FREE else "base" if is_base else "bar"
+        if cell.part == FREE:
+            name = "free"
+        elif is_base:
+            name = "base"
+        else:
+            name = "bar"
         if self.app.no_color or lit:
-            return Segment(cell.glyph * width, self._style(name, "cursor") if lit else self._style(name))
+            return Segment(
+                cell.glyph * width, self._style(name, "cursor") if lit else self._style(name)
+            )
         return Segment(("█" if is_base else cell.glyph) * width, self._style(name))
 
     def _mark(self, column: Column, *, lit: bool) -> Segment:
         if not lit:
             return Segment(column.mark.ljust(column.cells), self._style("mark"))
-        return Segment(f"▲{column.mark}"[: column.cells].ljust(column.cells), self._style("mark", "pointer"))
+        return Segment(
+            f"▲{column.mark}"[: column.cells].ljust(column.cells), self._style("mark", "pointer")
+        )

@@ -89,7 +89,10 @@ class Prompt(TextArea):
         reason: str
 
     def __init__(
-        self, popup: CompletionPopup, history: Callable[[], Sequence[str]], clock: Callable[[], float]
+        self,
+        popup: CompletionPopup,
+        history: Callable[[], Sequence[str]],
+        clock: Callable[[], float],
     ) -> None:
         super().__init__(placeholder=PLACEHOLDER, highlight_cursor_line=False, id="prompt")
         self.match_cursor_bracket = False
@@ -136,7 +139,9 @@ class Prompt(TextArea):
 
     def set_draft(self, text: str) -> None:
         text = clean(text)
-        shown = self._pastes.fold(text) if is_large(text) and text.count("\n") > 200 else text
+        shown = text
+        if is_large(text) and text.count("\n") > 200:
+            shown = self._pastes.fold(text)
         self.load_text(shown)
         self.move_cursor(self.document.end)
 
@@ -219,8 +224,12 @@ class Prompt(TextArea):
         self._show_vi()
 
     def _show_vi(self) -> None:
-        mode, pending = self._vi.mode, self._vi.pending
-        self.border_subtitle = f"-- {mode.upper()} -- {pending}".rstrip() if self.vim else ""
+        mode = self._vi.mode
+        pending = self._vi.pending
+        if self.vim:
+            self.border_subtitle = f"-- {mode.upper()} -- {pending}".rstrip()
+        else:
+            self.border_subtitle = ""
         self.set_class(self.vim and mode is not Mode.INSERT, "-commands")
 
     def _press_vi(self, event: events.Key) -> bool:
@@ -233,7 +242,10 @@ class Prompt(TextArea):
             self.insert("/" if event.character == ":" else event.character)
             self._show_vi()
             return True
-        key = event.character if event.is_printable and event.character is not None else event.key
+        if event.is_printable and event.character is not None:
+            key = event.character
+        else:
+            key = event.key
         step = self._vi.press(key, self.text, self._offset(self.cursor_location))
         if step is None:
             return False
@@ -242,7 +254,11 @@ class Prompt(TextArea):
                 (self.undo if step.wants == "undo" else self.redo)()
                 step = Step(self.text, clamped(self.text, self._offset(self.cursor_location)))
             case "older" | "newer":
-                self._recall(self._walk.older(self.full_text) if step.wants == "older" else self._walk.newer())
+                self._recall(
+                    self._walk.older(self.full_text)
+                    if step.wants == "older"
+                    else self._walk.newer()
+                )
                 step = Step(self.text, clamped(self.text, len(self.text)))
             case _:
                 self._become(step.text)
@@ -258,9 +274,14 @@ class Prompt(TextArea):
             return
         most = min(len(now), len(text))
         same = next((place for place in range(most) if now[place] != text[place]), most)
-        tail = next((place for place in range(most - same) if now[-1 - place] != text[-1 - place]), most - same)
+        tail = next(
+            (place for place in range(most - same) if now[-1 - place] != text[-1 - place]),
+            most - same,
+        )
         self.history.checkpoint()
-        inserted, start, end = text[same : len(text) - tail], self._location(same), self._location(len(now) - tail)
+        inserted = text[same : len(text) - tail]
+        start = self._location(same)
+        end = self._location(len(now) - tail)
         self.replace(inserted, start, end, maintain_selection_offset=False)
         self.history.checkpoint()
 
@@ -269,7 +290,10 @@ class Prompt(TextArea):
             self.move_cursor(self._location(step.at))
         else:
             start, end = (self._location(place) for place in step.selected)
-            self.selection = Selection(start, end) if step.at > step.selected[0] else Selection(end, start)
+            if step.at > step.selected[0]:
+                self.selection = Selection(start, end)
+            else:
+                self.selection = Selection(end, start)
 
     def _offset(self, location: tuple[int, int]) -> int:
         if self._vi.mode in {Mode.VISUAL, Mode.LINES}:
@@ -297,7 +321,11 @@ class Prompt(TextArea):
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
                 # A restored text that nobody touched goes into the history: a command begins, and not at its end.
-                if self._restored and self.text == self._restored and self.cursor_location == self.document.end:
+                if (
+                    self._restored
+                    and self.text == self._restored
+                    and self.cursor_location == self.document.end
+                ):
                     self._walk.add(self.full_text)
                     self.load_text("")
                 self._restored = ""
@@ -321,7 +349,9 @@ class Prompt(TextArea):
             namespace, action, parameters = parse(binding.action)
             if namespace or binding.priority:
                 return False
-            if self.check_action(action, parameters) and await self.app.run_action(binding.action, self):
+            if self.check_action(action, parameters) and await self.app.run_action(
+                binding.action, self
+            ):
                 return True
         return False
 
@@ -334,7 +364,10 @@ class Prompt(TextArea):
             # Terminals paste an image as an empty text.
             self.action_paste()
             return
-        files = None if self.shell else dropped_files(text)
+        if self.shell:
+            files = None
+        else:
+            files = dropped_files(text)
         text = files or (self._pastes.fold(text) if is_large(text) else text)
         if result := self._replace_via_keyboard(text, *self.selection):
             self.move_cursor(result.end_location)
@@ -364,7 +397,9 @@ class Prompt(TextArea):
     def _delete_chip(self, *, before: bool) -> bool:
         """Delete the chip that ends at the cursor, or begins there; False where there is none."""
         row, column = self.cursor_location
-        for span in self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ():
+        for span in (
+            self._pastes.chips(self.document.get_line(row)) if self.selection.is_empty else ()
+        ):
             if span[before] == column:
                 self.delete((row, span[0]), (row, span[1]))
                 return True
@@ -413,11 +448,14 @@ class Prompt(TextArea):
         row, column = self.cursor_location
         writes = self._vi.mode is Mode.INSERT
         usable = writes and self.selection.is_empty and not self.shell and not self._is_recalled
-        return token_at(self.document.lines, row, column) if usable else None
+        if usable:
+            return token_at(self.document.lines, row, column)
+        return None
 
     def _catch_up(self) -> None:
         """Let the list follow the latest input: keys can come faster than the messages that tell of them."""
-        choice, token = self._popup.choice, self._token()
+        choice = self._popup.choice
+        token = self._token()
         if choice is not None and choice[0] != token:
             # The right files are not known yet; a wrong one must not be put in.
             self._popup.follow(token if token is not None and token.kind == "command" else None)
@@ -436,7 +474,10 @@ class Prompt(TextArea):
     def _put_in(self, token: Token, candidate: Candidate) -> None:
         self._popup.follow(None)
         self.replace(
-            candidate.insert, (token.row, token.start), (token.row, token.end), maintain_selection_offset=False
+            candidate.insert,
+            (token.row, token.start),
+            (token.row, token.end),
+            maintain_selection_offset=False,
         )
 
     def _take_completion(self) -> bool:
@@ -449,7 +490,9 @@ class Prompt(TextArea):
         if token.kind != "command" and not self._popup.moved:
             # A name typed in full is meant as it is: a number most of all, whatever others begin with it.
             self._popup.follow(None)
-            if candidate.insert.rstrip() == typed or (token.kind == "entry" and token.query.isdigit()):
+            if candidate.insert.rstrip() == typed or (
+                token.kind == "entry" and token.query.isdigit()
+            ):
                 return False
         self._put_in(token, candidate)
         return token.kind != "command" or candidate.takes_argument

@@ -23,8 +23,16 @@ KEY_HOLD_SECONDS = 0.2
 """Seconds a key of the question waits for another one: two in a row are text."""
 ENTER_GRACES = 2
 """Enter is taken after so many times the pause in which no key is."""
-OPEN, MORE = "open", "more"
+OPEN = "open"
+MORE = "more"
 """Keys that answer nothing: ``o`` shows all that is asked about, ``m`` the rest of the answers."""
+
+WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
+KEYS_HINT = "tab: answer with a key"
+TAB_HINT = "tab: choose with a key · enter in the empty prompt takes"
+
+PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
+"""Replaces the reason while a rule is being changed."""
 
 
 class QuestionChoices(Options, can_focus=True):
@@ -65,7 +73,8 @@ class QuestionChoices(Options, can_focus=True):
         is_text = not self._question.armed or self._question.meaning(character) is None
         if self.typed or self._held or is_text:
             self.typed = True
-            held, self._held = self._held, ""
+            held = self._held
+            self._held = ""
             self._question.go_on(held + character)
         else:
             self._held = character
@@ -75,16 +84,10 @@ class QuestionChoices(Options, can_focus=True):
         self._question.scroll_details(pages)
 
     def _take_held(self) -> None:
-        held, self._held = self._held, ""
+        held = self._held
+        self._held = ""
         if held and (meant := self._question.meaning(held)) is not None:
             self._question.take(meant)
-
-
-WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
-KEYS_HINT = "tab: answer with a key"
-TAB_HINT = "tab: choose with a key · enter in the empty prompt takes"
-PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
-"""Replaces the reason while a rule is being changed."""
 
 
 class QuestionPrompt(VerticalGroup):
@@ -123,7 +126,9 @@ class QuestionPrompt(VerticalGroup):
         self._scroll = VerticalScroll(self._details, can_focus=False)
         self._hint = Static("", classes="question-hint", markup=False)
         self._choices = QuestionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
-        self._note = Input(placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True)
+        self._note = Input(
+            placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
+        )
         """The field for an instruction to the agent; its text stays."""
         self._pattern = Input(compact=True, select_on_focus=False)
         """The pattern of a rule before it is made."""
@@ -151,13 +156,18 @@ class QuestionPrompt(VerticalGroup):
     @property
     def asked(self) -> Asked | None:
         """The question that is shown."""
-        return self._waiting[0] if self._waiting else None
+        if self._waiting:
+            return self._waiting[0]
+        return None
 
     @property
     def has_stood(self) -> bool:
         """Whether it was there long enough for an Enter to be meant for it."""
         typed = self._prompt.last_typed + self._typing_pause
-        return self._clock() >= max(self._shown_at + ENTER_GRACES * self._grace, typed) and not self._prompt.text
+        return (
+            self._clock() >= max(self._shown_at + ENTER_GRACES * self._grace, typed)
+            and not self._prompt.text
+        )
 
     def ask(self, asked: Asked) -> None:
         """Add a question; it is shown when those before it are settled."""
@@ -214,7 +224,8 @@ class QuestionPrompt(VerticalGroup):
 
     def take_at_cursor(self) -> None:
         """Take the highlighted answer of a question that leaves the keys to the prompt; not in its first moment."""
-        asked, row = self.asked, self._choices.highlighted_option
+        asked = self.asked
+        row = self._choices.highlighted_option
         stood = self._clock() >= self._shown_at + ENTER_GRACES * self._grace
         if asked is not None and not asked.takes_keys and row is not None and row.id and stood:
             self.armed = True
@@ -250,7 +261,9 @@ class QuestionPrompt(VerticalGroup):
         self._arm_or_wait()
 
     def _answers(self) -> list[Answer]:
-        return self.asked.answers(self._made) if self.asked is not None else []
+        if self.asked is not None:
+            return self.asked.answers(self._made)
+        return []
 
     def _show_answers(self, at: str | None) -> None:
         """Show the answers with their keys, the cursor on one of them."""
@@ -258,22 +271,35 @@ class QuestionPrompt(VerticalGroup):
             return
         known = self._answers()
         shown = [answer for answer in known if self._shows_all or answer.name in asked.first()]
-        rows = [Option(Content(f"{one.key}  {one.text}"), id=one.name, disabled=not one.is_possible) for one in shown]
+        rows = [
+            Option(Content(f"{one.key}  {one.text}"), id=one.name, disabled=not one.is_possible)
+            for one in shown
+        ]
         if len(shown) < len(known):
             rows.append(Option(Content("m  more…"), id=MORE))
         self._choices.set_options(rows)
         names = [row.id for row in rows]
-        self._choices.highlighted = names.index(at) if at in names else 0
+        if at in names:
+            self._choices.highlighted = names.index(at)
+        else:
+            self._choices.highlighted = 0
 
     def _show_title(self) -> None:
         if (asked := self.asked) is None:
             return
-        more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
-        heading, why = asked.what, asked.why
+        more = ""
+        if len(self._waiting) > 1:
+            more = f"  ({len(self._waiting) - 1} more)"
+        heading = asked.what
+        why = asked.why
         if self._pattern.display:
-            heading, why = f"{self._made[self._changed].partition(': ')[0]}:", PATTERN_HINT
-        faint, strong = ".question--why", ".question--what"
-        about = f"  {why}" if why else ""
+            heading = f"{self._made[self._changed].partition(': ')[0]}:"
+            why = PATTERN_HINT
+        faint = ".question--why"
+        strong = ".question--what"
+        about = ""
+        if why:
+            about = f"  {why}"
         self._title.update(Content.assemble((heading, strong), (about, faint), (more, faint)))
 
     def _show_first_change(self) -> None:
@@ -296,7 +322,9 @@ class QuestionPrompt(VerticalGroup):
             hint = WORDS_HINT if self.asked.takes_words else KEYS_HINT
         elif self.asked is not None and not (self.armed or self.asked.takes_keys):
             at = self._choices.highlighted_option
-            hint = f"{TAB_HINT} {self._key_of(at.id)}" if at is not None and at.id else KEYS_HINT
+            hint = KEYS_HINT
+            if at is not None and at.id:
+                hint = f"{TAB_HINT} {self._key_of(at.id)}"
         elif below > 0:
             opens = " · PgDn · o opens" * self._choices.display
             hint = f"{below:,} more line{'s' * (below > 1)}{opens}"
@@ -315,7 +343,11 @@ class QuestionPrompt(VerticalGroup):
         ready = max(self._shown_at + self._grace, self._prompt.last_typed + self._typing_pause)
         if ready > now:
             self.set_timer(ready - now, self._arm_or_wait)
-        elif self.screen.focused is self._prompt or self.screen.focused is None or self.has_focus_within:
+        elif (
+            self.screen.focused is self._prompt
+            or self.screen.focused is None
+            or self.has_focus_within
+        ):
             # Whoever searches or reads has the keys until they come back.
             self.arm()
 
@@ -353,8 +385,15 @@ class QuestionPrompt(VerticalGroup):
         """Return what a key of the question stands for: an answer's name, ``OPEN`` or ``MORE``; None for text."""
         known = self._answers()
         names = {answer.key: answer.name for answer in known if answer.is_possible}
-        numbers = {str(number): answer.name for number, answer in enumerate(known, 1) if answer.is_possible}
-        if character == "m" and not self._shows_all and self.asked is not None and len(self.asked.first()) < len(known):
+        numbers = {
+            str(number): answer.name for number, answer in enumerate(known, 1) if answer.is_possible
+        }
+        if (
+            character == "m"
+            and not self._shows_all
+            and self.asked is not None
+            and len(self.asked.first()) < len(known)
+        ):
             return MORE
         if character == "o":
             return OPEN
@@ -406,7 +445,9 @@ class QuestionPrompt(VerticalGroup):
     def can_go_back(self) -> bool:
         """Whether there is a field, a longer list or a whole question to leave; a call's question needs an answer."""
         asked = self.asked
-        return asked is not None and (self._is_written_in or self._shows_all or not asked.takes_words)
+        return asked is not None and (
+            self._is_written_in or self._shows_all or not asked.takes_words
+        )
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
         return action != "back" or self.can_go_back
@@ -438,7 +479,9 @@ class QuestionPrompt(VerticalGroup):
                     self._show_page(page)
             case "more":
                 self._shows_all = True
-                rest = [answer.name for answer in self._answers() if answer.name not in asked.first()]
+                rest = [
+                    answer.name for answer in self._answers() if answer.name not in asked.first()
+                ]
                 self._show_answers(rest[0])
                 self._choices.touched = True
             case "rule":
@@ -458,6 +501,10 @@ class QuestionPrompt(VerticalGroup):
 
     def on_click(self, event: events.Click) -> None:
         """A click is meant: it need not wait for the pause in typing, only for the grace period."""
-        if self.asked is not None and not self.armed and self._clock() >= self._shown_at + self._grace:
+        if (
+            self.asked is not None
+            and not self.armed
+            and self._clock() >= self._shown_at + self._grace
+        ):
             event.stop()
             self.arm()

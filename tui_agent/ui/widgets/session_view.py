@@ -71,6 +71,20 @@ if TYPE_CHECKING:
     from tui_agent.agent.events import PermissionAnswer, PermissionRequest
     from tui_agent.ui.screens.main import MainScreen
 
+MAX_MESSAGES = 4
+
+MAX_WRITTEN = 100
+"""Messages that are counted for the choice of a hint."""
+
+FACTS_SECONDS = 0.1
+"""Seconds a block has the focus before its size is looked up."""
+
+INTERRUPTED = "Interrupted."
+COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
+
+RETRY = ("f8", "retry", "screen.command('retry')")
+"""Key, label and action of the remedy for a failed request."""
+
 
 class QuestionChip(Static):
     """One line; a click goes to the question."""
@@ -97,9 +111,6 @@ class QuestionChip(Static):
         app = self._main.app
         while app.screen is not self._main and len(app.screen_stack) > 1:
             await app.pop_screen()
-
-
-MAX_MESSAGES = 4
 
 
 class QueueList(Widget):
@@ -133,11 +144,15 @@ class PlanLine(Static):
 
     def show(self, todos: Sequence[Todo]) -> None:
         """Show how many are done and the one that is worked on; nothing without one that is left."""
-        left = [todo for todo in todos if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}]
+        left = [
+            todo for todo in todos if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}
+        ]
         now = next((todo for todo in left if todo.status is TodoStatus.IN_PROGRESS), None)
         self.display = bool(left)
         done = sum(todo.status is TodoStatus.DONE for todo in todos)
-        words = f" {one_line(now.content, 200)}" if now is not None else ""
+        words = ""
+        if now is not None:
+            words = f" {one_line(now.content, 200)}"
         self.update(f"◐ {done}/{len(todos)}{words}")
 
 
@@ -153,18 +168,6 @@ class NewChip(Static):
 
     def on_click(self) -> None:
         self._transcript.action_go_to("end")
-
-
-MAX_WRITTEN = 100
-"""Messages that are counted for the choice of a hint."""
-FACTS_SECONDS = 0.1
-"""Seconds a block has the focus before its size is looked up."""
-
-INTERRUPTED = "Interrupted."
-COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
-
-RETRY = ("f8", "retry", "screen.command('retry')")
-"""Key, label and action of the remedy for a failed request."""
 
 
 class SessionView(Room):
@@ -192,10 +195,13 @@ class SessionView(Room):
         self._facts_changed = False
         """Whether the main screen's facts on session and request need another look."""
         self.cold_cache = ColdCache(main.controller)
-        self.inbox = Inbox(self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0))
+        self.inbox = Inbox(
+            self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0)
+        )
 
     def compose(self) -> ComposeResult:
-        settings, prompt = self._services.config().ui, self._main.prompt
+        settings = self._services.config().ui
+        prompt = self._main.prompt
         transcript = Transcript()
         transcript.model.fold_turns = settings.fold_turns
         yield transcript
@@ -277,7 +283,9 @@ class SessionView(Room):
     def _recent(self, agent: Agent) -> Iterator[Recent]:
         now = self._main.clock()
         found = self._services.store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
-        for info in [info for info in found if info.id != agent.session.id and info.entry_count][:MAX_SESSIONS]:
+        for info in [info for info in found if info.id != agent.session.id and info.entry_count][
+            :MAX_SESSIONS
+        ]:
             yield Recent(info.id, info.title or info.first_message, age(info.updated_at, now))
 
     @work(exclusive=True, group="first-facts")
@@ -303,8 +311,11 @@ class SessionView(Room):
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
-        events, now = message.inbox.take(), self._main.clock()
-        state = reduce(lambda before, event: next_state(before, event, now), events, self._main.status.state)
+        events = message.inbox.take()
+        now = self._main.clock()
+        state = reduce(
+            lambda before, event: next_state(before, event, now), events, self._main.status.state
+        )
         try:
             with self.transcript.together():
                 for event in events:
@@ -368,9 +379,15 @@ class SessionView(Room):
             case Notice(message=note, severity=severity, action=action):
                 if severity != "information":
                     self._controller.warnings.said.append((main.clock(), note))
-                main.notice.add(note, severity, ("", f"/{action}", f"screen.command('{action}')") if action else None)
+                main.notice.add(
+                    note,
+                    severity,
+                    ("", f"/{action}", f"screen.command('{action}')") if action else None,
+                )
             case CompactionStarted(tokens_before=tokens_before):
-                self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …")
+                self.transcript.show_notice(
+                    f"Compacting {tokens(tokens_before)} tokens of history …"
+                )
                 main.refresh_bindings()
             case CompactionEnded():
                 self._compaction_ended(event)
@@ -379,9 +396,13 @@ class SessionView(Room):
 
     def _look_at_plan(self, entry: Entry | None) -> None:
         """Show the plan of work that goes on; ``entry`` is what was appended, None where the path is another."""
-        changes = entry is None or (isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list")
+        changes = entry is None or (
+            isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
+        )
         if changes and self.agent is not None:
-            self.plan.show(current_todos(self.agent.session.active_path()) if self.agent.running else ())
+            self.plan.show(
+                current_todos(self.agent.session.active_path()) if self.agent.running else ()
+            )
 
     def _withdraw_hints(self) -> None:
         if self.hints.has_focus:
@@ -416,7 +437,9 @@ class SessionView(Room):
             case "error" if not self._is_shown_in_transcript(event.error):
                 self._main.say(event.error or "The request failed.", "error", RETRY)
             case "step_limit":
-                self._main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
+                self._main.say(
+                    f"Stopped after {event.steps} steps. Send a message to go on.", "warning"
+                )
             case "stopped" | "budget":
                 self._main.say(event.error or "Stopped. Send a message to go on.", "warning")
             case _:
@@ -430,7 +453,11 @@ class SessionView(Room):
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
-        describe = (lambda written: describe_run(state, self._main.clock(), written)) if state.active else None
+        describe = (
+            (lambda written: describe_run(state, self._main.clock(), written))
+            if state.active
+            else None
+        )
         self.transcript.show_activity(describe)
 
     def _end_moved(self) -> None:
@@ -456,7 +483,8 @@ class SessionView(Room):
 
     def announce_question(self) -> None:
         """Have the screen on top, and no other, tell of a question, unless it is the conversation."""
-        asked, stack = self.question.asked, self.app.screen_stack
+        asked = self.question.asked
+        stack = self.app.screen_stack
         self._main.set_class(asked is not None, "-asked")
         self.hints.is_brief = asked is not None
         for screen in stack:
@@ -490,7 +518,10 @@ class SessionView(Room):
 
     def on_resize(self) -> None:
         """Show the side panel where there is room for it, unless the user said otherwise."""
-        wanted = self.size.width >= MIN_WIDTH_FOR_PANEL if self._wants_panel is None else self._wants_panel
+        if self._wants_panel is None:
+            wanted = self.size.width >= MIN_WIDTH_FOR_PANEL
+        else:
+            wanted = self._wants_panel
         self.panel.show(shown=wanted)
 
     def toggle_view(self) -> bool:
@@ -540,9 +571,13 @@ class SessionView(Room):
     def _tell_block(self) -> None:
         from tui_agent.app.context_text import standing_words
 
-        agent, entry_id = self.agent, self._focused_entry
+        agent = self.agent
+        entry_id = self._focused_entry
         if agent is None or entry_id is None or not self.transcript.has_focus:
             return
-        entry, inspector = agent.session.entry(entry_id), agent.inspector
+        entry = agent.session.entry(entry_id)
+        inspector = agent.inspector
         block = inspector.block_of(entry_id)
-        self._main.status.block = standing_words(entry, inspector.standings(), block, self._main.clock())
+        self._main.status.block = standing_words(
+            entry, inspector.standings(), block, self._main.clock()
+        )

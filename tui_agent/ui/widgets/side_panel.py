@@ -11,13 +11,22 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import CompactionEntry, Entry, UserEntry
 from tui_agent.session.path_queries import newest
-from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running, summarised_changes
+from tui_agent.ui.outline import (
+    OutlineRow,
+    PanelFacts,
+    extended,
+    facts_of,
+    outline,
+    running,
+    summarised_changes,
+)
 from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
-MIN_WIDTH, MAX_WIDTH = 36, 84
+MIN_WIDTH = 36
+MAX_WIDTH = 84
 """Cells of the panel, at least and at most: it fills what the conversation leaves."""
 MIN_WIDTH_FOR_PANEL = 140
 """Columns from which the panel is there without being asked for."""
@@ -63,12 +72,16 @@ class SidePanel(LineList):
 
     def open(self, agent: Agent) -> None:
         self._agent = agent
-        self._rows, self._summarised = [], (0, [])
+        self._rows = []
+        self._summarised = (0, [])
         self._look_soon()
 
     def follow(self, entry: Entry | None) -> None:
         """Take in an entry that was appended; None: the leaf is another, and all rows are rebuilt."""
-        self._rows = [] if entry is None else extended(self._rows, entry)
+        if entry is None:
+            self._rows = []
+        else:
+            self._rows = extended(self._rows, entry)
         self._look_soon()
 
     def show_jobs(self, jobs: Sequence[JobState]) -> None:
@@ -140,7 +153,12 @@ class SidePanel(LineList):
         done = sum(status == "done" for status, _ in todos)
         lines = [_BLANK, _heading("To-dos", f"{done}/{len(todos)}")]
         for status, text in todos:
-            style = "strong" if status == "in_progress" else "faint" if status in {"done", "cancelled"} else "text"
+            if status == "in_progress":
+                style = "strong"
+            elif status in {"done", "cancelled"}:
+                style = "faint"
+            else:
+                style = "text"
             mark = (f" {TODO_MARKS.get(status, '○')} ", _MARK_STYLES.get(status, "text"))
             lines.append(_Line((mark, (sanitize.line(text), style)), entry=self._facts.todo_entry))
         return lines
@@ -154,7 +172,10 @@ class SidePanel(LineList):
             counts = ((f"+{file.additions}", "good"), (f" −{file.deletions} ", "error"))
             name = sanitize.line(file.path)
             room = max(12, self.size.width - 12)
-            short = name if len(name) < room else f"…{name[1 - room :]}"
+            if len(name) < room:
+                short = name
+            else:
+                short = f"…{name[1 - room :]}"
             tail = counts if file.additions or file.deletions else ()
             lines.append(_Line(((f" {short}", "text"),), tail, entry=file.entry_id))
         return lines
@@ -170,7 +191,9 @@ class SidePanel(LineList):
     # -- keys and mouse
 
     def action_choose(self) -> None:
-        line = self._lines[self.cursor] if self.cursor < len(self._lines) else None
+        line = None
+        if self.cursor < len(self._lines):
+            line = self._lines[self.cursor]
         if line is not None and line.entry is not None:
             self.post_message(self.Jumped(line.entry))
 

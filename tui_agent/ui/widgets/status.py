@@ -34,11 +34,16 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
     hints: dict[str, Hint] = {}
     for binding in bindings:
         if binding.show or binding.action == _PALETTE:
-            label = "commands" if binding.action == _PALETTE else binding.description
+            if binding.action == _PALETTE:
+                label = "commands"
+            else:
+                label = binding.description
             key = binding.key_display or binding.key
             hints.setdefault(binding.action, (key, label, f"app.simulate_key('{binding.key}')"))
     rank = {action: place for place, action in enumerate(_FIRST)}
-    return tuple(hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank))))
+    return tuple(
+        hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank)))
+    )
 
 
 class StatusLine(Widget):
@@ -95,7 +100,9 @@ class StatusLine(Widget):
     def _look_for_hints(self) -> None:
         self._hints_are_old = False
         if self.screen.is_attached:
-            self.hints = hints_of([item.binding for item in self.screen.active_bindings.values() if item.enabled])
+            self.hints = hints_of(
+                [item.binding for item in self.screen.active_bindings.values() if item.enabled]
+            )
 
     def watch_state(self, old: RunState, state: RunState) -> None:
         if old.active != state.active and self.is_mounted:
@@ -119,7 +126,9 @@ class StatusLine(Widget):
 
     def _left(self) -> Content:
         now = "" if self.told_elsewhere else describe(self.state, self._clock())
-        model = f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
+        model = (
+            f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
+        )
         if self.stands_in_for:
             model = f"{model} for {short_model(self.stands_in_for)}"
         facts = [one_line(self.mode, 12), model]
@@ -137,11 +146,19 @@ class StatusLine(Widget):
         pieces.extend((f" · {fact}", self._style("plain")) for fact in plain)
         if self.race:
             press = Style.from_meta({"@click": "screen.command('race')"})
-            pieces.extend([(" · ", self._style("plain")), (f"{self.race} · F7", self._style("activity") + press)])
+            pieces.extend(
+                [
+                    (" · ", self._style("plain")),
+                    (f"{self.race} · F7", self._style("activity") + press),
+                ]
+            )
         if self.warnings:
             press = Style.from_meta({"@click": "screen.command('doctor')"})
             pieces.extend(
-                [(" · ", self._style("plain")), (f"▲ {self.warnings} /doctor", self._style("warnings") + press)]
+                [
+                    (" · ", self._style("plain")),
+                    (f"▲ {self.warnings} /doctor", self._style("warnings") + press),
+                ]
             )
         if now:
             name = "asking" if self.state.phase == "permission" else "activity"
@@ -157,7 +174,9 @@ class StatusLine(Widget):
             room -= width
             press = Style.from_meta({"@click": action})
             pieces.extend(["  "] if pieces else [])
-            pieces.extend([(key, self._style("key") + press), (f" {label}", self._style("label") + press)])
+            pieces.extend(
+                [(key, self._style("key") + press), (f" {label}", self._style("label") + press)]
+            )
         return Content.assemble(*pieces)
 
     def _style(self, name: str) -> Style:

@@ -11,6 +11,8 @@ _GAP: Final = 2
 _MIN_GROWING: Final = 10
 """Least width of the column that takes the remaining cells."""
 
+Cells = Sequence[StyledSpan]
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -22,16 +24,18 @@ class Column:
     grows: bool = False
 
 
-Cells = Sequence[StyledSpan]
-
-
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
     natural = {
         place: max([cells(column.title), *(cells(row[place][0]) for row in rows)])
         for place, column in enumerate(columns)
     }
-    natural = {place: width for place, width in natural.items() if any(row[place][0] for row in rows)}
-    least = {place: min(width, _MIN_GROWING) if columns[place].grows else width for place, width in natural.items()}
+    natural = {
+        place: width for place, width in natural.items() if any(row[place][0] for row in rows)
+    }
+    least = {
+        place: min(width, _MIN_GROWING) if columns[place].grows else width
+        for place, width in natural.items()
+    }
     while len(least) > 1 and sum(least.values()) + _GAP * (len(least) - 1) > room:
         del least[min(least, key=lambda place: columns[place].wanted)]
     spare = room - sum(least.values()) - _GAP * (len(least) - 1)

@@ -17,7 +17,9 @@ _MIN_WIDTH: Final = 16
 def hung(text: Content, width: int) -> Content:
     """Return a text wrapped to ``width`` cells, each line's continuation under its second column."""
     return Content("\n").join(
-        part for line in text.split("\n", allow_blank=True) for part in _wrapped(line, max(width, 1))
+        part
+        for line in text.split("\n", allow_blank=True)
+        for part in _wrapped(line, max(width, 1))
     )
 
 
@@ -25,10 +27,14 @@ def _wrapped(line: Content, width: int) -> list[Content]:
     if line.cell_length <= width:
         return [line]
     column = _COLUMN.match(line.plain)
-    start = column.end(1) if column else len(line.plain) - len(line.plain.lstrip())
+    if column:
+        start = column.end(1)
+    else:
+        start = len(line.plain) - len(line.plain.lstrip())
     indent = cell_len(line.plain[:start])
     if width - indent < _MIN_WIDTH:
-        indent, start = 0, 0
+        indent = 0
+        start = 0
     offsets = compute_wrap_offsets(line.plain[start:], width - indent, 4)
     first, *others = line.divide([start + offset for offset in offsets])
     return [first.rstrip(), *(Content.assemble(" " * indent, other.rstrip()) for other in others)]
@@ -49,4 +55,6 @@ class HangingText(Static):
 
     @property
     def _whole(self) -> Content:
-        return self.content if isinstance(self.content, Content) else Content(str(self.content))
+        if isinstance(self.content, Content):
+            return self.content
+        return Content(str(self.content))

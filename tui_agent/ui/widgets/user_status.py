@@ -32,7 +32,10 @@ class UserStatusLine(Widget):
     text: reactive[str] = reactive("")
 
     def __init__(
-        self, state: Callable[[], Mapping[str, Any] | None], cwd: Callable[[], Path], warn: Callable[[str], None]
+        self,
+        state: Callable[[], Mapping[str, Any] | None],
+        cwd: Callable[[], Path],
+        warn: Callable[[str], None],
     ) -> None:
         """``warn`` gets a sentence on why the command failed, once until it works again."""
         super().__init__()
@@ -48,7 +51,9 @@ class UserStatusLine(Widget):
 
     def use(self, command: str | None) -> None:
         if command != self._command:
-            self._command, self._has_failed, self._given = command or None, False, None
+            self._command = command or None
+            self._has_failed = False
+            self._given = None
             self.text = ""
             self.display = self._command is not None
             self.changed()
@@ -69,7 +74,8 @@ class UserStatusLine(Widget):
         if self._is_running:
             self.changed()
         elif given != self._given:
-            self._given, self._is_running = given, True
+            self._given = given
+            self._is_running = True
             self._run(self._command, given)
 
     @work(group="status line")
@@ -83,12 +89,17 @@ class UserStatusLine(Widget):
                 shell_command(command, cwd, os.environ, SECONDS, find_project(cwd)), given
             )
         except CommandFailedError as error:
-            text, problem = "", str(error)
+            text = ""
+            problem = str(error)
         else:
             said = one_line(errors.decode("utf-8", "replace"), 200)
             lines = _STYLES.sub("", out.decode("utf-8", "replace")).splitlines()
-            text = one_line(lines[0], 500) if lines else ""
-            problem = f"it ended with {code}{f': {said}' if said else ''}" if code else ""
+            text = ""
+            if lines:
+                text = one_line(lines[0], 500)
+            problem = ""
+            if code:
+                problem = f"it ended with {code}{f': {said}' if said else ''}"
         self._is_running = False
         self.text = text
         if problem and not self._has_failed:

@@ -111,7 +111,10 @@ class Block:
         self._restores = edited and standing is not Standing.PINNED
         if self._restores is not offered:
             kept = tuple(action for action in self.actions if action != "restore")
-            self.actions = (*kept, "restore") if self._restores else kept
+            if self._restores:
+                self.actions = (*kept, "restore")
+            else:
+                self.actions = kept
         return False
 
     def lines(self, width: int) -> Sequence[Line]:
@@ -141,7 +144,9 @@ class UserBlock(Block):
 
     kind = "user"
 
-    def __init__(self, text: str, attachments: Sequence[str] = (), note: str = "", sent: str = "") -> None:
+    def __init__(
+        self, text: str, attachments: Sequence[str] = (), note: str = "", sent: str = ""
+    ) -> None:
         super().__init__("user")
         self.starts_turn = True
         """Whether it was sent while nothing was going on."""
@@ -166,7 +171,10 @@ class UserBlock(Block):
             icon = OPEN if self.fold is Fold.FULL else CLOSED
             label = f"{icon} what was sent for it · {plural(len(self._sent), 'line')}"
             lines.append(
-                Line(crop_runs([(label, "marker act:toggle")], width - len(INDENT)), prefix=((INDENT, "text"),))
+                Line(
+                    crop_runs([(label, "marker act:toggle")], width - len(INDENT)),
+                    prefix=((INDENT, "text"),),
+                )
             )
             if self.fold is Fold.FULL:
                 lines.extend(body_lines(self._sent, text_width))
@@ -214,7 +222,14 @@ class AnswerBlock(Block):
         if taken > room or last.tail or last.fill:
             return lines
         tail = ((self.offered, "muted"),)
-        ended = Line(last.content(), prefix=last.prefix, tail=tail, join=last.join, lead=last.lead, extent=room)
+        ended = Line(
+            last.content(),
+            prefix=last.prefix,
+            tail=tail,
+            join=last.join,
+            lead=last.lead,
+            extent=room,
+        )
         return [*lines[:-1], ended]
 
 
@@ -257,7 +272,10 @@ class ReasoningBlock(FoldingBlock):
     def _head(self, width: int) -> Iterable[Line]:
         words = len(self.document.source.split())
         label = "Thought" if self.document.finished else "Thinking"
-        runs = [(f"{self.chevron} ", "marker act:toggle"), (f"{label} · {words:,} words", "marker act:toggle")]
+        runs = [
+            (f"{self.chevron} ", "marker act:toggle"),
+            (f"{label} · {words:,} words", "marker act:toggle"),
+        ]
         yield Line(prefix=crop_runs(runs, width))
 
     def _body(self, width: int) -> Iterable[Line]:
@@ -310,26 +328,35 @@ class MarkerBlock(FoldingBlock):
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
         """Yield the rule; where it is too narrow, its actions stand below its words."""
         room = min(width, MAX_TEXT_WIDTH)
-        offers: list[StyledSpan] = (
-            [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")] if toggle else []
-        )
+        offers: list[StyledSpan] = []
+        if toggle:
+            offers = [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")]
         offers += [(_LABELS.get(action, action), f"action act:{action}") for action in self.actions]
-        shown: list[StyledSpan] = [part for offer in offers for part in ((" · ", "muted"), offer)][1:]
+        shown: list[StyledSpan] = [part for offer in offers for part in ((" · ", "muted"), offer)][
+            1:
+        ]
         start: StyledSpans = ((_RULE_START, self._rule + toggle),)
         taken = cells(_RULE_START) + cells(self._text) + runs_width(shown)
         fill = room - taken - (4 if shown else 1)
         if fill >= cells(_RULE_START):
             line: list[StyledSpan] = [(f" {'─' * (fill - 1)}", self._rule)]
-            end: list[StyledSpan] = [(" ", self._rule), *shown, (" ──", self._rule)] if shown else []
-            yield Line([(self._text, self._rule + toggle)], prefix=start, tail=(*line, *end), extent=room)
+            end: list[StyledSpan] = []
+            if shown:
+                end = [(" ", self._rule), *shown, (" ──", self._rule)]
+            yield Line(
+                [(self._text, self._rule + toggle)], prefix=start, tail=(*line, *end), extent=room
+            )
             return
-        indent, narrow = ("   ", "text"), max(room - 3, 1)
+        indent = ("   ", "text")
+        narrow = max(room - 3, 1)
         yield from wrapped([(self._text, self._rule + toggle)], narrow, start, (indent,))
         if shown:
             yield Line(prefix=(indent, *crop_runs(shown, narrow)))
 
     def _body(self, width: int) -> Iterable[Line]:
-        return self._make_body(width) if self._make_body is not None else ()
+        if self._make_body is not None:
+            return self._make_body(width)
+        return ()
 
 
 class CutOffBlock(MarkerBlock):
@@ -354,8 +381,12 @@ class EndingBlock(MarkerBlock):
 
     is_told = False
 
-    def __init__(self, text: str, *, icon: str, style: str, retries: bool = False, mending: bool = False) -> None:
-        super().__init__("ending", text, icon=icon, style=style, actions=("retry",) if retries else ())
+    def __init__(
+        self, text: str, *, icon: str, style: str, retries: bool = False, mending: bool = False
+    ) -> None:
+        super().__init__(
+            "ending", text, icon=icon, style=style, actions=("retry",) if retries else ()
+        )
         self._failure = icon, style, self.actions
         self._mending = mending
         if mending:
@@ -375,7 +406,8 @@ class EndingBlock(MarkerBlock):
         self.actions = ()
         if mended and self._icon == "✗":
             self._text = self.copied = f"The request was made again: {self._text}"
-            self._icon, self._style = "·", "muted"
+            self._icon = "·"
+            self._style = "muted"
         self.changed()
         return before != (self._text, self._icon, self.actions)
 
@@ -443,7 +475,9 @@ class ShiftedLine(Line):
         return self._line.content()
 
 
-def head_line(left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int) -> Line:
+def head_line(
+    left: Sequence[StyledSpan], facts: Sequence[StyledSpan], end: StyledSpans, width: int
+) -> Line:
     """Return a line with ``left``, an icon and text, at the left and facts before ``end``, no further than text goes.
 
     When there is no room the first facts go, then the text is cut.

@@ -59,7 +59,9 @@ def body_lines(
     hidden = total - shown
     first = hidden if keep == "tail" else 0
     note = f"… {hidden:,} {'earlier' if first else 'more'} lines"
-    whole: StyledSpans = ((" · ", "muted"), WHOLE) if opens or action == "open" else ()
+    whole: StyledSpans = ()
+    if opens or action == "open":
+        whole = ((" · ", "muted"), WHOLE)
     more = Line(prefix=((INDENT, "text"), (note, f"muted act:{action}"), *whole))
     if first:
         yield more
@@ -77,13 +79,18 @@ class TextBody(Body):
     """Plain rows."""
 
     def __init__(self, text: str, style: str = "output", indent: str = INDENT) -> None:
-        self._rows: list[str] = text.rstrip("\n").split("\n") if text.strip("\n") else []
+        if text.strip("\n"):
+            self._rows: list[str] = text.rstrip("\n").split("\n")
+        else:
+            self._rows = []
         self._style = style
         self._prefix: StyledSpans = ((indent, "text"),)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
         text = self._rows[index].expandtabs(TAB_SIZE)
-        runs = [(text, self._style)] if text else []
+        runs = []
+        if text:
+            runs = [(text, self._style)]
         room = max(width - cells(self._prefix[0][0]), 1)
         yield from wrapped(runs, room, self._prefix, self._prefix)
 
@@ -107,7 +114,10 @@ class NumberedBody(Body):
         number = f"{INDENT}{self._rows[index]:>{self._gutter}} "
         room = max(width - len(number) - 1, 1)
         for start, end in code_cuts(self._code.lines[index], room):
-            shown = number if not start else " " * len(number)
+            if not start:
+                shown = number
+            else:
+                shown = " " * len(number)
             yield CodeLine(self._code, index, start, end, prefix=((f"{shown} ", "line-number"),))
 
 
@@ -122,7 +132,9 @@ class PlanBody(TextBody):
         mark, style, words = _TODO_LOOKS[found[1]]
         first = (*self._prefix, (f"{mark} ", style))
         rest = (*self._prefix, (INDENT, "text"))
-        yield from wrapped([(self._rows[index][found.end() :], words)], max(width - 4, 1), first, rest)
+        yield from wrapped(
+            [(self._rows[index][found.end() :], words)], max(width - 4, 1), first, rest
+        )
 
 
 class MatchBody(TextBody):
@@ -134,5 +146,9 @@ class MatchBody(TextBody):
         if found is None:
             yield from super().row(index, width)
             return
-        runs = [(found[1], "path"), (f":{found[2]}: ", "line-number"), (text[found.end() :], "output")]
+        runs = [
+            (found[1], "path"),
+            (f":{found[2]}: ", "line-number"),
+            (text[found.end() :], "output"),
+        ]
         yield from wrapped(runs, max(width - len(INDENT), 1), self._prefix, self._prefix)

@@ -100,7 +100,9 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case AssistantEntry():
             return list(_assistant(entry, around))
         case ToolResultEntry():
-            call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
+            call = ToolCallPart(
+                call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments=""
+            )
             return [CardBlock(call, entry, around.size_of)]
         case ShellEntry():
             return [ShellBlock(entry)]
@@ -135,7 +137,9 @@ def _user(entry: UserEntry) -> Block:
         found = wording.plural(sum(entry.diagnostics.values()), "new problem")
         text = f"{found} in {', '.join(entry.diagnostics)}"
         listing = "\n".join(line for text in texts for line in text.splitlines()[1:])
-        return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(listing), copied=listing)
+        return MarkerBlock(
+            "diagnostics", text, style="status-warning", body=_text_body(listing), copied=listing
+        )
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
@@ -147,9 +151,13 @@ def _user(entry: UserEntry) -> Block:
     for part in entry.parts:
         match part:
             case FilePart():
-                attachments.append(f"@{part.path} · {wording.plural(line_count(part.text), 'line')}")
+                attachments.append(
+                    f"@{part.path} · {wording.plural(line_count(part.text), 'line')}"
+                )
             case ImagePart():
-                size = f" · {part.width}×{part.height}" if part.width else ""
+                size = ""
+                if part.width:
+                    size = f" · {part.width}×{part.height}"
                 attachments.append(f"[image{size}] {part.path or ''}".rstrip())
             case _:
                 pass
@@ -162,7 +170,11 @@ def _user(entry: UserEntry) -> Block:
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
     """Have the last card of each file say how many problems its edits made."""
-    cards = {block.metadata.path: block for block in blocks if isinstance(block, CardBlock) and block.traits.writes}
+    cards = {
+        block.metadata.path: block
+        for block in blocks
+        if isinstance(block, CardBlock) and block.traits.writes
+    }
     for path, count in problems.items():
         if path in cards:
             cards[path].problems = count
@@ -198,13 +210,19 @@ def _copy_keys(text: str) -> str:
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     """Yield a marker when an answer did not end on its own; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
-        waited = f" while waiting to try again: {entry.error}" if entry.error else ""
+        waited = ""
+        if entry.error:
+            waited = f" while waiting to try again: {entry.error}"
         retries = bool(entry.error) and around.newest
         yield EndingBlock(f"Interrupted{waited}", icon="■", style="status-warning", retries=retries)
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
         ending = EndingBlock(
-            text, icon="✗", style="status-error", retries=around.newest, mending=around.running and not around.mended
+            text,
+            icon="✗",
+            style="status-error",
+            retries=around.newest,
+            mending=around.running and not around.mended,
         )
         if around.mended:
             ending.settle(mended=True)
@@ -282,9 +300,15 @@ def _summary_lines(
 def _context_edit(entry: ContextEditEntry) -> Block:
     if entry.action == "leave_out":
         text = f"{entry.note[:1].upper()}{entry.note[1:]}"
-        return MarkerBlock("context_edit", sanitize.line(text), rule="marker", actions=("restore", "jump"))
-    done = {"drop": "hidden", "mask": "cleared", "pin": "pinned", "restore": "brought back"}[entry.action]
-    return MarkerBlock("context_edit", f"#{entry.target} {done}", rule="marker", actions=("undo", "jump"))
+        return MarkerBlock(
+            "context_edit", sanitize.line(text), rule="marker", actions=("restore", "jump")
+        )
+    done = {"drop": "hidden", "mask": "cleared", "pin": "pinned", "restore": "brought back"}[
+        entry.action
+    ]
+    return MarkerBlock(
+        "context_edit", f"#{entry.target} {done}", rule="marker", actions=("undo", "jump")
+    )
 
 
 def _prune(entry: PruneEntry, around: BuildContext) -> Block:
@@ -311,14 +335,17 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
             runs = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
             offer = ("bring back", f"action act:restore:{target.id}")
             yield Line(
-                [*crop_runs(runs, max(width - len(INDENT) - len(offer[0]), 1)), offer], prefix=((INDENT, "text"),)
+                [*crop_runs(runs, max(width - len(INDENT) - len(offer[0]), 1)), offer],
+                prefix=((INDENT, "text"),),
             )
             if note := notes.get(target.id):
                 yield from map(ShiftedLine, _text_body(note)(max(width - len(INDENT), 1)))
 
     text = f"Cleared {cleared} · {freed} tokens freed · {entry.reason}"
     rule = style_of(Standing.CLEARED)
-    copied = "\n".join([left, *(f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets)])
+    copied = "\n".join(
+        [left, *(f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets)]
+    )
     return MarkerBlock("prune", text, rule=rule, actions=("restore",), body=body, copied=copied)
 
 
@@ -330,9 +357,14 @@ def _name_of(entry: Entry) -> str:
 
 
 def _check(entry: CheckEntry) -> Block:
-    said = f"Check passed: {entry.command}" if entry.passed else f"Check failed ({entry.result}): {entry.command}"
+    if entry.passed:
+        said = f"Check passed: {entry.command}"
+    else:
+        said = f"Check failed ({entry.result}): {entry.command}"
     style = "marker" if entry.passed else "status-warning"
-    body = _text_body(entry.output) if entry.output.strip() else None
+    body = None
+    if entry.output.strip():
+        body = _text_body(entry.output)
     return MarkerBlock(
         "check",
         f"{said} · {entry.seconds:.1f} s",

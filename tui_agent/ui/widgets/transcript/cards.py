@@ -9,10 +9,22 @@ from tui_agent.app import format as wording
 from tui_agent.context.context_status import Standing
 from tui_agent.json_text import loads
 from tui_agent.permission import note_of
-from tui_agent.session.entries import ShellEntry, ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import (
+    ShellEntry,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+)
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, ShiftedLine, head_line
+from tui_agent.ui.widgets.transcript.blocks import (
+    SPINNER,
+    Fold,
+    FoldingBlock,
+    ShiftedLine,
+    head_line,
+)
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
     MAX_ROWS,
@@ -52,7 +64,9 @@ ICONS: Final = {
 _OWN_COMMAND: Final = "$"
 """Stands in a tool's place on the card of a command of the user's own."""
 _TITLE_ARGUMENTS: Final = ("command", "pattern", "path", "file_path", "url", "query", "description")
-_TITLE_VALUE: Final = re.compile(r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)')
+_TITLE_VALUE: Final = re.compile(
+    r'"(' + "|".join(_TITLE_ARGUMENTS) + r')"\s*:\s*"((?:[^"\\]|\\.)*)'
+)
 _COUNT_IN_TITLE: Final = re.compile(r" · (\d[\d,]* [a-z]+)\Z")
 
 
@@ -63,7 +77,10 @@ class CardBlock(FoldingBlock):
     tight = True
 
     def __init__(
-        self, call: ToolCallPart, result: ToolResultEntry | None = None, size_of: SizeOf = stored_size
+        self,
+        call: ToolCallPart,
+        result: ToolResultEntry | None = None,
+        size_of: SizeOf = stored_size,
     ) -> None:
         super().__init__(f"call:{call.call_id}")
         self._size_of = size_of
@@ -101,16 +118,23 @@ class CardBlock(FoldingBlock):
     @property
     def icon(self) -> StyledSpan:
         icon, style = ICONS.get(self.status, ("●", "status-ok"))
-        return f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ", f"{style} act:toggle"
+        return (
+            f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ",
+            f"{style} act:toggle",
+        )
 
     @property
     def tokens(self) -> int:
         """Tokens of the result in the model's view while it is whole, 0 before there is one."""
-        return self._size_of(self._result) if self._result is not None else 0
+        if self._result is not None:
+            return self._size_of(self._result)
+        return 0
 
     @property
     def elapsed(self) -> str:
-        return wording.seconds(self._elapsed) if self.running and self._elapsed >= 1 else ""
+        if self.running and self._elapsed >= 1:
+            return wording.seconds(self._elapsed)
+        return ""
 
     # -- progress of a call
 
@@ -121,8 +145,10 @@ class CardBlock(FoldingBlock):
     def start(self, title: str, arguments: str, now: float = 0.0) -> None:
         """The call passed its permission check and runs; ``now`` is in seconds on the clock that ticks."""
         self.status = RUNNING
-        self._began, self._elapsed = now, 0.0
-        self._title, self.arguments = title, arguments or self.arguments
+        self._began = now
+        self._elapsed = 0.0
+        self._title = title
+        self.arguments = arguments or self.arguments
         self._offer()
         self.fold_by_default()
         self._changed()
@@ -150,7 +176,9 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        self.status, self.metadata, self._seconds = status, metadata, seconds
+        self.status = status
+        self.metadata = metadata
+        self._seconds = seconds
         self._changed()
 
     def stop(self) -> None:
@@ -159,8 +187,10 @@ class CardBlock(FoldingBlock):
             self._changed()
 
     def set_result(self, result: ToolResultEntry) -> None:
-        self._result, self.entry = result, (result.id, result.kind)
-        self.status, self.metadata = result.status, result.metadata
+        self._result = result
+        self.entry = (result.id, result.kind)
+        self.status = result.status
+        self.metadata = result.metadata
         self._title = result.title or self._title
         if result.ended_at > result.started_at > 0:
             self._seconds = (result.ended_at - result.started_at) / 1000
@@ -177,7 +207,8 @@ class CardBlock(FoldingBlock):
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
         if (standing, edited) == (self._standing, self._edited):
             return False
-        self._standing, self._edited = standing, edited
+        self._standing = standing
+        self._edited = edited
         self._offer()
         self._changed()
         return True
@@ -186,7 +217,8 @@ class CardBlock(FoldingBlock):
 
     def choose_fold(self, fold: Fold) -> None:
         """Fold as the user did before; results that come later don't change it."""
-        self.fold, self._chosen = fold, True
+        self.fold = fold
+        self._chosen = True
 
     def cycle(self) -> None:
         """Show a part, then everything, then only the head."""
@@ -205,7 +237,9 @@ class CardBlock(FoldingBlock):
         prints = bool(self._live) and not self.traits.starts_agents
         is_log = self.traits.output == "log" or self.tool == _OWN_COMMAND
         is_plan = self.traits.state == "list" and self._result is not None and not self.is_outdated
-        shows_itself = self.metadata.diff or is_log or prints or is_plan or self.status == ToolStatus.ERROR
+        shows_itself = (
+            self.metadata.diff or is_log or prints or is_plan or self.status == ToolStatus.ERROR
+        )
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
@@ -230,7 +264,9 @@ class CardBlock(FoldingBlock):
         if self.metadata.diff:
             return sanitize.text(self.metadata.diff)
         text = self._result.output if self._result else self._live
-        return sanitize.output(text) if text else sanitize.text(self.arguments)
+        if text:
+            return sanitize.output(text)
+        return sanitize.text(self.arguments)
 
     @property
     def title(self) -> str:
@@ -248,14 +284,20 @@ class CardBlock(FoldingBlock):
             (self.tool, "tool act:toggle"),
             (f" {self.title}", "title act:toggle"),
         ]
-        yield head_line(left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width)
+        yield head_line(
+            left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width
+        )
 
     def _facts(self, width: int) -> Sequence[StyledSpan]:
         metadata = self.metadata
         said = ("written as text" if self._as_text else "", self.elapsed)
         facts: list[StyledSpan] = [(text, "muted") for text in said if text]
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
-            why = sanitize.line(note_of(self._result.output)) if self._result and self.status == "denied" else ""
+            why = (
+                sanitize.line(note_of(self._result.output))
+                if self._result and self.status == "denied"
+                else ""
+            )
             room = max(12, width // 2 - len(self.status) - 6)
             words = f": {why[: room - 1]}…" if len(why) > room else f": {why}" if why else ""
             facts.append((f"{self.status}{words}", ICONS[self.status][1]))
@@ -268,7 +310,12 @@ class CardBlock(FoldingBlock):
         if metadata.count is not None:
             facts.append((wording.plural(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:
-            facts.append((f"{metadata.truncation.kept_lines:,} of {metadata.truncation.total_lines:,} shown", "muted"))
+            facts.append(
+                (
+                    f"{metadata.truncation.kept_lines:,} of {metadata.truncation.total_lines:,} shown",
+                    "muted",
+                )
+            )
         if self.status in {ToolStatus.COMPLETED, ToolStatus.ERROR} and self._seconds >= 0.05:
             facts.append((wording.duration(self._seconds), "muted"))
         if self._edited and self.standing is not None:
@@ -287,8 +334,12 @@ class CardBlock(FoldingBlock):
         self._width = width
         yield from body_lines(self._shown_body(width), width, *self._window(), opens=True)
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
-            total = self.metadata.truncation.total_lines if self.metadata.truncation else 0
-            cut = f"Output was cut, {total:,} lines · " if total else "Output was cut · "
+            total = 0
+            if self.metadata.truncation:
+                total = self.metadata.truncation.total_lines
+            cut = "Output was cut · "
+            if total:
+                cut = f"Output was cut, {total:,} lines · "
             yield Line(prefix=((INDENT, "text"), (cut, "muted"), WHOLE))
 
     def _argument_rows(self) -> list[str]:
@@ -302,7 +353,9 @@ class CardBlock(FoldingBlock):
         command = arguments.get("command")
         if isinstance(command, str) and "\n" in command.strip():
             rows = [f"$ {row}" for row in sanitize.text(command).strip().split("\n")]
-            return rows if self.fold is Fold.FULL else [*rows[:_OUTPUT_ROWS], *["…"][: len(rows) > _OUTPUT_ROWS]]
+            if self.fold is Fold.FULL:
+                return rows
+            return [*rows[:_OUTPUT_ROWS], *["…"][: len(rows) > _OUTPUT_ROWS]]
         if self.fold is Fold.FULL and not self.traits.says_arguments and arguments:
             return [sanitize.text(json.dumps(arguments, ensure_ascii=False))]
         return []
@@ -313,12 +366,17 @@ class CardBlock(FoldingBlock):
             return None, "head"
         if self.metadata.diff or self.traits.state == "list":
             return _DIFF_ROWS, "head"
-        return _OUTPUT_ROWS, "tail" if self.traits.output == "log" or self._result is None else "head"
+        return (
+            _OUTPUT_ROWS,
+            "tail" if self.traits.output == "log" or self._result is None else "head",
+        )
 
     def _shown_body(self, width: int) -> Body:
         if self._content is None:
             self._content = self._make_body()
-        return self._content.fitting(width) if isinstance(self._content, DiffBody) else self._content
+        if isinstance(self._content, DiffBody):
+            return self._content.fitting(width)
+        return self._content
 
     def _make_body(self) -> Body:
         failed = self.status in {ToolStatus.ERROR, ToolStatus.DENIED}
@@ -331,7 +389,9 @@ class CardBlock(FoldingBlock):
             return NumberedBody(output, self.metadata.path or self.title)
         if self.traits.state == "list":
             return PlanBody(output)
-        return MatchBody(output) if self.traits.output == "matches" else TextBody(output)
+        if self.traits.output == "matches":
+            return MatchBody(output)
+        return TextBody(output)
 
 
 class ShellBlock(FoldingBlock):
@@ -357,7 +417,10 @@ class ShellBlock(FoldingBlock):
 
     def _head(self, width: int) -> Iterable[Line]:
         entry = self._entry
-        left: list[StyledSpan] = [("$ ", "user-bar act:toggle"), (sanitize.line(entry.command), "title act:toggle")]
+        left: list[StyledSpan] = [
+            ("$ ", "user-bar act:toggle"),
+            (sanitize.line(entry.command), "title act:toggle"),
+        ]
         facts: list[StyledSpan] = []
         if entry.exit_code:
             facts.append((f"exit {entry.exit_code}", "status-warning"))
@@ -367,4 +430,6 @@ class ShellBlock(FoldingBlock):
         yield head_line(left, facts, end, width)
 
     def _body(self, width: int) -> Iterable[Line]:
-        return body_lines(self._rows, width, None if self.fold is Fold.FULL else _SHELL_ROWS, "tail")
+        return body_lines(
+            self._rows, width, None if self.fold is Fold.FULL else _SHELL_ROWS, "tail"
+        )

@@ -55,7 +55,9 @@ class Code:
         if rows is None:
             rows = self._chunks[chunk] = self._colour(chunk)
         place = index - chunk * CHUNK
-        return rows[place] if place < len(rows) else ()
+        if place < len(rows):
+            return rows[place]
+        return ()
 
     def _colour(self, chunk: int) -> list[StyledSpans]:
         lines = self.lines[chunk * CHUNK : (chunk + 1) * CHUNK]
@@ -94,7 +96,11 @@ class CodeLine(Line):
         lead: str = "",
     ) -> None:
         super().__init__(
-            prefix=prefix, tail=tail, join="" if start else "\n", lead="" if start else lead, fill=code.base
+            prefix=prefix,
+            tail=tail,
+            join="" if start else "\n",
+            lead="" if start else lead,
+            fill=code.base,
         )
         self._code = code
         self._index = index
@@ -128,7 +134,8 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
         size = cells(character)
         if used + size > width and index > start and size:
             yield start, index
-            start, used = index, 0
+            start = index
+            used = 0
         used += size
     yield start, len(line)
 

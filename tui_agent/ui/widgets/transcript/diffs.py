@@ -61,7 +61,9 @@ class DiffRow:
 
     @property
     def text(self) -> str:
-        return self.code.lines[self.index] if self.code.lines else self.told
+        if self.code.lines:
+            return self.code.lines[self.index]
+        return self.told
 
 
 class _Reader:
@@ -89,18 +91,28 @@ class _Reader:
         if sign == "\\":
             self._note(text)
             return
-        removed, added = sign == "-", sign == "+"
-        kind: DiffRowKind = "removed" if removed else "added" if added else "context"
+        removed = sign == "-"
+        added = sign == "+"
+        if removed:
+            kind: DiffRowKind = "removed"
+        elif added:
+            kind = "added"
+        else:
+            kind = "context"
         side = "old" if removed else "new"
-        row = DiffRow(kind, 0 if added else self._old, 0 if removed else self._new, self._codes[side])
+        row = DiffRow(
+            kind, 0 if added else self._old, 0 if removed else self._new, self._codes[side]
+        )
         row.index = len(self._lines[side])
         self._rows.append(row)
         if not added:
             self._lines["old"].append(text)
-            self._old, self._old_left = self._old + 1, self._old_left - 1
+            self._old = self._old + 1
+            self._old_left = self._old_left - 1
         if not removed:
             self._lines["new"].append(text)
-            self._new, self._new_left = self._new + 1, self._new_left - 1
+            self._new = self._new + 1
+            self._new_left = self._new_left - 1
 
     def _between(self, line: str) -> None:
         if hunk := _HUNK.match(line):
@@ -143,7 +155,8 @@ def read_diff(text: str) -> list[DiffRow]:
         rows = [row for row in rows if row.kind != "file"]
     for removed, added in _changes(rows):
         for before, after in zip(removed, added, strict=False):
-            before.partner, after.partner = after, before
+            before.partner = after
+            after.partner = before
     return rows
 
 
@@ -158,7 +171,8 @@ def side_by_side(rows: Sequence[DiffRow]) -> list[tuple[DiffRow | None, DiffRow 
             continue
         if added or row.kind != "removed":
             pairs.extend(zip_longest(removed, added))
-            removed, added = [], []
+            removed = []
+            added = []
         if row.kind == "removed":
             removed.append(row)
         else:
@@ -176,8 +190,12 @@ def _changes(rows: Sequence[DiffRow]) -> Iterator[tuple[list[DiffRow], list[Diff
         else:
             if added:
                 yield removed, added
-                removed, added = [], []
-            removed = [*removed, row] if row.kind == "removed" else []
+                removed = []
+                added = []
+            if row.kind == "removed":
+                removed = [*removed, row]
+            else:
+                removed = []
 
 
 @lru_cache(maxsize=2_048)
@@ -185,9 +203,13 @@ def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
     """Return the spans of two lines that differ, in each of them; nothing when that would be most of them."""
     if max(len(old), len(new)) > _MAX_COMPARED_CHARS:
         return (), ()
-    before, after = _PIECE.findall(old), _PIECE.findall(new)
+    before = _PIECE.findall(old)
+    after = _PIECE.findall(new)
     matcher = BoundedMatcher(before, after, autojunk=False, steps=_MAX_STEPS)
-    same = sum(len("".join(before[block.a : block.a + block.size]).strip()) for block in matcher.get_matching_blocks())
+    same = sum(
+        len("".join(before[block.a : block.a + block.size]).strip())
+        for block in matcher.get_matching_blocks()
+    )
     if same < _MIN_SIMILARITY * min(len(old.strip()), len(new.strip())):
         return (), ()
     codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
@@ -203,7 +225,8 @@ def _spans(pieces: Sequence[str], parts: Sequence[tuple[int, int]]) -> Spans:
         starts.append(starts[-1] + len(piece))
     spans: list[tuple[int, int]] = []
     for first, last in parts:
-        start, end = starts[first], starts[last]
+        start = starts[first]
+        end = starts[last]
         if spans and start - spans[-1][1] <= _NEAR:
             spans[-1] = (spans[-1][0], end)
         elif end > start:
@@ -219,7 +242,9 @@ def diff_body(diff: str, width: int) -> Body:
     text = sanitize.text(diff)
     body = DiffBody(text)
     # Text that cannot be read as a diff is shown as it is: a question must not hide anything.
-    return body.fitting(width) if len(body) else TextBody(text)
+    if len(body):
+        return body.fitting(width)
+    return TextBody(text)
 
 
 class DiffBody(Body):
@@ -248,7 +273,9 @@ class DiffBody(Body):
         room = max(width - len(INDENT) - runs_width(first), 1)
         for start, end in code_cuts(row.text, room):
             prefix = ((INDENT, "text"), *(rest if start else first))
-            yield DiffLine(row, (start, end), prefix=prefix, fill=style if row.kind in _SIGNS else "")
+            yield DiffLine(
+                row, (start, end), prefix=prefix, fill=style if row.kind in _SIGNS else ""
+            )
 
 
 class SplitBody(Body):
@@ -269,15 +296,25 @@ class SplitBody(Body):
         # One column is left free so that both halves are the same.
         half = max((width - len(INDENT) - len(_DIVIDER[0])) // 2, self._gutter + 4)
         room = half - self._gutter - 3
-        left = list(code_cuts(old.text, room)) if old else []
-        right = list(code_cuts(new.text, room)) if new else []
+        left = []
+        if old:
+            left = list(code_cuts(old.text, room))
+        right = []
+        if new:
+            right = list(code_cuts(new.text, room))
         for number in range(max(len(left), len(right))):
-            cut = left[number] if number < len(left) else None
-            other = right[number] if number < len(right) else None
+            cut = None
+            if number < len(left):
+                cut = left[number]
+            other = None
+            if number < len(right):
+                other = right[number]
             if new is None and old is not None and cut is not None:
                 tail = _DIVIDER, (" " * (width - len(INDENT) - half - len(_DIVIDER[0])), "text")
                 gutter = _gutter(old, old.old, self._gutter)[number > 0]
-                yield DiffLine(old, cut, prefix=((INDENT, "text"), *gutter), fill=_style_of(old), tail=tail)
+                yield DiffLine(
+                    old, cut, prefix=((INDENT, "text"), *gutter), fill=_style_of(old), tail=tail
+                )
             else:
                 yield SplitLine(old, cut, new, other, half=half, gutter=self._gutter)
 
@@ -288,7 +325,13 @@ class DiffLine(Line):
     __slots__ = ("_cut", "_row")
 
     def __init__(
-        self, row: DiffRow, cut: tuple[int, int], *, prefix: StyledSpans = (), fill: str = "", tail: StyledSpans = ()
+        self,
+        row: DiffRow,
+        cut: tuple[int, int],
+        *,
+        prefix: StyledSpans = (),
+        fill: str = "",
+        tail: StyledSpans = (),
     ) -> None:
         super().__init__(prefix=prefix, tail=tail, join="" if cut[0] else "\n", fill=fill)
         self._row = row
@@ -317,12 +360,19 @@ class SplitLine(Line):
         half: int,
         gutter: int,
     ) -> None:
-        going_on = (right_cut is None and left_cut is not None and left_cut[0] > 0) or bool(right_cut and right_cut[0])
-        style = _style_of(right) if right is not None and right_cut is not None else ""
+        going_on = (right_cut is None and left_cut is not None and left_cut[0] > 0) or bool(
+            right_cut and right_cut[0]
+        )
+        style = ""
+        if right is not None and right_cut is not None:
+            style = _style_of(right)
         super().__init__(join="" if going_on else "\n", fill=style if style in _SIGNS else "")
-        self._left, self._left_cut = left, left_cut
-        self._right, self._right_cut = right, right_cut
-        self._half, self._gutter = half, gutter
+        self._left = left
+        self._left_cut = left_cut
+        self._right = right
+        self._right_cut = right_cut
+        self._half = half
+        self._gutter = gutter
 
     @property
     def prefix(self) -> StyledSpans:
@@ -331,11 +381,17 @@ class SplitLine(Line):
         if self._left is not None and self._left_cut is not None:
             runs += _gutter(self._left, self._left.old, self._gutter)[self._left_cut[0] > 0]
             runs += _coloured(self._left, self._left_cut)
-        style = _style_of(self._left) if self._left is not None and self._left_cut is not None else "text"
-        runs.append((" " * max(self._half - runs_width(runs), 0), style if style in _SIGNS else "text"))
+        style = "text"
+        if self._left is not None and self._left_cut is not None:
+            style = _style_of(self._left)
+        runs.append(
+            (" " * max(self._half - runs_width(runs), 0), style if style in _SIGNS else "text")
+        )
         runs.append(_DIVIDER)
         if self._right is not None:
-            runs += _gutter(self._right, self._right.new, self._gutter)[not self._right_cut or self._right_cut[0] > 0]
+            runs += _gutter(self._right, self._right.new, self._gutter)[
+                not self._right_cut or self._right_cut[0] > 0
+            ]
         return ((INDENT, "text"), *runs)
 
     @prefix.setter
@@ -343,7 +399,9 @@ class SplitLine(Line):
         """Ignore the value the base class sets: it is made when it is drawn."""
 
     def content(self) -> Sequence[StyledSpan]:
-        return () if self._right is None or self._right_cut is None else _coloured(self._right, self._right_cut)
+        if self._right is None or self._right_cut is None:
+            return ()
+        return _coloured(self._right, self._right_cut)
 
     @property
     def text(self) -> str:
@@ -365,7 +423,9 @@ def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSp
     """Return number and sign for the first line of a row, and their placeholder on the others."""
     style = _style_of(row)
     if row.kind not in _SIGNS:
-        return ((f"{number:>{size}}", "line-number"), ("   ", "text")), ((" " * (size + 3), "text"),)
+        return ((f"{number:>{size}}", "line-number"), ("   ", "text")), (
+            (" " * (size + 3), "text"),
+        )
     sign = (f" {_SIGNS[row.kind]} ", f"{style} {style}-sign")
     return ((f"{number:>{size}}", f"line-number {style}"), sign), ((" " * (size + 3), style),)
 
@@ -384,9 +444,11 @@ def _coloured(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
 def _marked(runs: StyledSpans, style: str, spans: Spans) -> Iterator[StyledSpan]:
     offset = 0
     for text, name in runs:
-        position, end = offset, offset + len(text)
+        position = offset
+        end = offset + len(text)
         for start, stop in spans:
-            first, last = max(start, position), min(stop, end)
+            first = max(start, position)
+            last = min(stop, end)
             if first >= last:
                 continue
             if first > position:

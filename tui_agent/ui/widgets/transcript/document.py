@@ -162,7 +162,9 @@ class MarkdownDocument:
         self._stale = True
         source = self._source
         if self._is_plain:
-            self._tail = [TextFlow([[(line, self._base)] if line else [] for line in source.split("\n")])]
+            self._tail = [
+                TextFlow([[(line, self._base)] if line else [] for line in source.split("\n")])
+            ]
             return
         complete = source.rfind("\n") + 1
         if self.finished or len(source) - max(complete, self._offset) > 2 * SEGMENT:
@@ -177,7 +179,9 @@ class MarkdownDocument:
             if undecided is not None and not (self._open and self._open.kind == "fence"):
                 end = undecided.start() + (source[undecided.start()] == "\n")
         text = self._text(max(end, self._offset))
-        self._tail = self._flows_of(top_blocks(parse_blocks(text, self._new_references())), text.split("\n"))
+        self._tail = self._flows_of(
+            top_blocks(parse_blocks(text, self._new_references())), text.split("\n")
+        )
 
     def _text(self, end: int) -> str:
         stub = self._open.stub if self._open else ""
@@ -188,12 +192,14 @@ class MarkdownDocument:
         return self._references if self.finished else {}
 
     def _maker(self, lines: list[str], number: int | None = None) -> FlowMaker:
-        source, end = self._source, self._offset - 1
+        source = self._source
+        end = self._offset - 1
         starts_line = end >= 0 and source[end] == "\n"
         return FlowMaker(
             lines,
             base=self._base,
-            blank_before=starts_line and BLANK.match(source, source.rfind("\n", 0, end) + 1, end) is not None,
+            blank_before=starts_line
+            and BLANK.match(source, source.rfind("\n", 0, end) + 1, end) is not None,
             previous=self._previous,
             number=number,
             references=self._new_references(),
@@ -210,12 +216,16 @@ class MarkdownDocument:
             if opened.kind == "paragraph":
                 goes_on = self._maker([])
                 goes_on.add_text(first.tokens[1].content[len(_LETTER) :], joins=True)
-                flows, rest = goes_on.flows, others
+                flows = goes_on.flows
+                rest = others
                 maker.previous = "paragraph"
             elif opened.kind == "fence" and opened.code is not None:
-                fenced = fence_lines(first.tokens[0]) if first.tokens[0].content else []
+                fenced = []
+                if first.tokens[0].content:
+                    fenced = fence_lines(first.tokens[0])
                 opened.code.replace(opened.frozen_lines, fenced)
-                flows, rest = [CodeFlow(opened.code, opened.frozen_lines, len(opened.code.lines))], others
+                flows = [CodeFlow(opened.code, opened.frozen_lines, len(opened.code.lines))]
+                rest = others
                 maker.previous = "code"
         for block in rest:
             maker.add(block.tokens)
@@ -239,7 +249,9 @@ class MarkdownDocument:
                 continue
             if len(blocks) > 1:
                 lines = text.split("\n")
-                self._settle(self._flows_of(blocks[:-1], lines), self._offset_of(text, blocks[-1].line))
+                self._settle(
+                    self._flows_of(blocks[:-1], lines), self._offset_of(text, blocks[-1].line)
+                )
                 self._open = None
                 continue
             kind = blocks[0].kind
@@ -290,7 +302,9 @@ class MarkdownDocument:
             return
         opened = self._opened(block.kind, "", text, block.line)
         last = block.tokens[starts[-1]]
-        line = last.map[0] if last.map else 0
+        line = 0
+        if last.map:
+            line = last.map[0]
         done = TopBlock([*block.tokens[: starts[-1]], block.tokens[-1]], block.line, line)
         flows = self._flows_of([done], text.split("\n"))
         self._after = "item"
@@ -298,18 +312,25 @@ class MarkdownDocument:
             first = opened.number
             if first is None:
                 start = block.tokens[0].attrGet("start")
-                first = int(start) if start is not None else 1
+                first = 1
+                if start is not None:
+                    first = int(start)
             opened.number = first + len(starts) - 1
         self._settle(flows, self._offset_of(text, line))
         self._open = opened
 
     def _freeze_code(self, block: TopBlock, text: str) -> None:
         token = block.tokens[0]
-        lines = fence_lines(token) if token.content else []
+        lines = []
+        if token.content:
+            lines = fence_lines(token)
         count = max(len(lines) - 1, 0) // CHUNK * CHUNK
         if not count:
             return
-        first_line = text[: text.index("\n") + 1] if block.line == 0 else text.split("\n")[block.line] + "\n"
+        if block.line == 0:
+            first_line = text[: text.index("\n") + 1]
+        else:
+            first_line = text.split("\n")[block.line] + "\n"
         opened = self._opened("fence", first_line, text, block.line)
         offset = self._offset_of(text, block.line + 1 + count)
         flow: CodeFlow

@@ -86,11 +86,15 @@ class LiveFeed:
 
     # -- the answer being streamed
 
-    def stream(self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput) -> None:
+    def stream(
+        self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput
+    ) -> None:
         match event:
             case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
                 self.written += len(text)
-                self._pending.append(("answer" if isinstance(event, AnswerDelta) else "reasoning", text))
+                self._pending.append(
+                    ("answer" if isinstance(event, AnswerDelta) else "reasoning", text)
+                )
             case ToolCallProgress(call_id=call_id):
                 self._pending_calls[call_id] = event
             case ToolOutput(call_id=call_id, text=text):
@@ -121,7 +125,9 @@ class LiveFeed:
 
     def _document(self, kind: str) -> MarkdownDocument:
         item = self._live_item()
-        last = item.blocks[-1] if item.blocks else None
+        last = None
+        if item.blocks:
+            last = item.blocks[-1]
         self.changed.add(self._end - 1)
         if isinstance(last, AnswerBlock | ReasoningBlock) and last.kind == kind:
             last.changed()
@@ -131,7 +137,9 @@ class LiveFeed:
         if isinstance(last, AnswerBlock | ReasoningBlock):
             last.document.finish()
             last.changed()
-        item.blocks.append(AnswerBlock(key, document) if kind == "answer" else ReasoningBlock(key, document))
+        item.blocks.append(
+            AnswerBlock(key, document) if kind == "answer" else ReasoningBlock(key, document)
+        )
         return document
 
     def _live_item(self) -> Item:
@@ -160,7 +168,10 @@ class LiveFeed:
     def append(self, entry: Entry) -> None:
         self.flush()
         mended = isinstance(entry, AssistantEntry)
-        if entry.is_dialogue and (place := self._model.settle(self._end, mended=mended)) is not None:
+        if (
+            entry.is_dialogue
+            and (place := self._model.settle(self._end, mended=mended)) is not None
+        ):
             self.changed.add(place)
         if isinstance(entry, AssistantEntry):
             self._append_answer(entry)
@@ -177,8 +188,11 @@ class LiveFeed:
             self._append_before_live(entry)
 
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running, size_of=self._model.size_of))
-        live, self._live = self._live, None
+        blocks = blocks_of(
+            entry, BuildContext(live=True, running=self._model.running, size_of=self._model.size_of)
+        )
+        live = self._live
+        self._live = None
         if live is not None:
             _adopt(blocks, live.blocks)
             index = self._end - 1
@@ -197,11 +211,17 @@ class LiveFeed:
         if isinstance(entry, ShellEntry):
             # The card of the command while it ran, if nothing came after it.
             cards = self._cards.items()
-            shown = (call for call, (at, card) in cards if card.is_shell(entry.command) and at == self._end - 1)
+            shown = (
+                call
+                for call, (at, card) in cards
+                if card.is_shell(entry.command) and at == self._end - 1
+            )
             shell = next(shown, None)
         if shell is not None:
             place, _ = self._cards.pop(shell)
-            self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+            self._model.replace(
+                place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around))
+            )
             self._model.pinned.discard(place)
             self.changed.add(place)
             return
@@ -213,20 +233,25 @@ class LiveFeed:
                 item.blocks.append(compaction_note(entry))
             self.changed.update({place, *self._model.forget_prunes(index)})
             return
-        place = self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+        place = self._push(
+            entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around))
+        )
         if self._model.belongs_to_compaction(place, entry):
             self._model.item(place).blocks.clear()
         if isinstance(entry, UserEntry):
             self.changed |= self._model.end_turn(place)
         if place and self._model.is_replaced(place - 1):
-            before, kind = self._model.ids[place - 1], self._model.kinds[place - 1]
+            before = self._model.ids[place - 1]
+            kind = self._model.kinds[place - 1]
             self._model.replace(place - 1, before, kind, Item(before, kind, []))
             self.changed.add(place - 1)
 
     def _push(self, entry_id: int, kind: str, item: Item | None) -> int:
         """Append an item; the answer being streamed stays the last one."""
         with self._before_activity():
-            live = self._model.remove_last() if self._live is not None else None
+            live = None
+            if self._live is not None:
+                live = self._model.remove_last()
             index = self._model.append(entry_id, kind, item)
             self.changed.add(index)
             if live is not None:
@@ -274,7 +299,9 @@ class LiveFeed:
 
     def _attach(self, result: ToolResultEntry) -> bool:
         """Give a result to its call's card; False when there is no such card."""
-        known = self._cards.pop(result.call_id, None) or self._find(result.call_id, len(self._model))
+        known = self._cards.pop(result.call_id, None) or self._find(
+            result.call_id, len(self._model)
+        )
         if known is None:
             return False
         index = self._push(result.id, result.kind, None)
@@ -296,7 +323,9 @@ class LiveFeed:
         if owner is None:
             return None
         block = self._model.item(owner).block(f"call:{call_id}")
-        return (owner, block) if isinstance(block, CardBlock) else None
+        if isinstance(block, CardBlock):
+            return (owner, block)
+        return None
 
     # -- running calls
 
@@ -315,7 +344,9 @@ class LiveFeed:
                 # The words of a failed attempt stay, dim; the entry beside the path has all of it.
                 self.flush()
                 live = self._live.blocks if self._live is not None else []
-                said = "\n\n".join(block.document.source for block in live if isinstance(block, AnswerBlock))
+                said = "\n\n".join(
+                    block.document.source for block in live if isinstance(block, AnswerBlock)
+                )
                 self.discard()
                 self._add_local([CutOffBlock(kept, said)])
             case ToolStarted():
@@ -326,7 +357,10 @@ class LiveFeed:
             case ToolFinished():
                 self.flush()
                 index, card = self._card(event.call_id, "")
-                status = ToolStatus(event.status) if event.status in set(ToolStatus) else ToolStatus.COMPLETED
+                if event.status in set(ToolStatus):
+                    status = ToolStatus(event.status)
+                else:
+                    status = ToolStatus.COMPLETED
                 card.finish(status, event.metadata, event.seconds)
                 self.changed.add(index)
             case RunEnded():
@@ -375,8 +409,11 @@ class LiveFeed:
     # -- notices
 
     def notice(self, message: str) -> None:
-        blocks: list[Block] = [MarkerBlock("notice", message, icon="·")] if message else []
-        place, self._notice = self._notice, None
+        blocks: list[Block] = []
+        if message:
+            blocks = [MarkerBlock("notice", message, icon="·")]
+        place = self._notice
+        self._notice = None
         if place is not None and place < len(self._model):
             self._model.item(place).blocks[:] = blocks
         elif message:
@@ -399,7 +436,9 @@ def _adopt(blocks: list[Block], live: list[Block]) -> None:
             blocks[place] = card
         elif isinstance(block, AnswerBlock | ReasoningBlock):
             same = (text for text in texts if isinstance(text, type(block)))
-            streamed = next((text for text in same if text.document.source == block.document.source), None)
+            streamed = next(
+                (text for text in same if text.document.source == block.document.source), None
+            )
             if streamed is not None:
                 streamed.document.finish()
                 streamed.key = block.key

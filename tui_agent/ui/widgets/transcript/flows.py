@@ -116,7 +116,9 @@ class LineBuilder:
         if flow.gap and self.lines and not joins:
             self.lines.append(Line(prefix=flow.frame.outer))
         frame = flow.frame
-        if self.width - max(runs_width(frame.first), runs_width(frame.rest)) < min(MIN_TEXT_WIDTH, self.width):
+        if self.width - max(runs_width(frame.first), runs_width(frame.rest)) < min(
+            MIN_TEXT_WIDTH, self.width
+        ):
             frame = Frame()
         match flow:
             case TextFlow():
@@ -124,25 +126,35 @@ class LineBuilder:
             case CodeFlow():
                 self._feed_code(flow, frame)
             case TableFlow():
-                prefix, lead = frame.first, frame.first_lead
+                prefix = frame.first
+                lead = frame.first_lead
                 for line in table_lines(flow, self.width - runs_width(frame.rest)):
-                    line.prefix, line.lead = (*prefix, *line.prefix), lead
+                    line.prefix = (*prefix, *line.prefix)
+                    line.lead = lead
                     self.lines.append(line)
-                    prefix, lead = frame.rest, frame.rest_lead
+                    prefix = frame.rest
+                    lead = frame.rest_lead
             case RuleFlow():
                 width = self.width - runs_width(frame.rest)
-                self.lines.append(Line([("─" * width, "rule")], prefix=frame.first, lead=frame.first_lead))
+                self.lines.append(
+                    Line([("─" * width, "rule")], prefix=frame.first, lead=frame.first_lead)
+                )
 
     def _feed_text(self, flow: TextFlow, frame: Frame, *, joins: bool) -> None:
-        prefix, lead = frame.first, frame.first_lead
+        prefix = frame.first
+        lead = frame.first_lead
         for index, row in enumerate(flow.rows):
             runs: Sequence[StyledSpan] = row
             join = "\n"
             if joins and not index:
                 runs = [*self._open_row, *row]
                 last = self.lines.pop()
-                prefix, lead, join = last.prefix, last.lead, last.join
-            width = min(self.width, MAX_TEXT_WIDTH) - max(runs_width(prefix), runs_width(frame.rest))
+                prefix = last.prefix
+                lead = last.lead
+                join = last.join
+            width = min(self.width, MAX_TEXT_WIDTH) - max(
+                runs_width(prefix), runs_width(frame.rest)
+            )
             first = True
             for swallowed, part in wrap(runs, width):
                 if first:
@@ -151,19 +163,23 @@ class LineBuilder:
                 else:
                     self.lines.append(Line(part, prefix=frame.rest, join=swallowed))
             self._open_row = last_cut(runs, width)
-            prefix, lead = frame.rest, frame.rest_lead
+            prefix = frame.rest
+            lead = frame.rest_lead
 
     def _feed_code(self, flow: CodeFlow, frame: Frame) -> None:
         pad: StyledSpan = (" ", flow.code.base)
         rest = (*frame.rest, pad)
         width = max(self.width - runs_width(rest) - 1, 1)
-        prefix, lead = (*frame.first, pad), frame.first_lead
+        prefix = (*frame.first, pad)
+        lead = frame.first_lead
         lines = flow.code.lines
         for index in range(flow.start, flow.end):
             for start, end in code_cuts(lines[index], width):
                 has_room = not index and not start and cells(lines[0]) + cells(COPY[0]) + 2 <= width
                 tail = (COPY,) if has_room else ()
-                self.lines.append(CodeLine(flow.code, index, start, end, prefix=prefix, tail=tail, lead=lead))
+                self.lines.append(
+                    CodeLine(flow.code, index, start, end, prefix=prefix, tail=tail, lead=lead)
+                )
                 prefix = rest
             lead = frame.rest_lead
 
@@ -181,7 +197,9 @@ def table_lines(table: TableFlow, width: int) -> Iterator[Line]:
             if index:
                 yield Line()
             for column, title in enumerate(head):
-                cell = row[column] if column < len(row) else []
+                cell = []
+                if column < len(row):
+                    cell = row[column]
                 yield from wrapped([*title, (": ", "muted"), *cell], width)
         return
     for index, row in enumerate(table.rows):
@@ -198,7 +216,9 @@ def _share(natural: list[int], room: int) -> list[int] | None:
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))
     while sum(widths) > room and open_columns:
-        rest = room - sum(widths[column] for column in range(len(widths)) if column not in open_columns)
+        rest = room - sum(
+            widths[column] for column in range(len(widths)) if column not in open_columns
+        )
         fair = rest // len(open_columns)
         satisfied = {column for column in open_columns if widths[column] <= fair}
         if satisfied:
@@ -213,7 +233,9 @@ def _share(natural: list[int], room: int) -> list[int] | None:
     return widths if sum(widths) <= room else None
 
 
-def _row_lines(row: list[list[StyledSpan]], widths: list[int], alignments: list[Alignment]) -> Iterator[Line]:
+def _row_lines(
+    row: list[list[StyledSpan]], widths: list[int], alignments: list[Alignment]
+) -> Iterator[Line]:
     columns = [
         [part for _, part in wrap(row[column] if column < len(row) else [], width)]
         for column, width in enumerate(widths)
@@ -225,6 +247,9 @@ def _row_lines(row: list[list[StyledSpan]], widths: list[int], alignments: list[
             part = parts[index] if index < len(parts) else ()
             room = max(widths[column] - runs_width(part), 0)
             before = {"left": 0, "center": room // 2, "right": room}[alignments[column]]
-            after = 0 if last else room - before + _GAP
+            if last:
+                after = 0
+            else:
+                after = room - before + _GAP
             runs += [(" " * before, "text"), *part, (" " * after, "text")]
         yield Line([run for run in runs if run[0]])

@@ -13,8 +13,12 @@ FORMULA: Final = re.compile(
 
 _SPACE: Final = re.compile(r"\\(?:[,;:! ]|quad\b|qquad\b)|~")
 _NO_WIDTH: Final = re.compile(r"\\(?:left|right|big|Big|bigl|bigr|displaystyle|limits)\b\.?")
-_WORDS: Final = re.compile(r"\\(?:text|textrm|textbf|textit|mathrm|operatorname|mathit)\s*\{([^{}]*)\}")
-_NAMES: Final = re.compile(r"\\(log|ln|exp|sin|cos|tan|min|max|sup|inf|lim|det|dim|gcd|arg|Pr|mod|ker)(?![A-Za-z])")
+_WORDS: Final = re.compile(
+    r"\\(?:text|textrm|textbf|textit|mathrm|operatorname|mathit)\s*\{([^{}]*)\}"
+)
+_NAMES: Final = re.compile(
+    r"\\(log|ln|exp|sin|cos|tan|min|max|sup|inf|lim|det|dim|gcd|arg|Pr|mod|ker)(?![A-Za-z])"
+)
 _FRACTION: Final = re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}")
 _ROOT: Final = re.compile(r"\\sqrt\s*\{([^{}]*)\}")
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+")
@@ -31,7 +35,9 @@ _ONE: Final = re.compile(r"[\w.']+")
 def readable_formula(written: str) -> str:
     """Return a formula, given with its delimiters, as it reads; text that only looks like one comes back unchanged."""
     found = FORMULA.fullmatch(written)
-    inside = next(filter(None, found.groups()), "") if found is not None else ""
+    inside = ""
+    if found is not None:
+        inside = next(filter(None, found.groups()), "")
     if not inside or not _is_formula(inside):
         return written
     # Loaded with the first formula.
@@ -59,4 +65,6 @@ def _is_formula(inside: str) -> bool:
 
 
 def _grouped(part: str) -> str:
-    return part if _ONE.fullmatch(part) else f"({part})"
+    if _ONE.fullmatch(part):
+        return part
+    return f"({part})"

@@ -61,7 +61,8 @@ class GroupBlock(FoldingBlock):
         return together(card.standing for card in self.cards if card.standing is not None)
 
     def take(self, members: Sequence[Block], places: frozenset[int]) -> None:
-        self.members, self.places = tuple(members), places
+        self.members = tuple(members)
+        self.places = places
         for block in members:
             block.within = self
         self.changed()
@@ -85,7 +86,9 @@ class GroupBlock(FoldingBlock):
         titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (counts, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
-        yield head_line(left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width)
+        yield head_line(
+            left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width
+        )
 
     def _count(self, tool: str, count: int) -> str:
         same = [card for card in self.cards if card.tool == tool]
@@ -102,7 +105,12 @@ class GroupBlock(FoldingBlock):
             facts.append((f"{hidden} {Standing.CLEARED.value}", "standing-told"))
         units = {card.traits.counts for card in cards if card.metadata.count is not None}
         if len(units) == 1:
-            facts.append((wording.plural(sum(card.metadata.count or 0 for card in cards), units.pop()), "muted"))
+            facts.append(
+                (
+                    wording.plural(sum(card.metadata.count or 0 for card in cards), units.pop()),
+                    "muted",
+                )
+            )
         if tokens := sum(card.tokens for card in cards):
             facts.append((f"{wording.tokens(tokens)} tokens", "muted"))
         return facts
@@ -139,7 +147,9 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
             continue
         places = frozenset(place for place, _ in run)
         group = _group_of(members)
-        if tuple(group.members) != tuple(members) or any(block.within is not group for block in members):
+        if tuple(group.members) != tuple(members) or any(
+            block.within is not group for block in members
+        ):
             changed |= places | group.places
             group.take(members, places)
         grouped.update(map(id, members))
@@ -170,7 +180,9 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
     return GroupBlock(first)
 
 
-def _reach(kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int) -> list[tuple[int, Block]]:
+def _reach(
+    kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int
+) -> list[tuple[int, Block]]:
     """Return the small blocks that go on with those at the edge of an item, with their places, in the path's order."""
     found: list[tuple[int, Block]] = []
     place = index + step
@@ -181,10 +193,15 @@ def _reach(kinds: Sequence[str], item_at: Callable[[int], Item], index: int, ste
                 break
             plain = [block for block in item_at(place).blocks if not isinstance(block, GroupBlock)]
             segments = _segments(plain)
-            edge = segments[-1 if step < 0 else 0] if segments else None
+            edge = None
+            if segments:
+                edge = segments[-1 if step < 0 else 0]
             if edge is not None and (edge.trails if step < 0 else edge.leads):
                 blocks = [(place, block) for block in edge.blocks]
-                found = [*blocks, *found] if step < 0 else [*found, *blocks]
+                if step < 0:
+                    found = [*blocks, *found]
+                else:
+                    found = [*found, *blocks]
             else:
                 edge = None
             if plain and (edge is None or not (edge.leads and edge.trails)):
@@ -200,7 +217,9 @@ def _segments(blocks: Sequence[Block]) -> list[_Segment]:
         if place < len(blocks) and _is_small(blocks, place):
             continue
         if place > start:
-            found.append(_Segment(blocks[start:place], leads=start == 0, trails=place == len(blocks)))
+            found.append(
+                _Segment(blocks[start:place], leads=start == 0, trails=place == len(blocks))
+            )
         start = place + 1
     return found
 
@@ -217,6 +236,12 @@ def _is_small(blocks: Sequence[Block], place: int) -> bool:
         is_brief = block.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
         return follows and is_brief and _is_small(blocks, place + 1)
     # It only looks at something, and went well so far.
-    if not isinstance(block, CardBlock) or not block.traits.counts or block.status not in _GOES_WELL:
+    if (
+        not isinstance(block, CardBlock)
+        or not block.traits.counts
+        or block.status not in _GOES_WELL
+    ):
         return False
-    return block.fold is Fold.CLOSED or (block.within is not None and block.within.fold is not Fold.CLOSED)
+    return block.fold is Fold.CLOSED or (
+        block.within is not None and block.within.fold is not Fold.CLOSED
+    )

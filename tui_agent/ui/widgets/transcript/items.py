@@ -20,7 +20,9 @@ class Item:
 
     __slots__ = ("blocks", "height", "id", "kind", "results", "starts", "width")
 
-    def __init__(self, entry_id: int, kind: str, blocks: list[Block], results: Sequence[int] = ()) -> None:
+    def __init__(
+        self, entry_id: int, kind: str, blocks: list[Block], results: Sequence[int] = ()
+    ) -> None:
         self.id = entry_id
         self.kind = kind
         self.blocks = blocks
@@ -74,7 +76,11 @@ def apart(previous: Block, following: Block) -> bool:
     """Whether a blank line stands between two blocks: always, except between closed cards or markers."""
     if following.within is not None and following.within is previous:
         return False
-    if following.within is not None and following.within is previous.within and previous.kind != following.kind:
+    if (
+        following.within is not None
+        and following.within is previous.within
+        and previous.kind != following.kind
+    ):
         return False
     return not (previous.tight and previous.kind == following.kind and previous.fold is Fold.CLOSED)
 

@@ -52,7 +52,9 @@ def _style_of(kind: Any) -> str:
 def _lexer(language: str) -> Lexer | None:
     """Return the lexer of a language or file name, or None when there is none (then code stays plain)."""
     try:
-        find: Callable[..., Lexer] = get_lexer_for_filename if "." in language else get_lexer_by_name
+        find: Callable[..., Lexer] = get_lexer_by_name
+        if "." in language:
+            find = get_lexer_for_filename
         return find(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
@@ -72,10 +74,14 @@ def coloured(
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
         # Only plain regular-expression lexers can go on from a state; others start afresh with each chunk.
-        if isinstance(lexer, RegexLexer) and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed:
+        if (
+            isinstance(lexer, RegexLexer)
+            and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed
+        ):
             tokens, state = _lex_from(lexer, text, state)
         else:
-            tokens, state = [(kind, value) for _, kind, value in lexer.get_tokens_unprocessed(text)], ("root",)
+            tokens = [(kind, value) for _, kind, value in lexer.get_tokens_unprocessed(text)]
+            state = ("root",)
     return _split_rows(tokens, base, len(lines)), state
 
 
@@ -84,13 +90,17 @@ def _split_rows(tokens: Iterable[tuple[Any, str]], base: str, count: int) -> lis
     row: list[StyledSpan] = []
     for kind, value in tokens:
         name = _style_of(kind)
-        style = f"{base} {name}" if name else base
+        style = base
+        if name:
+            style = f"{base} {name}"
         first, *others = value.split("\n")
         if first:
             row.append((first, style))
         for part in others:
             rows.append(_merged(row))
-            row = [(part, style)] if part else []
+            row = []
+            if part:
+                row = [(part, style)]
     if row:
         rows.append(_merged(row))
     return rows[:count]
@@ -107,12 +117,15 @@ def _merged(row: list[StyledSpan]) -> StyledSpans:
     return tuple(merged)
 
 
-def _lex_from(lexer: RegexLexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
+def _lex_from(
+    lexer: RegexLexer, text: str, state: tuple[str, ...]
+) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
     """Lex like ``RegexLexer.get_tokens_unprocessed``, and tell the state at the end, which it keeps to itself."""
     definitions: dict[str, Any] = lexer._tokens  # noqa: SLF001 - there is no public way to the rules
     stack = list(state)
     tokens: list[tuple[Any, str]] = []
-    position, length = 0, len(text)
+    position = 0
+    length = len(text)
     while position < length:
         for match_rule, action, change in definitions[stack[-1]]:
             match = match_rule(text, position)

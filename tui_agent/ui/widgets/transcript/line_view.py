@@ -87,6 +87,9 @@ class LineView(Widget):
         for y, line in enumerate(self._lines):
             span = selection.get_span(y)
             if span is not None:
-                end = len(line.text) if span[1] == -1 else span[1]
+                if span[1] == -1:
+                    end = len(line.text)
+                else:
+                    end = span[1]
                 parts += [line.join if parts else "", line.text[span[0] : end]]
         return "".join(parts), "\n"

@@ -17,11 +17,15 @@ StyledSpans = tuple[StyledSpan, ...]
 ROW_GROUNDS: Final = frozenset({"user"})
 """Styles whose ground is that of the whole row, margin included."""
 
-_NOT_FIRST: Final = frozenset("、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%")
+_NOT_FIRST: Final = frozenset(
+    "、。，．・：；？！）」』】〕〉》…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ!),.:;?]}%"
+)
 """Characters that don't begin a line of Chinese or Japanese text."""
 
 _NOT_LAST: Final = frozenset("（「『【〔〈《([{")
 """Characters that don't end one."""
+
+_width = lru_cache(maxsize=8192)(get_character_cell_size)
 
 
 class Line:
@@ -63,19 +67,22 @@ class Line:
         return "".join(text for text, _ in self.content())
 
     def __repr__(self) -> str:
-        parts = "".join(text for text, _ in self.prefix), self.text, "".join(text for text, _ in self.tail)
+        parts = (
+            "".join(text for text, _ in self.prefix),
+            self.text,
+            "".join(text for text, _ in self.tail),
+        )
         return f"Line({' | '.join(parts)!r})"
 
 
 def cells(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
+    if text.isascii():
+        return len(text)
+    return cell_len(text)
 
 
 def runs_width(runs: Iterable[StyledSpan]) -> int:
     return sum(cells(text) for text, _ in runs)
-
-
-_width = lru_cache(maxsize=8192)(get_character_cell_size)
 
 
 def crop(text: str, width: int) -> str:
@@ -117,7 +124,10 @@ def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSp
     if len(text) <= width and text.isascii():
         yield "", tuple(runs)
         return
-    cuts = _ascii_cuts(text, width) if text.isascii() else _wide_cuts(text, width)
+    if text.isascii():
+        cuts = _ascii_cuts(text, width)
+    else:
+        cuts = _wide_cuts(text, width)
     previous_end = 0
     slicer = _Slicer(runs)
     for start, end in cuts:
@@ -170,10 +180,14 @@ class _Slicer:
 
 def _ascii_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
     """Yield start and end of each line; every character is one cell."""
-    start, length = 0, len(text)
+    start = 0
+    length = len(text)
     while length - start > width:
         limit = start + width
-        cut = limit if text[limit] == " " else text.rfind(" ", start, limit)
+        if text[limit] == " ":
+            cut = limit
+        else:
+            cut = text.rfind(" ", start, limit)
         if cut <= start or text[start:cut].isspace():
             yield start, limit
             start = limit
@@ -195,14 +209,19 @@ def _wide_cuts(text: str, width: int) -> Iterator[tuple[int, int]]:
         size = _width(character)
         if size and column + size > width and index > start:
             if character == " " and inked:
-                end, following = index, _skip_spaces(text, index)
+                end = index
+                following = _skip_spaces(text, index)
             elif opportunity > start:
-                end, following = opportunity, opportunity
+                end = opportunity
+                following = opportunity
             else:
-                end, following = index, index
+                end = index
+                following = index
             yield start, (start + len(text[start:end].rstrip(" "))) if inked else end
             start = index = following
-            column, opportunity, inked = 0, -1, False
+            column = 0
+            opportunity = -1
+            inked = False
             continue
         column += size
         index += 1

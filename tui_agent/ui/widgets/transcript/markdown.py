@@ -162,7 +162,9 @@ def inline_rows(content: str, base: str, references: dict[str, Any]) -> list[lis
                 href = str(token.attrGet("href") or "")
                 links.append((href, len(rows), len(rows[-1])))
                 # Only addresses that are safe to give to a terminal make a run a link.
-                target = f" url:{href}" if _SAFE_LINK.match(href) else ""
+                target = ""
+                if _SAFE_LINK.match(href):
+                    target = f" url:{href}"
                 styles.append(f"{styles[-1]} link{target}")
             case "link_close":
                 styles.pop()
@@ -192,7 +194,9 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
     at = 0
     for found in _ADDRESS.finditer(text):
         _add(rows, text[at : found.start()], style)
-        target = f" url:{found[0]}" if _SAFE_LINK.match(found[0]) else ""
+        target = ""
+        if _SAFE_LINK.match(found[0]):
+            target = f" url:{found[0]}"
         _add(rows, found[0], f"{style} link{target}")
         at = found.end()
     _add(rows, text[at:], style)
@@ -201,9 +205,15 @@ def _add_with_addresses(rows: list[list[StyledSpan]], text: str, style: str) -> 
 def _add_address(rows: list[list[StyledSpan]], link: tuple[str, int, int], style: str) -> None:
     """Put a link's address behind its text unless the text says it already."""
     href, row, place = link
-    shown = "".join(text for text, _ in rows[row - 1][place:]) if row == len(rows) else ""
+    shown = ""
+    if row == len(rows):
+        shown = "".join(text for text, _ in rows[row - 1][place:])
     address = href.removeprefix("mailto:")
-    if href and shown not in {address, address.removeprefix("https://"), address.removeprefix("http://")}:
+    if href and shown not in {
+        address,
+        address.removeprefix("https://"),
+        address.removeprefix("http://"),
+    }:
         _add(rows, f" ({address})" if address else " ", f"{style} url")
 
 
@@ -264,16 +274,26 @@ class FlowMaker:
             index = self._block(tokens, index)
 
     def add_text(
-        self, content: str, line: int = 0, style: str = "", *, kind: str = "paragraph", joins: bool = False
+        self,
+        content: str,
+        line: int = 0,
+        style: str = "",
+        *,
+        kind: str = "paragraph",
+        joins: bool = False,
     ) -> None:
         """Append a paragraph or a heading given as inline Markdown; one that ``joins`` goes on with the last text."""
-        base = f"{self._base} {style}" if style else self._base
+        if style:
+            base = f"{self._base} {style}"
+        else:
+            base = self._base
         gap = self.gap(kind, line) and not joins
         frame = self._frame()
         for start, end in split_paragraph(content):
             rows = inline_rows(content[start:end], base, self._references)
             self.flows.append(TextFlow(rows, frame, gap=gap, joins=joins))
-            gap, joins = False, True
+            gap = False
+            joins = True
 
     def _block(self, tokens: "Sequence[Token]", index: int) -> int:  # noqa: C901, PLR0912 - one arm per block type
         token = tokens[index]
@@ -294,7 +314,11 @@ class FlowMaker:
             case "hr":
                 self.flows.append(RuleFlow(self._frame(), gap=self.gap("rule", line)))
             case "table_open":
-                end = next(place for place in range(index, len(tokens)) if tokens[place].type == "table_close")
+                end = next(
+                    place
+                    for place in range(index, len(tokens))
+                    if tokens[place].type == "table_close"
+                )
                 self._table(tokens[index : end + 1], line)
                 return end + 1
             case "blockquote_open":
@@ -322,7 +346,9 @@ class FlowMaker:
             case "list_item_close":
                 item = self._containers[-1]
                 if not item.used:
-                    self.flows.append(TextFlow([[]], self._frame(), gap=self.gap("paragraph", item.line)))
+                    self.flows.append(
+                        TextFlow([[]], self._frame(), gap=self.gap("paragraph", item.line))
+                    )
                 self._containers.pop()
                 self.previous = "item"
             case _:
@@ -338,7 +364,10 @@ class FlowMaker:
             self._lists[-1] = number + 1
         if token.meta and "checked" in token.meta:
             box = "☑" if token.meta["checked"] else "☐"
-            marker = box if number is None else f"{marker} {box}"
+            if number is None:
+                marker = box
+            else:
+                marker = f"{marker} {box}"
         indent = " " * (len(marker) + 1)
         frame = Frame(((f"{marker} ", "bullet"),), ((indent, "text"),), f"{marker} ", indent)
         self._containers.append(_Container(frame, line))
@@ -364,13 +393,17 @@ class FlowMaker:
         """
         previous, self.previous = self.previous, kind
         if self._pending_gap is not None:
-            gap, self._pending_gap = self._pending_gap, None
+            gap = self._pending_gap
+            self._pending_gap = None
             return gap
         if not previous or previous == "quote-open":
             return False
         if not self._containers:
             return True
-        blank = self._blank_before if line == 0 else BLANK.match(self._source[line - 1]) is not None
+        if line == 0:
+            blank = self._blank_before
+        else:
+            blank = BLANK.match(self._source[line - 1]) is not None
         return blank or (previous == "heading" or kind in {"table", "heading"})
 
     def _table(self, tokens: "Sequence[Token]", line: int) -> None:
@@ -380,7 +413,10 @@ class FlowMaker:
             if token.type == "tr_open":
                 rows.append([])
             elif token.type in {"th_open", "td_open"}:
-                base = f"{self._base} strong" if token.type == "th_open" else self._base
+                if token.type == "th_open":
+                    base = f"{self._base} strong"
+                else:
+                    base = self._base
                 cell = inline_rows(tokens[index + 1].content, base, self._references)
                 rows[-1].append([run for row in cell for run in row])
                 if token.type == "th_open":
@@ -391,8 +427,12 @@ class FlowMaker:
 
 
 def language_of(token: "Token") -> str:
-    found = _LANGUAGE.match(token.info.strip()) if token.info else None
-    return found.group().lower() if found else ""
+    found = None
+    if token.info:
+        found = _LANGUAGE.match(token.info.strip())
+    if found:
+        return found.group().lower()
+    return ""
 
 
 def fence_lines(token: "Token") -> list[str]:

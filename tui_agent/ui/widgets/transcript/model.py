@@ -11,7 +11,14 @@ from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, ToolStatus, UserEntry, kinds
+from tui_agent.session.entries import (
+    CompactionEntry,
+    Entry,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+    kinds,
+)
 from tui_agent.session.records import Outlines
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import turns
@@ -66,6 +73,9 @@ _MAX_PRUNES: Final = 2
 _MAX_RESULT_DISTANCE: Final = 512
 """Entries between an assistant entry and a result of its calls, at most."""
 
+_HEIGHTS: Final = 512
+"""Heights that are summed up together."""
+
 
 def is_plan(result: ToolResultEntry) -> bool:
     """Whether a result is a list of to-dos that counts."""
@@ -91,10 +101,6 @@ class Row:
     line: Line
 
 
-_HEIGHTS: Final = 512
-"""Heights that are summed up together."""
-
-
 class HeightIndex:
     """A list of heights with running totals.
 
@@ -105,7 +111,8 @@ class HeightIndex:
     def __init__(self, heights: Iterable[int] = ()) -> None:
         self._heights: list[int] = list(heights)
         self._sums: list[int] = [
-            sum(self._heights[start : start + _HEIGHTS]) for start in range(0, len(self._heights), _HEIGHTS)
+            sum(self._heights[start : start + _HEIGHTS])
+            for start in range(0, len(self._heights), _HEIGHTS)
         ]
         self.total: int = sum(self._sums)
 
@@ -231,7 +238,10 @@ class TranscriptModel:
     def _rule_place(self, entry: CompactionEntry) -> int:
         """Return the first item a compaction keeps that shows something, else its own."""
         own = bisect_left(self.ids, entry.id)
-        start = own if entry.first_kept_id is None else bisect_left(self.ids, entry.first_kept_id)
+        if entry.first_kept_id is None:
+            start = own
+        else:
+            start = bisect_left(self.ids, entry.first_kept_id)
         if start >= len(self.ids) or self.ids[start] != entry.first_kept_id:
             return own
         if start and self.kinds[start - 1] == "compaction":
@@ -242,7 +252,9 @@ class TranscriptModel:
     def _rules_at(self, place: int) -> list[Block]:
         """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
         around = BuildContext(summarised=self.summarised_by)
-        return [block for entry in self.rules.get(place, ())[-1:] for block in blocks_of(entry, around)]
+        return [
+            block for entry in self.rules.get(place, ())[-1:] for block in blocks_of(entry, around)
+        ]
 
     def resize(self, width: int) -> None:
         """Lay out for another width; heights are estimates again until their items are looked at."""
@@ -251,12 +263,19 @@ class TranscriptModel:
             self._estimate()
 
     def _estimate(self) -> None:
-        heights = [estimate(kind, size, self.width) for kind, size in zip(self.kinds, self._sizes, strict=True)]
+        heights = [
+            estimate(kind, size, self.width)
+            for kind, size in zip(self.kinds, self._sizes, strict=True)
+        ]
         found = self.standings
         if self.told is not None and found is not None:
             # Entries known to be left out before they are loaded.
             for place, (entry_id, kind) in enumerate(zip(self.ids, self.kinds, strict=True)):
-                if kind != LIVE and entry_id < found.boundary and found.of(entry_id, kind) in _NOT_SEEN:
+                if (
+                    kind != LIVE
+                    and entry_id < found.boundary
+                    and found.of(entry_id, kind) in _NOT_SEEN
+                ):
                     heights[place] = 0
         if self._folds_turns:
             turns.folded_estimates(self.kinds, heights)
@@ -270,7 +289,8 @@ class TranscriptModel:
         self._sizes.append(0)
         self.heights.append(0)
         if kind == "user":
-            self._last_turn, self._newest_start = None, -1
+            self._last_turn = None
+            self._newest_start = -1
         if item is not None:
             self._cache.put(index, item)
             self._apply_folds(item)
@@ -316,13 +336,16 @@ class TranscriptModel:
         if item is None:
             self._load(index)
             item = self._cache.use(index)
-        return item if item is not None else Item(self.ids[index], self.kinds[index], [])
+        if item is not None:
+            return item
+        return Item(self.ids[index], self.kinds[index], [])
 
     def loaded(self) -> list[tuple[int, Item]]:
         return list(self._cache.items())
 
     def _load(self, index: int) -> None:
-        start, end = max(index - _LOAD_AHEAD, 0), min(index + _LOAD_AHEAD + 1, len(self.ids))
+        start = max(index - _LOAD_AHEAD, 0)
+        end = min(index + _LOAD_AHEAD + 1, len(self.ids))
         wanted = [
             place
             for place in range(start, end)
@@ -332,10 +355,14 @@ class TranscriptModel:
         ]
         if index not in wanted:
             return
-        results = {place: self._following(place) for place in wanted if self.kinds[place] == "assistant"}
+        results = {
+            place: self._following(place) for place in wanted if self.kinds[place] == "assistant"
+        }
         places = sorted({*wanted, *(result for found in results.values() for result in found)})
         # Damaged entries are left out.
-        loaded = {entry.id: entry for entry in self.source.load([self.ids[place] for place in places])}
+        loaded = {
+            entry.id: entry for entry in self.source.load([self.ids[place] for place in places])
+        }
         entries = {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
         for place in wanted:
             entry = entries.get(place)
@@ -346,7 +373,11 @@ class TranscriptModel:
                 lost = MarkerBlock("damaged", text, icon="!", style="status-warning")
                 self._cache.put(place, Item(self.ids[place], self.kinds[place], [lost]))
             else:
-                self._put(place, entry, [entries[result] for result in results.get(place, ()) if result in entries])
+                self._put(
+                    place,
+                    entry,
+                    [entries[result] for result in results.get(place, ()) if result in entries],
+                )
 
     def _following(self, index: int) -> list[int]:
         """Return the places of the results of an answer's calls, and of the messages after them."""
@@ -359,12 +390,15 @@ class TranscriptModel:
         return found
 
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
-        by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
+        by_call = {
+            result.call_id: result for result in results if isinstance(result, ToolResultEntry)
+        }
         following = self._said_after(index)
         around = BuildContext(
             by_call,
             self.summarised_by,
-            live=self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
+            live=self.running
+            and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
             newest=not following,
             running=self.running and not following,
             mended=following == "assistant",
@@ -375,30 +409,46 @@ class TranscriptModel:
             own: list[Block] = []
         elif isinstance(entry, CompactionEntry):
             # Its rule is before the first entry it keeps.
-            own = [] if self._rule_place(entry) == index else [compaction_note(entry)]
+            if self._rule_place(entry) == index:
+                own = []
+            else:
+                own = [compaction_note(entry)]
         else:
             own = blocks_of(entry, around)
         for block in own:
-            if isinstance(block, CardBlock) and block.traits.state == "list" and block.entry is not None:
+            if (
+                isinstance(block, CardBlock)
+                and block.traits.state == "list"
+                and block.entry is not None
+            ):
                 block.is_outdated = block.entry[0] < self.newest_plan()
                 block.fold_by_default()
         for follower in results:
             if isinstance(follower, UserEntry):
                 mark_problems(own, follower.diagnostics)
         blocks = [*self._rules_at(index), *own]
-        places = [at for at in self._following(index) if self.kinds[at] == "tool_result"] if by_call else ()
+        places = (
+            [at for at in self._following(index) if self.kinds[at] == "tool_result"]
+            if by_call
+            else ()
+        )
         item = Item(entry.id, entry.kind, blocks, places)
         self._apply_folds(item)
         self._cache.put(index, item)
 
     def is_replaced(self, place: int) -> bool:
         """Whether the entry after it replaces it: of modes that a key goes through only the last one is shown."""
-        return self.kinds[place] == "mode_change" and "mode_change" in self.kinds[place + 1 : place + 2]
+        return (
+            self.kinds[place] == "mode_change"
+            and "mode_change" in self.kinds[place + 1 : place + 2]
+        )
 
     def forget_prunes(self, place: int) -> set[int]:
         """Have the prunes just before a compaction made anew, for its rule stands for them; return their places."""
         found = set(range(max(place - _MAX_PRUNES, 0), place))
-        prunes = {at for at in found if set(self.kinds[at:place]) == {"prune"} and at not in self.pinned}
+        prunes = {
+            at for at in found if set(self.kinds[at:place]) == {"prune"} and at not in self.pinned
+        }
         for at in prunes:
             self._cache.pop(at, None)
         return prunes
@@ -413,7 +463,14 @@ class TranscriptModel:
 
     def _said_after(self, index: int) -> str:
         """Return the kind of the first message or answer after a place, "" without one."""
-        return next((self.kinds[at] for at in range(index + 1, len(self.kinds)) if self.kinds[at] in _DIALOGUE), "")
+        return next(
+            (
+                self.kinds[at]
+                for at in range(index + 1, len(self.kinds))
+                if self.kinds[at] in _DIALOGUE
+            ),
+            "",
+        )
 
     def settle(self, index: int, *, mended: bool) -> int | None:
         """Take back the offers of the answer before a place, because it is not the newest any more; return its place.
@@ -421,17 +478,27 @@ class TranscriptModel:
         ``mended`` says that an answer came after it: to the same request, where nobody said anything between.
         """
         place = self.owner_of(index)
-        item = self._cache.use(place) if place is not None else None
-        answers = [block for block in item.blocks if isinstance(block, AnswerBlock)] if item is not None else []
+        item = None
+        if place is not None:
+            item = self._cache.use(place)
+        answers = []
+        if item is not None:
+            answers = [block for block in item.blocks if isinstance(block, AnswerBlock)]
         offered = [block for block in answers if block.offer("")]
         mended = mended and place is not None and self._said_after(place) in {"", "assistant"}
-        endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
+        endings = []
+        if item is not None:
+            endings = [block for block in item.blocks if isinstance(block, EndingBlock)]
         changed = [block.settle(mended=mended) for block in endings]
         return place if offered or any(changed) else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
-        end = bisect_left(self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id)
-        return sum(kind in _MESSAGES for kind in self.kinds[: min(end, bisect_left(self.ids, entry.id))])
+        end = bisect_left(
+            self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id
+        )
+        return sum(
+            kind in _MESSAGES for kind in self.kinds[: min(end, bisect_left(self.ids, entry.id))]
+        )
 
     # -- what the model sees
 
@@ -444,7 +511,8 @@ class TranscriptModel:
                 continue
             item.blocks[:] = [block for block in item.blocks if not isinstance(block, _MADE_HERE)]
             for block in item.blocks:
-                block.left_out, block.within = False, None
+                block.left_out = False
+                block.within = None
                 block.changed()
         self._estimate()
 
@@ -463,7 +531,9 @@ class TranscriptModel:
                     continue
             elif item.kind != LIVE:
                 block.left_out = block.standing not in {Standing.SENT, Standing.PINNED}
-                if block.standing is Standing.CLEARED and not any(one.key == f"told:{entry_id}" for one in blocks):
+                if block.standing is Standing.CLEARED and not any(
+                    one.key == f"told:{entry_id}" for one in blocks
+                ):
                     blocks.append(ToldBlock(told(entry_id), (entry_id, kind)))
             blocks.append(block)
         if blocks != item.blocks:
@@ -480,16 +550,25 @@ class TranscriptModel:
 
     def size_of(self, entry: Entry) -> int:
         """Return the tokens of an entry that was stored, as the map of the context has them."""
-        return entry.tokens if self.counter is None or not entry.tokens else self.counter.entry(entry)
+        if self.counter is None or not entry.tokens:
+            return entry.tokens
+        return self.counter.entry(entry)
 
     def set_counter(self, counter: TokenCounter) -> bool:
         """Count with the facts known of the model now; returns whether a loaded card says another size then."""
         if counter == self.counter:
             return False
-        cards = [block for item in self._cache.values() for block in item.blocks if isinstance(block, CardBlock)]
+        cards = [
+            block
+            for item in self._cache.values()
+            for block in item.blocks
+            if isinstance(block, CardBlock)
+        ]
         said = [tokens(card.tokens) for card in cards]
         self.counter = counter
-        changed = [card for card, before in zip(cards, said, strict=True) if tokens(card.tokens) != before]
+        changed = [
+            card for card, before in zip(cards, said, strict=True) if tokens(card.tokens) != before
+        ]
         for card in changed:
             card.changed()
         return bool(changed)
@@ -498,19 +577,28 @@ class TranscriptModel:
         """Take how the model has each entry and return the places of loaded items whose lines are others now."""
         if standings is self.standings:
             return []
-        before, self.standings = self.standings, standings
-        if self.told is not None and (before is None or standings is None or before.differs_from(standings)):
+        before = self.standings
+        self.standings = standings
+        if self.told is not None and (
+            before is None or standings is None or before.differs_from(standings)
+        ):
             self.show_told(self.told)
         return [index for index, item in sorted(self._cache.items()) if self._stand(item)]
 
     def _stand(self, item: Item) -> bool:
         """Tell the blocks of an item how the model has them; returns whether their lines are others now."""
-        found, changed = self.standings, False
+        found = self.standings
+        changed = False
         for block in item.blocks:
             if isinstance(block, turns.TurnBlock):
                 place = self.index_of(item.id)
-                turn = self.turn_at(place) if place is not None else None
-                block.shows = self._standing_of(turn) if turn is not None else None
+                turn = None
+                if place is not None:
+                    turn = self.turn_at(place)
+                if turn is not None:
+                    block.shows = self._standing_of(turn)
+                else:
+                    block.shows = None
                 continue
             entry_id, kind = block.entry or (item.id, item.kind)
             standing: Standing | None = None
@@ -543,12 +631,22 @@ class TranscriptModel:
         if not is_plan(result):
             return None
         known = self._newest_plan
-        before = self._plan_before(result.id) if known is None else known
+        before = known
+        if known is None:
+            before = self._plan_before(result.id)
         self._newest_plan = result.id
-        place = self.index_of(before) if before else None
-        item = self._cache.use(place) if place is not None else None
+        place = None
+        if before:
+            place = self.index_of(before)
+        item = None
+        if place is not None:
+            item = self._cache.use(place)
         for block in item.blocks if item is not None else ():
-            if isinstance(block, CardBlock) and block.entry is not None and block.entry[0] == before:
+            if (
+                isinstance(block, CardBlock)
+                and block.entry is not None
+                and block.entry[0] == before
+            ):
                 block.outdate()
         return place
 
@@ -599,14 +697,18 @@ class TranscriptModel:
 
     def keep_open(self, place: int) -> None:
         """Leave the turn of an item open when it is finished: somebody reads it."""
-        users = (at for at in range(min(place, len(self.kinds) - 1), -1, -1) if self.kinds[at] == "user")
+        users = (
+            at for at in range(min(place, len(self.kinds) - 1), -1, -1) if self.kinds[at] == "user"
+        )
         start = next((at for at in users if self._starts_turn(at)), None)
         if start is not None and self.fold_turns != "off":
             self.folds.setdefault((self.ids[start], turns.KEY), Fold.FULL)
 
     def end_turn(self, place: int) -> set[int]:
         """Fold the turn that the message at a place ended; return the places that look different."""
-        turn = self.turn_at(place - 1) if place else None
+        turn = None
+        if place:
+            turn = self.turn_at(place - 1)
         if turn is None:
             return set()
         self._refold(turn)
@@ -624,7 +726,9 @@ class TranscriptModel:
         if turn is None or self._is_open(turn) or place == turn.start:
             return
         self.measure(place)
-        if turns.is_hidden_whole(turn, self.kinds, place) or any(block.left_out for block in self.item(place).blocks):
+        if turns.is_hidden_whole(turn, self.kinds, place) or any(
+            block.left_out for block in self.item(place).blocks
+        ):
             self.folds[self.ids[turn.start], turns.KEY] = Fold.FULL
             self._refold(turn)
             self.measure(turn.start)
@@ -634,7 +738,11 @@ class TranscriptModel:
         is_open = self._is_open(turn)
         for place in range(turn.start, turn.end):
             kind = self.kinds[place]
-            if not is_open and place not in self.rules and turns.is_hidden_whole(turn, self.kinds, place):
+            if (
+                not is_open
+                and place not in self.rules
+                and turns.is_hidden_whole(turn, self.kinds, place)
+            ):
                 self.heights[place] = 0
                 self._measured.add(place)
                 continue
@@ -653,7 +761,9 @@ class TranscriptModel:
         is_folded = not self._is_open(turn)
         if index == turn.start:
             if line is None:
-                line = turns.TurnBlock(turn.calls, lambda: self._results_of(turn), lambda: self._seconds_of(turn))
+                line = turns.TurnBlock(
+                    turn.calls, lambda: self._results_of(turn), lambda: self._seconds_of(turn)
+                )
                 item.blocks.append(line)
             line.choose_fold(Fold.CLOSED if is_folded else Fold.FULL)
         elif is_folded:
@@ -664,20 +774,30 @@ class TranscriptModel:
         return is_folded
 
     def _results_of(self, turn: turns.Turn) -> Sequence[Entry]:
-        found = [self.ids[at] for at in range(turn.start, turn.end) if self.kinds[at] == "tool_result"]
+        found = [
+            self.ids[at] for at in range(turn.start, turn.end) if self.kinds[at] == "tool_result"
+        ]
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
         """Return the time from a turn's message to its last answer."""
         entries = self.source.load([self.ids[turn.start], self.ids[turn.answer]])
-        return (entries[-1].created_at - entries[0].created_at) / 1_000 if len(entries) == 2 else 0.0
+        if len(entries) == 2:
+            return (entries[-1].created_at - entries[0].created_at) / 1_000
+        return 0.0
 
     def _standing_of(self, turn: turns.Turn) -> Standing | None:
         found = self.standings
         if found is None:
             return None
-        places = [at for at in range(turn.start + 1, turn.end) if self.kinds[at] in {"assistant", "tool_result"}]
-        return together(found.of(self.ids[at], self.kinds[at]) for at in places[-turns.MAX_LOOKED_AT :])
+        places = [
+            at
+            for at in range(turn.start + 1, turn.end)
+            if self.kinds[at] in {"assistant", "tool_result"}
+        ]
+        return together(
+            found.of(self.ids[at], self.kinds[at]) for at in places[-turns.MAX_LOOKED_AT :]
+        )
 
     # -- heights
 
@@ -695,7 +815,10 @@ class TranscriptModel:
         if self.told is not None:
             self._leave_out(item, self.told)
         for block in item.blocks:
-            if isinstance(block, GroupBlock) and (fold := self.folds.get((item.id, block.key))) is not None:
+            if (
+                isinstance(block, GroupBlock)
+                and (fold := self.folds.get((item.id, block.key))) is not None
+            ):
                 block.fold = fold
         height = item.lay_out(self.width, gap=self._gap_before(index))
         self.heights[index] = height
@@ -708,7 +831,9 @@ class TranscriptModel:
     def ensure(self, index: int) -> int:
         """Return the height of an item, measuring it when it is only estimated or not loaded."""
         if index in self._measured:
-            item = self._cache.use(index) if self.heights[index] else None
+            item = None
+            if self.heights[index]:
+                item = self._cache.use(index)
             if not self.heights[index] or (item is not None and item.width == self.width):
                 return self.heights[index]
         return self.measure(index)
@@ -718,7 +843,9 @@ class TranscriptModel:
         if previous is None:
             return False
         item = self._cache.use(index)
-        first = next(iter(item.shown), None) if item is not None else None
+        first = None
+        if item is not None:
+            first = next(iter(item.shown), None)
         if first is None:
             return False
         before = self._cache.use(previous)
@@ -726,18 +853,23 @@ class TranscriptModel:
             # A guess would stay: whether calls stand apart depends on whether the one before is open.
             before = self.item(owner)
         shown = before.shown if before is not None else []
-        return apart(shown[-1], first) if shown else True
+        if shown:
+            return apart(shown[-1], first)
+        return True
 
     def remeasure(self, index: int) -> None:
         """Lay an item out again because it changed, and the next one, whose gap may depend on it."""
         self.measure(index)
         # The rows of a group may be those of items before: a call's group can change with the next one.
-        others, self._regrouped = self._regrouped - {index}, set()
+        others = self._regrouped - {index}
+        self._regrouped = set()
         for place in sorted(others):
             if place in self._cache:
                 self.measure(place)
         self._regrouped.clear()
-        following = next((place for place in range(index + 1, len(self.ids)) if self.heights[place]), None)
+        following = next(
+            (place for place in range(index + 1, len(self.ids)) if self.heights[place]), None
+        )
         if following is not None and following in self._measured and following in self._cache:
             self.measure(following)
 
@@ -750,12 +882,18 @@ class TranscriptModel:
     # -- lines
 
     def rows(self, top: Position, count: int) -> Iterator[Row]:
-        index, line = top.index, top.line
+        index = top.index
+        line = top.line
         while count > 0 and index < len(self.ids):
             height = self.ensure(index)
-            item = self.item(index) if height else None
+            if height:
+                item = self.item(index)
+            else:
+                item = None
             while item is not None and line < height and count > 0:
                 block, block_line, shown = item.at(line, self.width)
                 yield Row(index, line, block, block_line, shown)
-                line, count = line + 1, count - 1
-            index, line = index + 1, 0
+                line = line + 1
+                count = count - 1
+            index = index + 1
+            line = 0

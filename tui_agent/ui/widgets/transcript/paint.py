@@ -33,22 +33,61 @@ PREFIX: Final = "transcript--"
 STYLES: Final = frozenset(
     {
         # text
-        "text", "muted", "strong", "em", "strike", "link", "url", "code-inline", "bullet", "rule", "quote-bar",
-        "heading1", "heading2", "heading3", "heading4", "reasoning",
+        "text",
+        "muted",
+        "strong",
+        "em",
+        "strike",
+        "link",
+        "url",
+        "code-inline",
+        "bullet",
+        "rule",
+        "quote-bar",
+        "heading1",
+        "heading2",
+        "heading3",
+        "heading4",
+        "reasoning",
         # code
-        "code", "syntax-comment", "syntax-keyword", "syntax-string", "syntax-constant", "syntax-definition",
+        "code",
+        "syntax-comment",
+        "syntax-keyword",
+        "syntax-string",
+        "syntax-constant",
+        "syntax-definition",
         "syntax-name",
         # diffs and tool output
-        "output", "added", "removed", "added-sign", "removed-sign", "added-part",
-        "removed-part", "line-number", "path",
+        "output",
+        "added",
+        "removed",
+        "added-sign",
+        "removed-sign",
+        "added-part",
+        "removed-part",
+        "line-number",
+        "path",
         # blocks
-        "user", "user-bar", "tool", "title", "marker", "action", "focus", "focused",
-        "status-running", "status-ok", "status-error", "status-warning", "status-idle",
+        "user",
+        "user-bar",
+        "tool",
+        "title",
+        "marker",
+        "action",
+        "focus",
+        "focused",
+        "status-running",
+        "status-ok",
+        "status-error",
+        "status-warning",
+        "status-idle",
         # states of a line
-        "match", "match-current",
-        "standing-told", *STANDING_STYLES,
+        "match",
+        "match-current",
+        "standing-told",
+        *STANDING_STYLES,
     }
-)  # fmt: skip
+)
 
 COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
 
@@ -84,7 +123,9 @@ class Palette(dict[str, Style]):
 
 def named_in(key: str, begins: str) -> str | None:
     """Return the action or the address that a style key holds behind ``ACTION`` or ``LINK``."""
-    return next((part.removeprefix(begins) for part in key.split() if part.startswith(begins)), None)
+    return next(
+        (part.removeprefix(begins) for part in key.split() if part.startswith(begins)), None
+    )
 
 
 def text_width(width: int) -> int:
@@ -92,7 +133,9 @@ def text_width(width: int) -> int:
 
 
 def tail_end(line: Line, width: int) -> int:
-    return min(MARGIN + line.extent, width - _RIGHT) if line.extent else width - _RIGHT
+    if line.extent:
+        return min(MARGIN + line.extent, width - _RIGHT)
+    return width - _RIGHT
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +196,9 @@ def paint(
         # A diff's or code's own background stays.
         tint = palette["focused"]
         segments = [
-            Segment(text, (style or base) + tint) if (style or base).bgcolor == base.bgcolor else Segment(text, style)
+            Segment(text, (style or base) + tint)
+            if (style or base).bgcolor == base.bgcolor
+            else Segment(text, style)
             for text, style, _ in segments
         ]
     strip = Strip(segments, used)
@@ -181,7 +226,8 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
 
 def style_at(line: Line, x: int, width: int) -> str:
     """Return the style key of the text at a cell, "" where there is none."""
-    text, tail = (*line.prefix, *line.content()), line.tail
+    text = (*line.prefix, *line.content())
+    tail = line.tail
     for position, spans in ((MARGIN, text), (tail_end(line, width) - runs_width(tail), tail)):
         for part, style in spans:
             if position <= x < position + cells(part):
@@ -201,9 +247,13 @@ def text_index_at(line: Line, x: int) -> int:
     return len(text)
 
 
-def selected_part(line: Line, y: int, selection: Selection | None, screen: Screen[object]) -> list[Highlight]:
+def selected_part(
+    line: Line, y: int, selection: Selection | None, screen: Screen[object]
+) -> list[Highlight]:
     """Return the selected part of a line, when selections know the line as ``y``."""
-    span = selection.get_span(y) if selection is not None else None
+    span = None
+    if selection is not None:
+        span = selection.get_span(y)
     if span is None:
         return []
     style = screen.get_component_rich_style("screen--selection")
@@ -215,7 +265,9 @@ def selected_part(line: Line, y: int, selection: Selection | None, screen: Scree
     return [Highlight(span[0], len(line.text) if span[1] == -1 else span[1], style)]
 
 
-def _highlighted(runs: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:
+def _highlighted(
+    runs: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]
+) -> Iterator[Segment]:
     offset = 0
     for text, key in runs:
         end = offset + len(text)

@@ -32,10 +32,24 @@ class BlockPane(Viewport):
         Binding("pagedown", "move(0, 1)", "page down", show=False, id="transcript.page_down"),
         Binding("home", "go_to('home')", "start", show=False, id="transcript.top"),
         Binding("end", "go_to('end')", "end", show=False, id="transcript.bottom"),
-        Binding("j,ctrl+down", "focus_block(1)", "next block", show=False, id="transcript.next_block"),
-        Binding("k,ctrl+up", "focus_block(-1)", "previous block", show=False, id="transcript.previous_block"),
+        Binding(
+            "j,ctrl+down", "focus_block(1)", "next block", show=False, id="transcript.next_block"
+        ),
+        Binding(
+            "k,ctrl+up",
+            "focus_block(-1)",
+            "previous block",
+            show=False,
+            id="transcript.previous_block",
+        ),
         Binding("n", "focus_message(1)", "next message", show=False, id="transcript.next_message"),
-        Binding("N", "focus_message(-1)", "previous message", show=False, id="transcript.previous_message"),
+        Binding(
+            "N",
+            "focus_message(-1)",
+            "previous message",
+            show=False,
+            id="transcript.previous_message",
+        ),
         Binding("enter,space", "request('toggle')", "fold", id="transcript.toggle"),
         Binding("y", "request('copy')", "copy", id="transcript.copy"),
         Binding("o", "request('enter')", "enter session", id="transcript.enter"),
@@ -59,7 +73,11 @@ class BlockPane(Viewport):
         current = self._focused_on_screen()
         if current is None:
             rows = self.visible_rows()
-            seen = [(row.index, row.block) for row in rows if row.block is not None and row.block.focusable]
+            seen = [
+                (row.index, row.block)
+                for row in rows
+                if row.block is not None and row.block.focusable
+            ]
             if seen:
                 self._focus(*seen[0 if step > 0 else -1])
             return
@@ -75,12 +93,21 @@ class BlockPane(Viewport):
             index += step
             if not 0 <= index < len(self.model):
                 return
-            blocks = self.model.item(index).blocks if self.model.ensure(index) else []
-            place = 0 if step > 0 else len(blocks) - 1
+            if self.model.ensure(index):
+                blocks = self.model.item(index).blocks
+            else:
+                blocks = []
+            if step > 0:
+                place = 0
+            else:
+                place = len(blocks) - 1
 
     def action_focus_message(self, step: int) -> None:
         focused = self._focused_on_screen()
-        start = focused[0] if focused else self.top.index
+        if focused:
+            start = focused[0]
+        else:
+            start = self.top.index
         place = start + step
         while 0 <= place < len(self.model):
             if self.model.kinds[place] == "user" and self.model.item(place).blocks:
@@ -90,9 +117,13 @@ class BlockPane(Viewport):
 
     def show_message(self, step: int) -> None:
         """Show the user's message before or after the top of the screen there; behind the last one is the end."""
-        place, here = self.top.index, (self.top.index, self.top.line)
+        place = self.top.index
+        here = (self.top.index, self.top.line)
         while 0 <= place < len(self.model):
-            blocks = self.model.item(place).blocks if self.model.kinds[place] == "user" else []
+            if self.model.kinds[place] == "user":
+                blocks = self.model.item(place).blocks
+            else:
+                blocks = []
             message = next((block for block in blocks if isinstance(block, UserBlock)), None)
             if message is not None:
                 self.model.ensure(place)
@@ -117,7 +148,9 @@ class BlockPane(Viewport):
                 return False
             if parameters[0] == "compact":
                 return True
-            return parameters[0] in target[1].actions or (parameters[0] == "open" and isinstance(target[1], CardBlock))
+            return parameters[0] in target[1].actions or (
+                parameters[0] == "open" and isinstance(target[1], CardBlock)
+            )
         return True
 
     def _target(self) -> tuple[int, Block] | None:
@@ -137,7 +170,9 @@ class BlockPane(Viewport):
         seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
         return target if seen else None
 
-    def _focus(self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True) -> None:
+    def _focus(
+        self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True
+    ) -> None:
         self.focused_block = index, block.key
         self.on_focus()
         if scroll:
@@ -154,7 +189,10 @@ class BlockPane(Viewport):
         if target is None:
             return
         index, block = target
-        entry_id = block.entry[0] if block.entry is not None else self.model.ids[index]
+        if block.entry is not None:
+            entry_id = block.entry[0]
+        else:
+            entry_id = self.model.ids[index]
         is_entry = block.is_told and (block.entry is not None or self.model.kinds[index] != LIVE)
         self.post_message(messages.BlockFocused(entry_id if is_entry else None))
 
@@ -226,9 +264,14 @@ class BlockPane(Viewport):
                 self.post_message(messages.CopyRequested(block.copy_text()))
             case _:
                 name, _, named = action.partition(":")
-                own = block.entry[0] if block.entry is not None else self.model.ids[index]
+                if block.entry is not None:
+                    own = block.entry[0]
+                else:
+                    own = self.model.ids[index]
                 call_id = block.call_id if isinstance(block, CardBlock) else ""
-                self.post_message(messages.ActionRequested(name, int(named) if named else own, call_id))
+                self.post_message(
+                    messages.ActionRequested(name, int(named) if named else own, call_id)
+                )
 
     # -- mouse
 
@@ -236,7 +279,9 @@ class BlockPane(Viewport):
         """Fold, act, focus; a second click selects a word, a third one a block. A drag has selected text instead."""
         event.prevent_default()
         offset = event.get_content_offset(self)
-        row = self.row_at(offset.y) if offset is not None else None
+        row = None
+        if offset is not None:
+            row = self.row_at(offset.y)
         if offset is None or row is None or row.block is None:
             return
         if event.chain > 1:

@@ -48,7 +48,10 @@ def race_cells(
 ) -> list[StyledSpan]:
     """Return a runner's row of the table, a span for each of ``COLUMNS``; ``style`` is that of its state."""
     state, *others = race_text.cells(runner, streamed)
-    name = f"{runner.name} · taken" if taken else runner.name
+    if taken:
+        name = f"{runner.name} · taken"
+    else:
+        name = runner.name
     first = [(sanitize.line(name), "strong" if taken else "text"), (state, style)]
     return [(str(number), "text"), *first, *((text, "text") for text in others)]
 
@@ -58,7 +61,12 @@ def race_block(entry: RaceEntry) -> MarkerBlock:
     copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"
     block = MarkerBlock(
-        "race", text, rule="marker", actions=("enter",), body=lambda width: _body(entry, width), copied=copied
+        "race",
+        text,
+        rule="marker",
+        actions=("enter",),
+        body=lambda width: _body(entry, width),
+        copied=copied,
     )
     block.fold = Fold.FULL
     return block

@@ -8,21 +8,10 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, kinds
 from tui_agent.session.records import Outlines
 
-
-@dataclass
-class EntrySource:
-    """The entries of a path, root first: all in outline, and bodies on demand."""
-
-    headers: Outlines
-    load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns some entries in the order of their ids; called from the event loop, so it must be quick."""
-
-
 SizeOf = Callable[[Entry], int]
 
 stored_size: Final[SizeOf] = attrgetter("tokens")
 """Returns the tokens an entry was stored with, where no model is asked."""
-
 
 LIVE: Final = "live"
 """The kind of the answer that is being streamed and of other items that are no entries."""
@@ -36,6 +25,15 @@ ACTIVITY_ID: Final = LIVE_ID + 1
 HIDDEN: Final = frozenset(kinds(lambda kind: not kind.is_shown))
 
 _MARKERS: Final = frozenset(kinds(lambda kind: kind.is_marker))
+
+
+@dataclass
+class EntrySource:
+    """The entries of a path, root first: all in outline, and bodies on demand."""
+
+    headers: Outlines
+    load: Callable[[Sequence[int]], Sequence[Entry]]
+    """Returns some entries in the order of their ids; called from the event loop, so it must be quick."""
 
 
 def estimate(kind: str, size: int, width: int) -> int:

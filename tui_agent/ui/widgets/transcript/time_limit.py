@@ -20,7 +20,10 @@ def limited(seconds: float) -> Iterator[None]:
     Raises:
         TooLongError: the time is over; also within a single call of ``re``, which looks for signals.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGVTALRM) is _give_up:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGVTALRM) is _give_up
+    ):
         yield
         return
     former = signal.signal(signal.SIGVTALRM, _give_up)

@@ -78,7 +78,8 @@ class Transcript(BlockPane, can_focus=True):
         self._activity: Callable[[int], str] | None = None
         self._flush_timer: Timer | None = None
         self._next_flush = 0.0
-        self._seen_written, self._seen_at = 0, 0.0
+        self._seen_written = 0
+        self._seen_at = 0.0
         self._holds_changes = self._standings_changed = False
         self._spinner: Timer | None = None
 
@@ -120,11 +121,17 @@ class Transcript(BlockPane, can_focus=True):
 
         With ``from_start`` they are shown, and measured, from the first on.
         """
-        anchor = None if from_start else self._anchor_id()
+        if from_start:
+            anchor = None
+        else:
+            anchor = self._anchor_id()
         self._feed.clear()
         self.model.open(source)
         self.focused_block = None
-        place = None if self.following or anchor is None else self.model.index_of(anchor[0])
+        if self.following or anchor is None:
+            place = None
+        else:
+            place = self.model.index_of(anchor[0])
         self.following = place is None and not from_start
         self.top = Position(place or 0, anchor[1] if anchor else 0)
         self.has_new = False
@@ -158,10 +165,16 @@ class Transcript(BlockPane, can_focus=True):
 
         ``told`` returns the text the model gets of an entry, by its id.
         """
-        anchor = None if self.following else self._anchor_id()
+        if self.following:
+            anchor = None
+        else:
+            anchor = self._anchor_id()
         self.model.show_told(told)
         self.focused_block = None
-        place = None if anchor is None else self.model.index_of(anchor[0])
+        if anchor is None:
+            place = None
+        else:
+            place = self.model.index_of(anchor[0])
         if place is not None:
             self.top = Position(place)
         self.settle()
@@ -231,9 +244,13 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.flush()
         self._show_changes()
         now = self._clock()
-        written, seconds = self._feed.written - self._seen_written, now - self._seen_at
-        self._seen_written, self._seen_at = self._feed.written, now
-        least = MAX_FLUSH_SECONDS if written > FAST_CHARS * seconds else FLUSH_SECONDS
+        written = self._feed.written - self._seen_written
+        seconds = now - self._seen_at
+        self._seen_written = self._feed.written
+        self._seen_at = now
+        least = FLUSH_SECONDS
+        if written > FAST_CHARS * seconds:
+            least = MAX_FLUSH_SECONDS
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
@@ -244,15 +261,23 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.changed.clear()
         if not changed:
             return
-        before, seen = self.model.heights.total, None
+        before = self.model.heights.total
+        seen = None
         if not self.following:
-            seen = next(((row, y) for y, row in enumerate(self.visible_rows()) if row.block is not None), None)
+            seen = next(
+                ((row, y) for y, row in enumerate(self.visible_rows()) if row.block is not None),
+                None,
+            )
         for index in changed:
             if index < len(self.model):
                 self.model.remeasure(index)
         if seen is not None:
             self._keep_seen(*seen)
-        if not self.following and self.model.heights.total > before and changed[-1] >= self.top.index:
+        if (
+            not self.following
+            and self.model.heights.total > before
+            and changed[-1] >= self.top.index
+        ):
             self.has_new = True
         self.settle()
         self._run_spinner()
@@ -279,7 +304,9 @@ class Transcript(BlockPane, can_focus=True):
         wanted = bool(self._spinning_rows())
         if wanted and self._spinner is None:
             moving = self.app.animation_level != "none"
-            self._spinner = self.set_interval(SPINNER_SECONDS if moving else ELAPSED_SECONDS, self._spin)
+            self._spinner = self.set_interval(
+                SPINNER_SECONDS if moving else ELAPSED_SECONDS, self._spin
+            )
         elif not wanted and self._spinner is not None:
             self._spinner.stop()
             self._spinner = None
@@ -326,7 +353,9 @@ class Transcript(BlockPane, can_focus=True):
             self._open_group(block)
             # A block that does not have the text stays as it is.
             before = block.fold
-            while block.foldable and not any(any(find_all(line.text, query)) for line in block.lines(self.model.width)):
+            while block.foldable and not any(
+                any(find_all(line.text, query)) for line in block.lines(self.model.width)
+            ):
                 is_open = block.fold is Fold.FULL
                 block.choose_fold(before if is_open else Fold(block.fold + 1))
                 self.model.folds[self.model.ids[index], block.key] = block.fold
@@ -334,10 +363,14 @@ class Transcript(BlockPane, can_focus=True):
                     break
         self.model.remeasure(index)
         # Folding may have made the blocks again.
-        item, found = self.model.item(index), []
+        item = self.model.item(index)
+        found = []
         for block in (block for block in self._blocks_of(index, entry_id) if not block.hidden):
-            start, lines = item.start_of(block), block.lines(self.model.width)
-            found += [start + at for at, line in enumerate(lines) if any(find_all(line.text, query))]
+            start = item.start_of(block)
+            lines = block.lines(self.model.width)
+            found += [
+                start + at for at, line in enumerate(lines) if any(find_all(line.text, query))
+            ]
         return found
 
     def _open_group(self, block: Block) -> None:
@@ -348,7 +381,9 @@ class Transcript(BlockPane, can_focus=True):
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
         """Return the blocks of an item that show an entry, all of them where none names it."""
         blocks = self.model.item(index).blocks
-        return [block for block in blocks if block.entry is not None and block.entry[0] == entry_id] or list(blocks)
+        return [
+            block for block in blocks if block.entry is not None and block.entry[0] == entry_id
+        ] or list(blocks)
 
     def show_line(self, entry_id: int, line: int) -> None:
         if (index := self.model.index_of(entry_id)) is None:
@@ -370,7 +405,9 @@ class Transcript(BlockPane, can_focus=True):
         self.model.reveal(index)
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
-        matching = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
+        matching = [
+            block for block in blocks if block.entry is not None and block.entry[0] == entry_id
+        ]
         own = [block for block in self.model.item(index).shown if not is_rule(block)]
         target = next(iter(matching or own or blocks), None)
         if target is None:

@@ -57,7 +57,9 @@ class TurnBlock(FoldingBlock):
     kind = "turn"
     is_told = False
 
-    def __init__(self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]) -> None:
+    def __init__(
+        self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
+    ) -> None:
         """Make the line. ``results`` and ``seconds`` are asked when it is drawn for the first time."""
         super().__init__(KEY)
         self._calls = calls
@@ -91,7 +93,11 @@ class TurnBlock(FoldingBlock):
 
 def what_was_done(results: Sequence[Entry]) -> str:
     """Return in a few words what calls did: the files they changed, else the tools they used."""
-    done = [one for one in results if isinstance(one, ToolResultEntry) and one.status is ToolStatus.COMPLETED]
+    done = [
+        one
+        for one in results
+        if isinstance(one, ToolResultEntry) and one.status is ToolStatus.COMPLETED
+    ]
     writes = (one.metadata.path for one in done if tool_traits()[one.tool].writes)
     changed = dict.fromkeys(PurePath(path).name for path in writes if path)
     if changed:
@@ -102,7 +108,9 @@ def what_was_done(results: Sequence[Entry]) -> str:
 
 def _named(names: Iterable[str]) -> str:
     every = [sanitize.line(name) for name in names]
-    more = f" and {len(every) - _NAMES} more" if len(every) > _NAMES else ""
+    more = ""
+    if len(every) > _NAMES:
+        more = f" and {len(every) - _NAMES} more"
     return f"{', '.join(every[:_NAMES])}{more}"
 
 
@@ -114,7 +122,9 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> 
     start = next((at for at in range(place, -1, -1) if kinds[at] == "user" and starts(at)), None)
     if start is None:
         return None
-    end = next((at for at in range(place + 1, len(kinds)) if kinds[at] == "user" and starts(at)), None)
+    end = next(
+        (at for at in range(place + 1, len(kinds)) if kinds[at] == "user" and starts(at)), None
+    )
     if end is None:
         return None
     answer = next((at for at in range(end - 1, start, -1) if kinds[at] == "assistant"), start)
@@ -123,7 +133,9 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> 
 
 def is_hidden_whole(turn: Turn, kinds: Sequence[str], place: int) -> bool:
     """Whether nothing of an item is shown while its turn is folded, as far as kinds tell."""
-    return turn.start < place < turn.end and place != turn.answer and kinds[place] in _WORK - {"user"}
+    return (
+        turn.start < place < turn.end and place != turn.answer and kinds[place] in _WORK - {"user"}
+    )
 
 
 def leave_out(turn: Turn, place: int, kind: str, blocks: Iterable[Block], how: FoldTurns) -> None:
@@ -142,9 +154,11 @@ def folded_estimates(kinds: Sequence[str], heights: list[int]) -> None:
     for place in range(len(kinds) - 1, -1, -1):
         kind = kinds[place]
         if kind == "user":
-            ended, answered = True, False
+            ended = True
+            answered = False
         elif ended and kind in _WORK:
-            heights[place] = 0 if answered or kind != "assistant" else heights[place]
+            if answered or kind != "assistant":
+                heights[place] = 0
             answered = answered or kind == "assistant"
 
 

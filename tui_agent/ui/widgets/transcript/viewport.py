@@ -56,16 +56,28 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 
     Ends that are open are at ``bounds``, the numbers of two rows.
     """
-    first = selection.start.y if selection.start is not None else bounds[0]
-    last = selection.end.y if selection.end is not None else bounds[1]
+    if selection.start is not None:
+        first = selection.start.y
+    else:
+        first = bounds[0]
+    if selection.end is not None:
+        last = selection.end.y
+    else:
+        last = bounds[1]
     parts: list[str] = []
     for row in model.rows(Position(*divmod(first, ROW_SPAN)), _MAX_ROWS):
         number = row_id(row.index, row.item_line)
         if number > last:
             break
         text = row.line.text
-        start = selection.start.x if selection.start is not None and number == first else 0
-        end = selection.end.x if selection.end is not None and number == last else len(text)
+        if selection.start is not None and number == first:
+            start = selection.start.x
+        else:
+            start = 0
+        if selection.end is not None and number == last:
+            end = selection.end.x
+        else:
+            end = len(text)
         if parts:
             parts.append(row.line.join if row.block_line else "\n")
         if not start and (not parts or parts[-1].endswith("\n")) and row.line.join == "\n":
@@ -95,7 +107,9 @@ class Viewport(ScrollView):
         self.focused_block: tuple[int, str] | None = None
         """The block that keys act on: its item's place and its key."""
         self._palette = Palette(self)
-        self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
+        self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(
+            _KEPT_STRIPS
+        )
         self._rows: list[Row] | None = None
         self._bar_extent = Size(0, 0)
         self._bar_look = (0, False, 0, 0)
@@ -126,7 +140,9 @@ class Viewport(ScrollView):
         if not self.page:
             return
         place = self.top.index
-        before = self.model.heights[place] if place < len(self.model) else 0
+        before = 0
+        if place < len(self.model):
+            before = self.model.heights[place]
         self.model.resize(width)
         if before and not self.following:
             self.top = Position(place, round(self.top.line * self.model.measure(place) / before))
@@ -145,7 +161,10 @@ class Viewport(ScrollView):
             return
         self._settling = True
         try:
-            self.top = self._end() if self.following else self._clamped(self.top)
+            if self.following:
+                self.top = self._end()
+            else:
+                self.top = self._clamped(self.top)
             self._apply()
             self._show_bar()
         finally:
@@ -169,7 +188,8 @@ class Viewport(ScrollView):
 
     def _show_bar(self) -> None:
         """Redraw the bar where it looks otherwise: it is as high as the window, and drawn in eighths of a cell."""
-        extent, page = self.virtual_size, self.page
+        extent = self.virtual_size
+        page = self.page
         steps = page * 8 / max(extent.height, 1)
         look = page, extent.height > page, round(steps * self.scroll_y), round(steps * page)
         if look == self._bar_look:
@@ -186,7 +206,8 @@ class Viewport(ScrollView):
 
     def _up(self, position: Position, lines: int) -> Position:
         """Return the position some lines above another, measuring the lines between."""
-        index, line = position.index, position.line
+        index = position.index
+        line = position.line
         while lines > line:
             if not index:
                 return Position(0)
@@ -201,24 +222,31 @@ class Viewport(ScrollView):
             return Position(0)
         index = min(position.index, len(self.model) - 1)
         height = self.model.ensure(index)
-        line = min(position.line, max(height - 1, 0)) if index == position.index else 0
+        if index == position.index:
+            line = min(position.line, max(height - 1, 0))
+        else:
+            line = 0
         below = height - line
         place = index + 1
         while below < self.page and place < len(self.model):
             below += self.model.ensure(place)
             place += 1
         found = Position(index, line)
-        return found if below >= self.page else self._end()
+        if below >= self.page:
+            return found
+        return self._end()
 
     def _prefetch(self) -> None:
         """Measure a page above and below, so that the next scroll step lands on known ground."""
         self._prefetch_asked = False
         before = self.model.heights.total
-        missing, index = self.page, self.top.index - 1
+        missing = self.page
+        index = self.top.index - 1
         while missing > 0 and index >= 0:
             missing -= self.model.ensure(index)
             index -= 1
-        missing, index = self.page * 2, self.top.index
+        missing = self.page * 2
+        index = self.top.index
         while missing > 0 and index < len(self.model):
             missing -= self.model.ensure(index)
             index += 1
@@ -237,7 +265,8 @@ class Viewport(ScrollView):
         if lines < 0:
             self.scroll_to_position(self._up(self.top, -lines))
             return
-        index, line = self.top.index, self.top.line + lines
+        index = self.top.index
+        line = self.top.line + lines
         while index < len(self.model) and line >= (height := self.model.ensure(index)):
             line -= height
             index += 1
@@ -247,12 +276,17 @@ class Viewport(ScrollView):
 
     def visible_rows(self) -> list[Row]:
         if self._rows is None:
-            self._rows = list(self.model.rows(self.top, self.page)) if self.page else []
+            if self.page:
+                self._rows = list(self.model.rows(self.top, self.page))
+            else:
+                self._rows = []
         return self._rows
 
     def row_at(self, y: int) -> Row | None:
         rows = self.visible_rows()
-        return rows[y] if 0 <= y < len(rows) else None
+        if 0 <= y < len(rows):
+            return rows[y]
+        return None
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -278,20 +312,40 @@ class Viewport(ScrollView):
         highlights: list[Highlight] = []
         if self._has_highlights:
             style = self._palette["match"]
-            highlights += [Highlight(start, end, style) for start, end in find_all(row.line.text, self.query_text)]
-            highlights += selected_part(row.line, row_id(row.index, row.item_line), self.text_selection, self.screen)
-        block, focused = row.block, None
+            highlights += [
+                Highlight(start, end, style)
+                for start, end in find_all(row.line.text, self.query_text)
+            ]
+            highlights += selected_part(
+                row.line, row_id(row.index, row.item_line), self.text_selection, self.screen
+            )
+        block = row.block
+        focused = None
         if self.has_focus and block is not None and self.focused_block == (row.index, block.key):
             # The entry's name in commands, on the first line of its block.
-            entry_id = block.entry[0] if block.entry is not None else self.model.ids[row.index]
-            focused = f"#{entry_id}" if row.block_line == 0 and entry_id < LIVE_ID else ""
+            if block.entry is not None:
+                entry_id = block.entry[0]
+            else:
+                entry_id = self.model.ids[row.index]
+            focused = ""
+            if row.block_line == 0 and entry_id < LIVE_ID:
+                focused = f"#{entry_id}"
         standing = block.standing if block is not None else None
         if highlights:
-            return paint(row.line, width, self._palette, standing=standing, focused=focused, highlights=highlights)
+            return paint(
+                row.line,
+                width,
+                self._palette,
+                standing=standing,
+                focused=focused,
+                highlights=highlights,
+            )
         key = (row.line, focused, standing)
         strip = self._strips.get(key)
         if strip is None or strip.cell_length != width:
-            strip = self._strips[key] = paint(row.line, width, self._palette, standing=standing, focused=focused)
+            strip = self._strips[key] = paint(
+                row.line, width, self._palette, standing=standing, focused=focused
+            )
         return strip
 
     # -- selection
@@ -312,4 +366,6 @@ class Viewport(ScrollView):
             return None
         index, key = self.focused_block
         block = self.model.item(index).block(key)
-        return None if block is None else (index, block)
+        if block is None:
+            return None
+        return (index, block)

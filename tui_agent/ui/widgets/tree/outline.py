@@ -76,7 +76,9 @@ class _Placed(NamedTuple):
 
     @property
     def height(self) -> int:
-        return 2 if self.is_folded else len(self.rows)
+        if self.is_folded:
+            return 2
+        return len(self.rows)
 
 
 class Outline:
@@ -103,18 +105,28 @@ class Outline:
                 self._below[segment.number] += self._below[child.number]
                 self._shown[segment.number] += self._stand_ins(child)
         self._place()
-        self.here = -1 if index.leaf is None or not self.total else self.find(index.leaf)
+        if index.leaf is None or not self.total:
+            self.here = -1
+        else:
+            self.here = self.find(index.leaf)
         """The line of the leaf, or the nearest one above it; -1 in an empty conversation."""
 
     # -- building
 
     def _rows_from(self, base: "Outline | None") -> list[Rows]:
-        index, view = self.index, self.view
+        index = self.index
+        view = self.view
         same = base is not None and base.index is index and base.view.filter == view.filter
-        if base is None or not same or (view.filter is Filter.LABELLED and base.view.labels != view.labels):
+        if (
+            base is None
+            or not same
+            or (view.filter is Filter.LABELLED and base.view.labels != view.labels)
+        ):
             return [self._rows_of(segment) for segment in index.segments]
         changed = {
-            found[0].number for run in base.view.opened ^ view.opened if (found := index.locate(run)) is not None
+            found[0].number
+            for run in base.view.opened ^ view.opened
+            if (found := index.locate(run)) is not None
         }
         rows = list(base.by_segment)
         for number in changed:
@@ -125,12 +137,18 @@ class Outline:
         view = self.view
         if view.filter is Filter.USER_ONLY and segment.is_beside:
             return Rows([])
-        if segment.is_former_attempt and view.filter is not Filter.EVERYTHING and segment.key not in view.labels:
+        if (
+            segment.is_former_attempt
+            and view.filter is not Filter.EVERYTHING
+            and segment.key not in view.labels
+        ):
             return Rows([])
         return rows_of(segment.headers, view.filter, view.labels, view.opened)
 
     def _stand_ins(self, segment: Segment) -> list[Segment]:
-        return [segment] if self.by_segment[segment.number] else self._shown[segment.number]
+        if self.by_segment[segment.number]:
+            return [segment]
+        return self._shown[segment.number]
 
     def _place(self) -> None:
         roots = [shown for root in self.index.roots for shown in self._stand_ins(root)]
@@ -138,13 +156,16 @@ class Outline:
         line = 0
         while stack:
             segment, lead, rest, head = stack.pop()
-            rows, place = self.by_segment[segment.number], len(self._placed)
+            rows = self.by_segment[segment.number]
+            place = len(self._placed)
             is_head = head < 0
             can_fold = is_head and bool(lead) and self._below[segment.number] > 1
             many = self._below[segment.number] >= _MIN_FOLDED_ROWS and len(self.index.segments) > 1
             is_folded = can_fold and self.view.folds.get(segment.key, many and not segment.active)
             head = place if is_head else head
-            placed = _Placed(segment, rows, lead, rest, line, head, is_head and bool(lead), can_fold, is_folded)
+            placed = _Placed(
+                segment, rows, lead, rest, line, head, is_head and bool(lead), can_fold, is_folded
+            )
             self._placed.append(placed)
             self._starts.append(line)
             self._place_of[segment.number] = place
@@ -153,15 +174,19 @@ class Outline:
                 stack += self._branches(self._shown[segment.number], rest, head)
         self.total = line
 
-    def _branches(self, segments: list[Segment], rest: str, head: int) -> list[tuple[Segment, str, str, int]]:
+    def _branches(
+        self, segments: list[Segment], rest: str, head: int
+    ) -> list[tuple[Segment, str, str, int]]:
         """Return the branches to place below, the last one first."""
         # Subagents' work hangs beside the way on, which goes straight ahead.
         beside = [segment for segment in segments if segment.is_subagent]
         ways = [segment for segment in segments if not segment.is_subagent]
         if len(ways) == 1 and (head >= 0 or not rest):
-            found, branches = [(ways[0], rest, rest, head)], beside
+            found = [(ways[0], rest, rest, head)]
+            branches = beside
         else:
-            found, branches = [], [*beside, *ways]
+            found = []
+            branches = [*beside, *ways]
         hung = [(segment, _cropped(f"{rest}├─"), _cropped(f"{rest}│ "), -1) for segment in branches]
         if hung and not found:
             hung[-1] = (branches[-1], _cropped(f"{rest}└─"), _cropped(f"{rest}  "), -1)
@@ -174,8 +199,10 @@ class Outline:
             return None
         placed = self._placed[bisect_right(self._starts, y) - 1]
         at = y - placed.start
-        is_fold, is_first = placed.is_folded and at == 1, at == 0
-        row, ids = placed.rows[0 if is_fold else at], placed.segment.headers.ids
+        is_fold = placed.is_folded and at == 1
+        is_first = at == 0
+        row = placed.rows[0 if is_fold else at]
+        ids = placed.segment.headers.ids
         return TreeLine(
             LineKind.FOLD if is_fold else LineKind.RUN if row.is_run else LineKind.ENTRY,
             placed.segment,
@@ -217,7 +244,9 @@ class Outline:
         """Return the first line of a line's branch; of that one the line from which the branch goes off."""
         placed = self._placed[bisect_right(self._starts, y) - 1]
         head = self._placed[placed.head]
-        return head.start if head.start != y else self._above(head.segment.parent)
+        if head.start != y:
+            return head.start
+        return self._above(head.segment.parent)
 
     def branch_point_below(self, y: int) -> int:
         """Return the last line before the next branch point, or the first line after one; at the end the last."""
@@ -226,22 +255,34 @@ class Outline:
             place += 1
         placed = self._placed[place]
         last = placed.start + placed.height - 1
-        return last if y < last else min(last + 1, self.total - 1)
+        if y < last:
+            return last
+        return min(last + 1, self.total - 1)
 
     def revealing(self, entry_id: int) -> TreeOptions:
         """Return the view in which no fold hides an entry."""
-        view, found = self.view, self.index.locate(entry_id)
-        segment = found[0] if found is not None else None
+        view = self.view
+        found = self.index.locate(entry_id)
+        segment = None
+        if found is not None:
+            segment = found[0]
         first = True
         while segment is not None:
             place = self._place_of.get(segment.number)
             hides = place is None or self._placed[place].is_folded
             rows = self.by_segment[segment.number]
-            if first and place is not None and found is not None and rows and found[1] <= rows[0].last:
+            if (
+                first
+                and place is not None
+                and found is not None
+                and rows
+                and found[1] <= rows[0].last
+            ):
                 hides = False
             if hides and rows:
                 view = view.folded(segment.key, folded=False)
-            segment, first = segment.parent, False
+            segment = segment.parent
+            first = False
         return view
 
     def segments_in_order(self) -> list[Segment]:
@@ -257,7 +298,8 @@ class Outline:
     def has_rows_of(self, other: "Outline") -> bool:
         """Whether another outline has the same rows, though folded in another way."""
         return self.by_segment is other.by_segment or (
-            len(self.by_segment) == len(other.by_segment) and all(map(is_, self.by_segment, other.by_segment))
+            len(self.by_segment) == len(other.by_segment)
+            and all(map(is_, self.by_segment, other.by_segment))
         )
 
     def row_numbers(self, segment: Segment) -> list[int]:
@@ -271,4 +313,6 @@ class Outline:
 
 def _cropped(guide: str) -> str:
     limit = 2 * MAX_DEPTH
-    return guide if len(guide) <= limit else "‥" + guide[-limit + 1 :]
+    if len(guide) <= limit:
+        return guide
+    return "‥" + guide[-limit + 1 :]

@@ -51,7 +51,11 @@ _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
     """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
     return [
-        UserEntry(id=entry.id, parts=(TextPart(text="\n\n".join(entry.blocks)),), synthetic="system prompt")
+        UserEntry(
+            id=entry.id,
+            parts=(TextPart(text="\n\n".join(entry.blocks)),),
+            synthetic="system prompt",
+        )
         if isinstance(entry, SystemEntry)
         else entry
         for entry in session.entries(ids)
@@ -74,7 +78,9 @@ class EntryPreview(Vertical):
         yield Static(id="preview-facts", markup=False)
         yield Transcript()
 
-    def show(self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None) -> None:
+    def show(
+        self, index: TreeIndex, line: TreeLine | None, standings: Standings | None = None
+    ) -> None:
         """Show the entries of a line of the tree, with how the model has them on the path; nothing for None."""
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
@@ -86,7 +92,11 @@ class EntryPreview(Vertical):
         unfolds = line is not None and len(headers) <= _OPENED and self.transcript.page
         for place in range(len(model) if unfolds else 0):
             for block in model.item(place).blocks:
-                if block.kind in {"card", "marker"} and block.foldable and block.fold is Fold.CLOSED:
+                if (
+                    block.kind in {"card", "marker"}
+                    and block.foldable
+                    and block.fold is Fold.CLOSED
+                ):
                     block.cycle()
             model.remeasure(place)
         self.transcript.action_go_to("home")
@@ -99,15 +109,23 @@ class EntryPreview(Vertical):
         if line.what is LineKind.RUN and len(entries) > 2:
             results = [entry for entry in entries if isinstance(entry, ToolResultEntry)]
             total = sum(map(self._agent.counter.entry, entries))
-            facts = [f"#{entries[0].id}–#{entries[-1].id}", wording.plural(len(results), "call"), when.strip()]
+            facts = [
+                f"#{entries[0].id}–#{entries[-1].id}",
+                wording.plural(len(results), "call"),
+                when.strip(),
+            ]
             text = " · ".join([*facts, f"{wording.tokens(total)} tokens"])
         else:
             entry = entries[0]
-            size, cost = self._agent.counter.entry(entry), self._session.reader.costs().get(entry.id)
+            size = self._agent.counter.entry(entry)
+            cost = self._session.reader.costs().get(entry.id)
             text = _facts_of(entry, size=size, cost=cost, when=when)
         if line.is_head or line.what is LineKind.FOLD:
             segment = line.segment
-            branch = [wording.plural(segment.count, "entry"), f"{wording.tokens(segment.tokens)} tokens"]
+            branch = [
+                wording.plural(segment.count, "entry"),
+                f"{wording.tokens(segment.tokens)} tokens",
+            ]
             branch += [wording.money(segment.cost)] if segment.cost else []
             text += f"\nbranch: {' · '.join(branch)}"
         changed = list(changed_files([*entries, *self._following(line)]).values())
@@ -116,7 +134,9 @@ class EntryPreview(Vertical):
             for file in changed[:_FILES]
         ]
         files += [f"{len(changed) - _FILES} more"] if len(changed) > _FILES else []
-        return f"{text}\n{' · '.join(files)}" if files else text
+        if files:
+            return f"{text}\n{' · '.join(files)}"
+        return text
 
     def _following(self, line: TreeLine) -> Sequence[Entry]:
         """Return the entries that list the files a row changed: for a message of the user the results of its turn.
@@ -129,7 +149,11 @@ class EntryPreview(Vertical):
             return ()
         found: list[int] = []
         for header in headers[line.row.last + 1 :]:
-            if header.kind == "user" or len(found) == MAX_ENTRIES or not (whole_turn or header.kind in _AFTER_CALLS):
+            if (
+                header.kind == "user"
+                or len(found) == MAX_ENTRIES
+                or not (whole_turn or header.kind in _AFTER_CALLS)
+            ):
                 break
             if header.kind == "checkpoint" or (whole_turn and header.kind == "tool_result"):
                 found.append(header.id)
@@ -140,10 +164,13 @@ def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]
     """Return the entries a line stands for: a run of calls, an answer with its results, or the tip of a fold."""
     if line is None:
         return ()
-    headers, row = line.segment.headers, line.row
+    headers = line.segment.headers
+    row = line.row
     if line.what is LineKind.FOLD:
         tip = index.headers.position(line.entry)
-        return () if tip is None else (index.headers[tip],)
+        if tip is None:
+            return ()
+        return (index.headers[tip],)
     last = row.last
     if headers[row.first].kind == "assistant":
         while last + 1 < len(headers) and headers[last + 1].kind == "tool_result":
@@ -154,7 +181,10 @@ def headers_of(index: TreeIndex, line: TreeLine | None) -> Sequence[EntryHeader]
 def _facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
     match entry:
         case UserEntry():
-            who = "you" if entry.synthetic is None else sanitize.line(entry.synthetic)
+            if entry.synthetic is None:
+                who = "you"
+            else:
+                who = sanitize.line(entry.synthetic)
         case AssistantEntry() | CompactionEntry() | BranchSummaryEntry() if entry.model:
             who = wording.short_model(entry.model)
         case SystemEntry():

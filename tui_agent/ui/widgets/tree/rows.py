@@ -8,6 +8,15 @@ from typing import NamedTuple
 from tui_agent.session.entries import KINDS, ToolResultEntry
 from tui_agent.session.skeleton import SILENT_CALL, Headers
 
+_QUIET = "".join(entry.letter for entry in KINDS.values() if entry.is_quiet)
+_RESULT = ToolResultEntry.letter
+
+# An answer that only calls tools says the same as the results under it.
+_CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
+
+_ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
+"""A run of tool calls, as a group, or an entry with a row of its own."""
+
 
 class Filter(StrEnum):
     """The rows the tree shows, in the order ctrl+o goes through."""
@@ -59,14 +68,6 @@ class Rows:
         for first, last in self.calls.items():
             numbers[first : last + 1] = [numbers[first]] * (last + 1 - first)
         return numbers
-
-
-_QUIET = "".join(entry.letter for entry in KINDS.values() if entry.is_quiet)
-_RESULT = ToolResultEntry.letter
-# An answer that only calls tools says the same as the results under it.
-_CALL = f"{_RESULT}|{SILENT_CALL}(?={_RESULT})"
-_ROW = re.compile(f"((?:{_CALL})(?:{_CALL}|[{_QUIET}])*)|[^{_QUIET}]".encode())
-"""A run of tool calls, as a group, or an entry with a row of its own."""
 
 
 def rows_of(

@@ -26,11 +26,17 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
     if place is None:
         return None
     rows = outline.by_segment[place[0].number]
-    row = bisect_right(rows.firsts, place[1]) - 1  # the one the entry is in, or the nearest above it
+    row = (
+        bisect_right(rows.firsts, place[1]) - 1
+    )  # the one the entry is in, or the nearest above it
     first = rows[row].first if row >= 0 else 0
     number = hits.number((place[0], first))
-    here = hits.entry(number) if number < hits.total else None
-    on_hit = here is not None and here >= entry_id and hits.number((place[0], place[1] + 1)) > number
+    here = None
+    if number < hits.total:
+        here = hits.entry(number)
+    on_hit = (
+        here is not None and here >= entry_id and hits.number((place[0], place[1] + 1)) > number
+    )
     return hits.entry(number + step if on_hit or step <= 0 else number)
 
 
@@ -47,7 +53,11 @@ class Hits:
         found: dict[int, list[int]] = {}
         """The numbers of the rows by segment. One look at every entry: 5 ms for 100,000."""
         for segment in outline.index.segments:
-            rows = list(compress(outline.row_numbers(segment), map(self.ids.__contains__, segment.headers.ids)))
+            rows = list(
+                compress(
+                    outline.row_numbers(segment), map(self.ids.__contains__, segment.headers.ids)
+                )
+            )
             self.hidden += rows.count(-1)
             if shown := [row for row in dict.fromkeys(rows) if row >= 0]:
                 found[segment.number] = shown
@@ -74,7 +84,9 @@ class Hits:
         if at < len(self._segments) and self._segments[at] is segment:
             firsts = self._outline.by_segment[segment.number].firsts
             return self._before[at] + bisect_left(self._rows[at], offset, key=firsts.__getitem__)
-        return self._before[at] if at < len(self._before) else self.total
+        if at < len(self._before):
+            return self._before[at]
+        return self.total
 
     def entry(self, number: int) -> int | None:
         """Return the entry of a hit, counted from 0 and around at both ends; None when there are none."""

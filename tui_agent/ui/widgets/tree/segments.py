@@ -52,7 +52,12 @@ class Segment:
     @property
     def is_former_attempt(self) -> bool:
         """Whether it is nothing but an answer that was cut off and asked for again: another stands beside it."""
-        if self.children or self.active or len(self.headers) != 1 or self.headers.kind(0) != "assistant":
+        if (
+            self.children
+            or self.active
+            or len(self.headers) != 1
+            or self.headers.kind(0) != "assistant"
+        ):
             return False
         beside = self.parent.children if self.parent is not None else ()
         return any(one.key > self.key and one.headers.kind(0) == "assistant" for one in beside)
@@ -103,25 +108,36 @@ class TreeIndex:
         ends: dict[int, Segment] = {}
         cut = 0
         for start, stop, above in zip(runs, [*runs[1:], len(headers)], parents, strict=True):
-            segment = None if above is None else ends.pop(above) if above not in branching else ends[above]
+            if above is None:
+                segment = None
+            elif above not in branching:
+                segment = ends.pop(above)
+            else:
+                segment = ends[above]
             joins = above is not None and above not in branching
             at = start
             while at < stop:
                 while cut < len(self._cuts) and self._cuts[cut] < at:
                     cut += 1
-                end = self._cuts[cut] + 1 if cut < len(self._cuts) and self._cuts[cut] < stop else stop
+                end = stop
+                if cut < len(self._cuts) and self._cuts[cut] < stop:
+                    end = self._cuts[cut] + 1
                 if not joins or segment is None:
-                    parent, segment = segment, Segment(len(self.segments), headers, segment)
+                    parent = segment
+                    segment = Segment(len(self.segments), headers, segment)
                     self.segments.append(segment)
                     (self.roots if parent is None else parent.children).append(segment)
                 segment.pieces.append(slice(at, end))
                 self._starts.append(at)
                 self._owners.append(segment)
                 ends[end - 1] = segment
-                joins, at = False, end
+                joins = False
+                at = end
         for segment in self.segments:
             segment.headers = headers.joined(segment.pieces)
-            segment.is_beside = segment.is_subagent or (segment.parent is not None and segment.parent.is_beside)
+            segment.is_beside = segment.is_subagent or (
+                segment.parent is not None and segment.parent.is_beside
+            )
 
     def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
         """Return the positions of entries with several children."""
@@ -145,10 +161,15 @@ class TreeIndex:
 
     def _total(self, costs: Mapping[int, float], calibrated: Callable[[int], int]) -> None:
         for segment in reversed(self.segments):
-            headers, children = segment.headers, segment.children
+            headers = segment.headers
+            children = segment.children
             segment.count = len(headers) + sum(child.count for child in children)
-            segment.tokens = calibrated(sum(headers.tokens)) + sum(child.tokens for child in children)
-            segment.last = max((child.last for child in children if not child.is_subagent), default=headers.ids[-1])
+            segment.tokens = calibrated(sum(headers.tokens)) + sum(
+                child.tokens for child in children
+            )
+            segment.last = max(
+                (child.last for child in children if not child.is_subagent), default=headers.ids[-1]
+            )
             if costs:
                 own = sum(filter(None, map(costs.get, headers.ids)))
                 segment.cost = own + sum(child.cost for child in children)
@@ -162,7 +183,9 @@ class TreeIndex:
             return None
         segment = self._owners[bisect_right(self._starts, position) - 1]
         offset = segment.headers.position(entry_id)
-        return None if offset is None else (segment, offset)
+        if offset is None:
+            return None
+        return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
         """Return how many ends the tree has; an attempt at an answer that failed and was repeated is none.

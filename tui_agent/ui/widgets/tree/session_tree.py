@@ -23,9 +23,19 @@ from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.wording import RowTexts, pieces
 
 _STYLES: Final = (
-    "guide", "mark", "user", "assistant", "aside", "label", "here",
-    "status-ok", "status-error", "status-warning", "status-running", "status-idle",
-)  # fmt: skip
+    "guide",
+    "mark",
+    "user",
+    "assistant",
+    "aside",
+    "label",
+    "here",
+    "status-ok",
+    "status-error",
+    "status-warning",
+    "status-running",
+    "status-idle",
+)
 NONE_KNOWN: Final = Standings()
 """The standings of a tree that nothing is known of."""
 NOBODY: Final[Mapping[int, RaceRunner]] = {}
@@ -59,7 +69,10 @@ class SessionTree(LineList):
         """Stay at a message of the user instead of editing it."""
 
     def __init__(
-        self, load: Callable[[int], Entry | None], clock: Callable[[], float], shown: Filter = Filter.DEFAULT
+        self,
+        load: Callable[[int], Entry | None],
+        clock: Callable[[], float],
+        shown: Filter = Filter.DEFAULT,
     ) -> None:
         super().__init__()
         self._load = load
@@ -112,8 +125,11 @@ class SessionTree(LineList):
 
     def _apply(self, outline: Outline, entry: int | None, *, on_fold: bool = False) -> None:
         top = self.cursor - round(self.scroll_y)
-        before, self.outline = self.outline, outline
-        if self.hits is not None and (outline.index is not before.index or not outline.has_rows_of(before)):
+        before = self.outline
+        self.outline = outline
+        if self.hits is not None and (
+            outline.index is not before.index or not outline.has_rows_of(before)
+        ):
             self.hits = Hits(outline, self.hits.ids)
         y = outline.find(entry)
         line = outline.line(y)
@@ -136,12 +152,15 @@ class SessionTree(LineList):
 
     def centre(self) -> None:
         height = self.scrollable_content_region.height
-        self.scroll_to(y=max(self.cursor - height // 2, 0), animate=False, immediate=True, force=True)
+        self.scroll_to(
+            y=max(self.cursor - height // 2, 0), animate=False, immediate=True, force=True
+        )
 
     # -- folding
 
     def action_close(self) -> None:
-        line, opened = self.line, self._opened_run()
+        line = self.line
+        opened = self._opened_run()
         if line is None:
             return
         if opened is not None:
@@ -160,8 +179,13 @@ class SessionTree(LineList):
         if line.is_folded:
             first = line.segment.headers.ids[line.row.first]
             self.see(self.view.folded(line.segment.key, folded=False), at=first)
-        elif line.what is LineKind.RUN and line.row.last > line.row.first + 1 and self._opened_run() is None:
-            run, last = line.segment.headers.ids[line.row.first], line.segment.headers.ids[line.row.first + 1]
+        elif (
+            line.what is LineKind.RUN
+            and line.row.last > line.row.first + 1
+            and self._opened_run() is None
+        ):
+            run = line.segment.headers.ids[line.row.first]
+            last = line.segment.headers.ids[line.row.first + 1]
             self.see(replace(self.view, opened=self.view.opened | {run}), at=last)
         else:
             self.cursor = self.outline.branch_point_below(self.cursor)
@@ -192,7 +216,9 @@ class SessionTree(LineList):
     # -- search
 
     def show_hits(self, query: str, hits: Hits | None) -> None:
-        self._query = tuple(word for word in query.split() if any(map(str.isalnum, word))) if hits else ()
+        self._query = (
+            tuple(word for word in query.split() if any(map(str.isalnum, word))) if hits else ()
+        )
         self.hits = hits
         self.refresh()
 
@@ -205,7 +231,10 @@ class SessionTree(LineList):
         event.stop()
         event.prevent_default()
         index = self.index_at(offset.y)
-        line = None if index is None else self.outline.line(index)
+        if index is None:
+            line = None
+        else:
+            line = self.outline.line(index)
         if index is None or line is None:
             return
         self.cursor = index
@@ -238,15 +267,25 @@ class SessionTree(LineList):
         if not line.active:
             text = [(part, "aside" if style == "text" else style) for part, style in text]
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
-        is_hit = self.hits is not None and line.what is not LineKind.FOLD and not self.hits.ids.isdisjoint(ids)
+        is_hit = (
+            self.hits is not None
+            and line.what is not LineKind.FOLD
+            and not self.hits.ids.isdisjoint(ids)
+        )
         runs += self._marked(text) if is_hit else text
         return spread([run for run in runs if run[0]], tail, width - 2)
 
     def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
         """Return the runs with the words searched for marked; without any of them in sight, all of it is."""
-        found = [(piece, is_word, style) for text, style in runs for piece, is_word in pieces(text, self._query)]
+        found = [
+            (piece, is_word, style)
+            for text, style in runs
+            for piece, is_word in pieces(text, self._query)
+        ]
         if any(is_word for _, is_word, _ in found):
-            return [(piece, f"{style} match" if is_word else style) for piece, is_word, style in found]
+            return [
+                (piece, f"{style} match" if is_word else style) for piece, is_word, style in found
+            ]
         return [
             (text, f"{style} match" if position == len(runs) - 1 else style)
             for position, (text, style) in enumerate(runs)
@@ -262,4 +301,6 @@ def standing_of(line: TreeLine, standings: Standings) -> Standing:
     if line.what is not LineKind.RUN:
         return standings.of(headers.ids[-1], headers.kind(len(headers) - 1))
     results = headers.of_kinds(["tool_result"])
-    return together(standings.of(headers.ids[at], headers.kind(at)) for at in results or range(len(headers)))
+    return together(
+        standings.of(headers.ids[at], headers.kind(at)) for at in results or range(len(headers))
+    )

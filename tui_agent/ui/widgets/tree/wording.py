@@ -61,25 +61,39 @@ class RowTexts:
         if line.what is LineKind.RUN:
             return self._calls(line.segment.headers[line.row.first : line.row.last + 1], room)
         name, style, text = self._entry(header)
-        runs: list[StyledSpan] = [(name, style)] if name else []
+        runs: list[StyledSpan] = []
+        if name:
+            runs = [(name, style)]
         room -= cells(name)
-        return [*runs, (crop(text, room), "faint" if style == "faint" else "text")] if room > 0 else runs
+        if room > 0:
+            return [*runs, (crop(text, room), "faint" if style == "faint" else "text")]
+        return runs
 
     def tail(self, line: TreeLine, width: int, *, is_here: bool) -> list[StyledSpan]:
         """Return the texts at the right edge: label, cost of a branch, time, and whether one is here."""
         room = max(width // 4, 6)
-        runs: list[StyledSpan] = [(f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)]
+        runs: list[StyledSpan] = [
+            (f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)
+        ]
         runs += self._runner(line, width)
         if line.is_head and width >= 50:
             runs.append((f"{wording.tokens(line.segment.tokens):>6}", "faint"))
             if line.segment.cost and width >= 60:
                 runs.append((f"{wording.money(line.segment.cost):>6}", "faint"))
         header = line.segment.headers[line.row.last]
-        if width >= 70 and line.what is not LineKind.FOLD and (line.is_head or header.kind == "user"):
+        if (
+            width >= 70
+            and line.what is not LineKind.FOLD
+            and (line.is_head or header.kind == "user")
+        ):
             runs.append((moment(header.created_at, self.now), "faint"))
         if is_here:
             runs.append((HERE_MARK, "here"))
-        return [run for position, run in enumerate(runs) for run in ((("  ", "text"), run) if position else (run,))]
+        return [
+            run
+            for position, run in enumerate(runs)
+            for run in ((("  ", "text"), run) if position else (run,))
+        ]
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
         """Return how the runner is doing whose branch ends in a row, or below a fold."""
@@ -87,15 +101,21 @@ class RowTexts:
         shown = [
             runner
             for leaf, runner in self.runners.items()
-            if (line.what is LineKind.FOLD and leaf > ids[-1] and self._is_in(leaf, line)) or leaf in ids
+            if (line.what is LineKind.FOLD and leaf > ids[-1] and self._is_in(leaf, line))
+            or leaf in ids
         ]
         if not shown or (line.is_folded and line.what is not LineKind.FOLD):
             return []
         (runner, *_) = shown
         mark = race_text.STATE_MARKS[runner.state]
-        cost = wording.money(runner.cost) if runner.cost else ""
+        if runner.cost:
+            cost = wording.money(runner.cost)
+        else:
+            cost = ""
         progress = (runner.name, wording.plural(runner.steps, "step"), cost)
-        text = " · ".join(filter(None, progress)) if width >= 60 else ""
+        text = ""
+        if width >= 60:
+            text = " · ".join(filter(None, progress))
         return [(f"{mark} {sanitize.line(text)}".rstrip(), STYLES[runner.state])]
 
     def _labels(self, line: TreeLine) -> list[str]:
@@ -103,14 +123,20 @@ class RowTexts:
             return []
         if line.what is LineKind.FOLD:
             shown = line.segment.headers.ids[line.row.last]
-            return [text for entry_id, text in self.labels.items() if entry_id > shown and self._is_in(entry_id, line)]
+            return [
+                text
+                for entry_id, text in self.labels.items()
+                if entry_id > shown and self._is_in(entry_id, line)
+            ]
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 
     def _is_in(self, entry_id: int, line: TreeLine) -> bool:
         """Whether an entry is below the first one of a folded branch."""
         found = self.index.locate(entry_id)
-        segment = found[0] if found is not None else None
+        segment = None
+        if found is not None:
+            segment = found[0]
         while segment is not None and segment is not line.segment:
             segment = segment.parent
         return segment is not None
@@ -124,7 +150,11 @@ class RowTexts:
                     return "Note: ", "faint", text
                 return "You: ", "user", _MENTION.sub(_short_mention, text) or "(attachments)"
             case "assistant":
-                return "Assistant: ", "assistant", plain_preview(header.kind, text) or self._unsaid(header)
+                return (
+                    "Assistant: ",
+                    "assistant",
+                    plain_preview(header.kind, text) or self._unsaid(header),
+                )
             case "tool_result":
                 icon, style = self._icon(header.id)
                 return f"{icon} ", style, _call(text)
@@ -135,7 +165,11 @@ class RowTexts:
             case "compaction":
                 return "", "faint", f"[{self._compaction(header)}]"
             case "branch_summary":
-                return "[branch summary] ", "faint", plain_preview(header.kind, _HEADING.sub("", text))
+                return (
+                    "[branch summary] ",
+                    "faint",
+                    plain_preview(header.kind, _HEADING.sub("", text)),
+                )
             case "prune":
                 return "", "faint", f"[{self._prune(header)}]"
             case "system":
@@ -148,14 +182,24 @@ class RowTexts:
         if not isinstance(entry, AssistantEntry):
             return "(empty)"
         thought = any(part.type == "reasoning" for part in entry.parts)
-        ended = "interrupted" if entry.interrupted else "failed" if entry.error else ""
-        return f"({', '.join(filter(None, [ended, 'only reasoning' if thought else ''])) or 'empty'})"
+        if entry.interrupted:
+            ended = "interrupted"
+        elif entry.error:
+            ended = "failed"
+        else:
+            ended = ""
+        return (
+            f"({', '.join(filter(None, [ended, 'only reasoning' if thought else ''])) or 'empty'})"
+        )
 
     def _icon(self, entry_id: int) -> StyledSpan:
         found = self._icons.get(entry_id)
         if found is None:
             entry = self.load(entry_id)
-            status = entry.status if isinstance(entry, ToolResultEntry) else ToolStatus.COMPLETED
+            if isinstance(entry, ToolResultEntry):
+                status = entry.status
+            else:
+                status = ToolStatus.COMPLETED
             found = self._icons[entry_id] = ICONS[status]
         return found
 
@@ -179,7 +223,8 @@ class RowTexts:
         facts = [wording.plural(hidden, "entry")]
         if inside := segment.headers.of_kinds(["compaction"]):
             facts.append(f"[{self._compaction(segment.headers[inside[-1]])}]")
-        ends, stack = 0, [segment]
+        ends = 0
+        stack = [segment]
         while stack:
             below = stack.pop().children
             ends += not below
@@ -193,17 +238,25 @@ class RowTexts:
         results = headers.of_kinds(["tool_result"])
         runs: list[StyledSpan] = []
         for position, at in enumerate(results):
-            between: list[StyledSpan] = [(" · ", "faint")] if runs else []
+            between: list[StyledSpan] = []
+            if runs:
+                between = [(" · ", "faint")]
             sign = " · ● " if runs else "● "
             text = _call(sanitize.line(headers[at].preview))
             left = len(results) - position
-            more = f" · {left} more" if runs else ""
+            more = ""
+            if runs:
+                more = f" · {left} more"
             need = cells(sign) + cells(text) + (cells(f" · {left - 1} more") if left > 1 else 0)
             if runs and need > room:
                 runs.append((crop(more, room), "faint"))
                 break
             icon, style = self._icon(headers.ids[at])
-            runs += [*between, (f"{icon} ", style), (crop(text, max(room - cells(sign), 0)), "aside")]
+            runs += [
+                *between,
+                (f"{icon} ", style),
+                (crop(text, max(room - cells(sign), 0)), "aside"),
+            ]
             room -= cells(sign) + cells(text)
         return runs
 
@@ -216,7 +269,9 @@ def _call(text: str) -> str:
     """Return a call in few words: its tool and title, of a path only the name."""
     tool, _, title = text.partition(" ")
     found = _PATH.match(title)
-    return f"{tool} {found[1]}" if found else text
+    if found:
+        return f"{tool} {found[1]}"
+    return text
 
 
 def moment(created_ms: int, now: float) -> str:
@@ -235,7 +290,9 @@ def pieces(text: str, words: Sequence[str]) -> Iterator[tuple[str, bool]]:
     if not wanted:
         yield text, False
         return
-    pattern = re.compile("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), re.IGNORECASE)
+    pattern = re.compile(
+        "|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), re.IGNORECASE
+    )
     end = 0
     for match in pattern.finditer(text):
         if match.start() > end:
