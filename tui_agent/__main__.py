@@ -14,7 +14,8 @@ def main() -> None:
     from tui_agent.cli.main import run
 
     code = run(sys.argv[1:])
-    # Python looks through everything for garbage on its way out, which takes 10 ms; all of it ends with the process.
+    # Python looks through everything for garbage on its way out, which takes 10 ms; all of it ends
+    # with the process.
     gc.freeze()
     if threading.active_count() > 1:
         from tui_agent.cli.ending import leave

@@ -1,7 +1,9 @@
-"""Claude Code's ``settings.json``: what stands in it, and where. What it means here is for ``agent/programs``.
+"""Claude Code's ``settings.json``: what stands in it, and where.
 
-The layers, weak to strong: the user's, the project's, and the project's local one. Lists are joined; of single values
-the strongest counts.
+What it means here is for ``agent/programs``.
+
+The layers, weak to strong: the user's, the project's, and the project's local one. Lists are
+joined; of single values the strongest counts.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,7 @@
 """The configuration: a TOML file of the user's, ``TUI_AGENT_*`` variables and flags, later ones winning.
 
-Unknown keys are kept when the file is written and reported when it is read; a mistake names file, key, value
-and what is accepted. Every value knows where it came from.
+Unknown keys are kept when the file is written and reported when it is read; a mistake names file,
+key, value and what is accepted. Every value knows where it came from.
 """
 
 import os
@@ -75,10 +75,12 @@ ENVIRONMENT_PREFIX = "TUI_AGENT_"
 _NOT_SETTINGS = {"TUI_AGENT_CONFIG_DIR", "TUI_AGENT_DATA_DIR", "TUI_AGENT_DEBUG"}
 
 _FORMER = {"host.keep_warm"}
-"""Settings of earlier versions that mean nothing now and stand in people's files; nobody needs to hear of them."""
+"""Settings of earlier versions that mean nothing now and stand in people's files; nobody needs to
+hear of them."""
 
 ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
-"""Marks a setting that a project's own file can't make: what it says would be run, or is about other projects."""
+"""Marks a setting that a project's own file can't make: what it says would be run, or is about
+other projects."""
 
 _MISSING = object()
 
@@ -375,8 +377,8 @@ def load_config(
 ) -> LoadedConfig:
     """Read the user's file, a trusted project's, environment and flags into one configuration.
 
-    ``project`` is the file of a project that the user trusts. Its permission rules are not merged into the user's:
-    they are a source of their own, in ``project_permissions``.
+    ``project`` is the file of a project that the user trusts. Its permission rules are not merged
+    into the user's: they are a source of their own, in ``project_permissions``.
 
     Raises:
         ConfigError: a value is wrong, or the file cannot be read.
@@ -547,7 +549,9 @@ def parse_value(text: str) -> Any:
 
 
 def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
-    """Write one dotted key to the user's file, everything else in it kept. ``None`` removes the key.
+    """Write one dotted key to the user's file, everything else in it kept.
+
+    ``None`` removes the key.
 
     Raises:
         ConfigError: the key is unknown or the value not accepted; the file is as it was.

@@ -1,7 +1,7 @@
 """The one base of every error the program raises on purpose, and the message a person gets for any error.
 
-Each layer has its own family below it. Its errors carry one sentence for a person; anything else that
-reaches an edge of the program (`report`) is a defect and is logged with its traceback.
+Each layer has its own family below it. Its errors carry one sentence for a person; anything else
+that reaches an edge of the program (`report`) is a defect and is logged with its traceback.
 """
 
 import logging
@@ -18,7 +18,10 @@ class UserFacingError(Exception):
 
 
 class ToolError(Exception):
-    """A tool call could not be done. Its text is written for the model and says what to do instead."""
+    """A tool call could not be done.
+
+    Its text is written for the model and says what to do instead.
+    """
 
 
 class CommandError(UserFacingError):

@@ -26,7 +26,10 @@ _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', r
 
 @dataclass(frozen=True, slots=True)
 class ForeignFile:
-    """A file's table. ``shown`` is its name for people; ``problem`` says why it could not be read."""
+    """A file's table.
+
+    ``shown`` is its name for people; ``problem`` says why it could not be read.
+    """
 
     path: Path
     shown: str

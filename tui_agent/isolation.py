@@ -1,7 +1,8 @@
 """Keeps a project's code out of the program's own interpreters.
 
-Python loads modules from where its variables and the working directory lead, and those may be a project's: a
-``sitecustomize.py`` or an ``httpx.py`` there would run in the program before any question.
+Python loads modules from where its variables and the working directory lead, and those may be a
+project's: a ``sitecustomize.py`` or an ``httpx.py`` there would run in the program before any
+question.
 """
 
 import os
@@ -36,8 +37,9 @@ def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
 def isolate_program() -> None:
     """See to it that modules are loaded from where the program is installed.
 
-    The command ``tui-agent`` starts Python isolated. Started in another way, by ``python -m tui_agent``, the program
-    begins anew where a variable leads elsewhere; what Python loaded by it until now has run.
+    The command ``tui-agent`` starts Python isolated. Started in another way, by ``python -m
+    tui_agent``, the program begins anew where a variable leads elsewhere; what Python loaded by it
+    until now has run.
     """
     if sys.flags.ignore_environment and sys.flags.safe_path:
         return

@@ -5,14 +5,16 @@ import re
 from typing import Any
 
 _NUMBER = re.compile(r"-?\d{4301,}")
-"""More digits than Python makes an integer of (``sys.set_int_max_str_digits``): reading takes the square of them."""
+"""More digits than Python makes an integer of (``sys.set_int_max_str_digits``): reading takes the
+square of them."""
 
 
 def loads(text: str | bytes, *, strict: bool = True) -> Any:
     """Return the value of a JSON text. ``strict`` False takes control characters within strings.
 
     Raises:
-        json.JSONDecodeError: it means nothing, or more than can be held: an integer of thousands of digits, nesting
+        json.JSONDecodeError: it means nothing, or more than can be held: an integer of thousands of
+        digits, nesting
             that is too deep. No other error comes out of it.
     """
     try:

@@ -113,8 +113,8 @@ def user_store() -> Path:
 class Turn:
     """The result of a message. ``cost`` is US dollars, None where prices are not known.
 
-    ``reason`` is why it ended: done, length (the answer was cut off), interrupted, error, step_limit, budget or
-    stopped; ``error`` is the message.
+    ``reason`` is why it ended: done, length (the answer was cut off), interrupted, error,
+    step_limit, budget or stopped; ``error`` is the message.
     """
 
     text: str
@@ -133,9 +133,9 @@ class Session:
     """A tree of entries in a file, to be read; an ``Agent`` extends it and moves in it.
 
     Args:
-        file: where it is kept, made when missing; without one it is gone when the session is closed.
-        id: the session to open, by its id or the beginning or end of one, or "last"; a new one without.
-        cwd: the directory that a new session is about.
+        file: where it is kept, made when missing; without one it is gone when the session is
+            closed. id: the session to open, by its id or the beginning or end of one, or "last"; a
+            new one without. cwd: the directory that a new session is about.
 
     Raises:
         UserFacingError: the file can't be used, or has no such session.
@@ -214,32 +214,34 @@ class Session:
 
 
 class Agent:
-    """Works in a session: ``async with Agent(...) as agent``, or ``with`` and ``wait``. Used from one thread.
+    """Works in a session: ``async with Agent(...) as agent``, or ``with`` and ``wait``.
+
+    Used from one thread.
 
     Args:
-        model: ``demo``, or ``provider/name`` as in docs/models.md; with ``base_url`` any name that server knows.
-        session: where it works; without one in a session of its own that is gone with it.
-        base_url: address of an OpenAI-compatible server, with its ``/v1``.
-        api_key: the key for the model.
-        context_window: tokens of the model's window, where neither server nor catalog tells.
-        environ: variables in which keys and addresses of providers are looked for: ``os.environ`` for the user's.
-        tools: typed functions with a docstring, each a tool that is called in this process; paths of tool files
+        model: ``demo``, or ``provider/name`` as in docs/models.md; with ``base_url`` any name that
+            server knows. session: where it works; without one in a session of its own that is gone
+            with it. base_url: address of an OpenAI-compatible server, with its ``/v1``. api_key:
+            the key for the model. context_window: tokens of the model's window, where neither
+            server nor catalog tells. environ: variables in which keys and addresses of providers
+            are looked for: ``os.environ`` for the user's. tools: typed functions with a docstring,
+            each a tool that is called in this process; paths of tool files
             (docs/tools.md), whose functions run in processes of their own.
-        builtin_tools: names of the built-in tools it has; all by default.
-        ask: decides calls no rule decides: True, False or a ``PermissionAnswer``. Without it such calls are refused.
-        allow: rules as ``--allow`` takes them: ``edit``, ``bash:git *``.
-        deny: rules of calls that are refused.
-        mode: build, auto-edit, plan or yolo.
-        instructions: text sent to the model after the program's own prompt.
-        sandbox: auto, off, or required: commands run in a sandbox where there is one, never, or not without.
-        max_steps: requests that one message may cause.
-        max_cost: US dollars that one message may cause; the turn ends, with "budget" as its reason, before the first
+        builtin_tools: names of the built-in tools it has; all by default. ask: decides calls no
+            rule decides: True, False or a ``PermissionAnswer``. Without it such calls are refused.
+            allow: rules as ``--allow`` takes them: ``edit``, ``bash:git *``. deny: rules of calls
+            that are refused. mode: build, auto-edit, plan or yolo. instructions: text sent to the
+            model after the program's own prompt. sandbox: auto, off, or required: commands run in a
+            sandbox where there is one, never, or not without. max_steps: requests that one message
+            may cause. max_cost: US dollars that one message may cause; the turn ends, with "budget"
+            as its reason, before the first
             request over it. A model whose prices are not known gets no request then.
         max_tokens: tokens of all requests and answers that one message may cause, likewise.
         timeout: seconds that one message may take.
 
     Raises:
-        LibraryError: something that was given can't be used: a tool, a rule, a mode, a file that is not there.
+        LibraryError: something that was given can't be used: a tool, a rule, a mode, a file that is
+            not there.
     """
 
     def __init__(  # noqa: PLR0913 - each has a default and is given by its name
@@ -476,7 +478,9 @@ class Agent:
         self._agent.change_model(model)
 
     async def move(self, entry_id: int | None) -> None:
-        """Make an entry the leaf: the next message goes on from there. None is before the first entry.
+        """Make an entry the leaf: the next message goes on from there.
+
+        None is before the first entry.
 
         Raises:
             UserFacingError: there is no such entry, or a message is being worked on.

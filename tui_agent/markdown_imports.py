@@ -53,7 +53,10 @@ def imports_of(text: str) -> Iterator[Import]:
 
 
 def may_import_from_outside(text: str) -> bool:
-    """Whether a text may import files by ``~/``, ``/`` or ``../``. Quick; code is not told from prose."""
+    """Whether a text may import files by ``~/``, ``/`` or ``../``.
+
+    Quick; code is not told from prose.
+    """
     return _OUTSIDE.search(text) is not None
 
 

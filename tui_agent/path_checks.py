@@ -1,6 +1,9 @@
-"""Looks at paths that a user, a model or a repository named. A refusal to look is an answer: nothing is there.
+"""Looks at paths that a user, a model or a repository named.
 
-`pathlib` raises where a directory on the way is closed to us, where a name is too long, and for a circle of links.
+A refusal to look is an answer: nothing is there.
+
+`pathlib` raises where a directory on the way is closed to us, where a name is too long, and for a
+circle of links.
 """
 
 import os

@@ -7,8 +7,8 @@ from typing import Final, Literal
 from tui_agent.lazy import dataclass
 
 Change = Literal["sources", "repository", "data"]
-"""Changes of a command in the sandbox beyond those of its mode: the project's files, its repository, or files
-that no checkpoint can take back."""
+"""Changes of a command in the sandbox beyond those of its mode: the project's files, its
+repository, or files that no checkpoint can take back."""
 
 CHANGES_A_FILE: Final = "it changes a file"
 
@@ -45,8 +45,9 @@ class Permission(StrEnum):
 class PermissionNeed:
     """One thing a call wants to do: a permission and the pattern a rule is matched against.
 
-    ``pattern`` is a path relative to the project for files, the command for bash, the URL for webfetch, the host for
-    the network. ``detail`` is shown to the user: the full command or a unified diff.
+    ``pattern`` is a path relative to the project for files, the command for bash, the URL for
+    webfetch, the host for the network. ``detail`` is shown to the user: the full command or a
+    unified diff.
     """
 
     permission: Permission
@@ -54,19 +55,22 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """Something that runs in the sandbox: it can make the changes of the mode and those in ``changes``."""
+    """Something that runs in the sandbox: it can make the changes of the mode and those in
+    ``changes``."""
     changes: tuple[Change, ...] = ()
     """Changes it is known to make, or has tried."""
     secret: bool = False
     """A file that holds a secret, though its name does not tell."""
     harmless: bool = False
-    """The closed grammar knows that it only reads: allowed in every mode where no rule says otherwise."""
+    """The closed grammar knows that it only reads: allowed in every mode where no rule says
+    otherwise."""
     unclear: str = ""
     """Why its effect can't be known; then no rule for something particular allows it."""
     always: str = ""
     """Pattern of the rule that "always" may create, "" to leave that to the permission."""
     exceeds: str = ""
-    """Pattern of the rule for its family that does not allow it, because of an option that the family has not."""
+    """Pattern of the rule for its family that does not allow it, because of an option that the
+    family has not."""
     aliases: tuple[str, ...] = ()
     """Other spellings; a rule against one of them is meant against this."""
 

@@ -1,7 +1,7 @@
 """The one door for pictures, wherever they come from: known by their bytes, decoded once, as providers take them.
 
-What a name, a server or another program says of a picture's type counts for nothing. Pillow is imported with the first
-picture, and is given only the formats named here.
+What a name, a server or another program says of a picture's type counts for nothing. Pillow is
+imported with the first picture, and is given only the formats named here.
 """
 
 import io
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 MAX_BYTES = 3_750_000
 """Bytes of a picture that are sent: providers take 5 MB of base64."""
 MAX_SIDE = 2_000
-"""Pixels of the longest side that is sent. Providers scale down to less, and refuse 8,000 or, of many pictures, 2,000
-(platform.claude.com/docs, "Vision")."""
+"""Pixels of the longest side that is sent. Providers scale down to less, and refuse 8,000 or, of
+many pictures, 2,000 (platform.claude.com/docs, "Vision")."""
 MAX_PIXELS = 64_000_000
 """Pixels that are decoded: a small file may hold any number of them."""
 MAX_SOURCE_BYTES = 40_000_000
@@ -32,7 +32,8 @@ TYPES = {
     "GIF": "image/gif",
     "WEBP": "image/webp",
 }
-"""Types that are kept as they are, by Pillow's name of the format; the others it reads become PNG or JPEG."""
+"""Types that are kept as they are, by Pillow's name of the format; the others it reads become PNG
+or JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
@@ -98,7 +99,10 @@ def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
 
 
 def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoPicture:
-    """Decode a picture; scale and convert it where the limits ask for it. Takes up to seconds: call it in a thread."""
+    """Decode a picture; scale and convert it where the limits ask for it.
+
+    Takes up to seconds: call it in a thread.
+    """
     if len(data) > MAX_SOURCE_BYTES:
         return NoPicture(f"a file of more than {MAX_SOURCE_BYTES // 1_000_000} MB")
     try:
@@ -121,7 +125,8 @@ def picture_size(path: Path) -> tuple[int, int]:
 def _opened(file: "io.BytesIO | io.BufferedReader") -> "Image":
     from PIL import Image
 
-    # The size is checked here, before anything is decoded; Pillow's own check warns on standard error.
+    # The size is checked here, before anything is decoded; Pillow's own check warns on standard
+    # error.
     Image.MAX_IMAGE_PIXELS = None
     Image.init()
     return Image.open(file, formats=[name for name in _READ if name in Image.OPEN])

@@ -9,7 +9,8 @@ FOLDER = ".tui-agent"
 """The project's directory of this program. Everything in it may act."""
 
 MAX_DEPTH = 9
-"""Names below a folder of these, the file's with them: what lies deeper is neither asked about nor read."""
+"""Names below a folder of these, the file's with them: what lies deeper is neither asked about nor
+read."""
 
 Kind = Literal["instructions", "rules", "skills", "commands", "agents", "hooks", "tools"]
 ACTING = {"commands": "command", "agents": "agent", "hooks": "hook", "tools": "tool"}
@@ -21,7 +22,10 @@ LOCAL_INSTRUCTIONS = ("CLAUDE.local.md",)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file or folder. ``project`` is relative to a directory of the project, ``home`` to the user's; "" is none."""
+    """A file or folder.
+
+    ``project`` is relative to a directory of the project, ``home`` to the user's; "" is none.
+    """
 
     kind: Kind
     project: str = ""
@@ -75,7 +79,8 @@ INSTRUCTION_NAMES = tuple(
 class LeftOut(frozenset[str]):
     """What of other programs the user does not want: a program (``Codex``), or one group of its things.
 
-    A group is written ``Claude Code/hooks``; it is a kind of place, or permissions, environment, servers, hooks.
+    A group is written ``Claude Code/hooks``; it is a kind of place, or permissions, environment,
+    servers, hooks.
     """
 
     def covers(self, program: str, group: str) -> bool:

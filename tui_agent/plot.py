@@ -20,8 +20,9 @@ FREE = -1
 class Series:
     """Values to plot: one height per step for each of the parts that are stacked, the lowest part first.
 
-    ``levels`` are how high each part ends, so the last are the whole heights; ``top`` is the value of the plot's
-    height. ``marks`` are characters under steps, ``weights`` which of two under one column is shown: the greater.
+    ``levels`` are how high each part ends, so the last are the whole heights; ``top`` is the value
+    of the plot's height. ``marks`` are characters under steps, ``weights`` which of two under one
+    column is shown: the greater.
     """
 
     levels: Sequence[Sequence[float]]

@@ -1,7 +1,7 @@
 """Plugins in Claude Code's layout: folders with skills, commands, agents, hooks and servers.
 
-Each is copied into the data directory. A plugin acts as it was when the user added it: its files' digest is kept, and
-one that changed does not act. Source: Claude Code's reference of plugins.
+Each is copied into the data directory. A plugin acts as it was when the user added it: its files'
+digest is kept, and one that changed does not act. Source: Claude Code's reference of plugins.
 """
 
 import hashlib

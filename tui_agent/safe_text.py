@@ -1,7 +1,8 @@
 """Text that came from outside made safe for a terminal: nothing in it can act, hide, or change the order of a line.
 
-Text that can't be stored or sent becomes valid on its way into a session (`valid`); everything else is stored as it
-was, and made harmless on its way to the screen and to the command line. Which characters are harmful is decided here.
+Text that can't be stored or sent becomes valid on its way into a session (`valid`); everything else
+is stored as it was, and made harmless on its way to the screen and to the command line. Which
+characters are harmful is decided here.
 """
 
 import re
@@ -28,7 +29,8 @@ INVISIBLE = (
 """Characters without a shape or a width."""
 
 SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-"""Useless in any text: lone surrogates, annotations, and tags, an alphabet nobody sees that carries instructions."""
+"""Useless in any text: lone surrogates, annotations, and tags, an alphabet nobody sees that carries
+instructions."""
 
 _HIDDEN = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 _JOINERS = re.compile(f"[{JOINERS}]")
@@ -71,14 +73,17 @@ def codes_of(characters: str) -> Iterator[int]:
 def visible(text: str, characters: re.Pattern[str] = _HIDDEN) -> str:
     """Make control characters and characters without a shape visible, so that they can neither act nor hide.
 
-    Line feeds and tabs stay. ESC becomes ``␛``, one without a picture becomes ``⟨U+202E⟩``. With ``UNSEEN`` emoji stay
-    joined.
+    Line feeds and tabs stay. ESC becomes ``␛``, one without a picture becomes ``⟨U+202E⟩``. With
+    ``UNSEEN`` emoji stay joined.
     """
     return characters.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def readable(text: str) -> str:
-    """Make visible only characters a terminal acts on; emoji stay joined. For whole answers and outputs."""
+    """Make visible only characters a terminal acts on; emoji stay joined.
+
+    For whole answers and outputs.
+    """
     return ACTING.sub(_picture, text.replace("\r\n", "\n"))
 
 

@@ -1,12 +1,12 @@
 """Finds secrets in text: the one place that recognises them.
 
-Three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values assigned to a name, a header
-or an option that is for a secret. *Wrapped*: private keys, and any of these in base64. A text is looked through only
-for rules with a literal trace in it, so most cost nothing but a search for a few words. Nothing is ever verified with a
-service.
+Three kinds of rules. *Shapes*: the forms of known services' keys. *Named*: values assigned to a
+name, a header or an option that is for a secret. *Wrapped*: private keys, and any of these in
+base64. A text is looked through only for rules with a literal trace in it, so most cost nothing but
+a search for a few words. Nothing is ever verified with a service.
 
-Text without secrets stays as it is: code that passes a password on, a type, a placeholder or a sentence about keys is
-none.
+Text without secrets stays as it is: code that passes a password on, a type, a placeholder or a
+sentence about keys is none.
 """
 
 import base64
@@ -73,7 +73,8 @@ _ASSIGNED = re.compile(
 )
 
 _OPTION = re.compile(r"(?:^|[\s\"'`])(?:-[DPJ]|/p:|--?[A-Za-z][\w-]*[ =])[\"']?$")
-"""What is before a setting that is given to a program as an option: ``-D``, ``--set ``, ``--from-literal=``."""
+"""What is before a setting that is given to a program as an option: ``-D``, ``--set ``,
+``--from-literal=``."""
 
 _BESIDE_CHARS = 200
 """Characters before a setting that are looked at for others."""
@@ -82,7 +83,8 @@ _FEWEST_IN_SETTING = 4
 _PAIR_BEFORE = re.compile(r"(?:^|[\s\"'`;])[\w.-]+=[^\s,;()\"'`]+(?:[ \t]+|;[ \t]*)$")
 
 _PAIR_AFTER = re.compile(r"[\"']?(?:[ \t]+|;[ \t]*)[A-Za-z][\w. -]*=[^\s,;()=]")
-"""Others beside a setting in a list of them, as libpq has it: ``host=db password=…``. Code has commas there."""
+"""Others beside a setting in a list of them, as libpq has it: ``host=db password=…``. Code has
+commas there."""
 
 _NAME = re.compile(
     r"""
@@ -101,7 +103,8 @@ _NAME = re.compile(
 )
 
 _KEPT = frozenset({"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "GPG_KEY"})
-"""Look like secrets and are none (GPG_KEY: the public fingerprint that the official Python images set)."""
+"""Look like secrets and are none (GPG_KEY: the public fingerprint that the official Python images
+set)."""
 
 _PASSWORD_NAME = re.compile(r"PASS|PWD|(^|_)PW($|_)")
 
@@ -188,7 +191,8 @@ _KEY_LINES = re.compile(
     r"(?:(?>[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*)"
     rf"(?:{_LINE_BREAK.pattern}|\Z))++"
 )
-"""Lines of a private key: as they are, or with the numbers, marks or quotes that a listing puts around them."""
+"""Lines of a private key: as they are, or with the numbers, marks or quotes that a listing puts
+around them."""
 
 _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 
@@ -221,9 +225,11 @@ def _shape(
 ) -> _Rule:
     """Return the rule for keys that begin in a certain way; ``fewest`` characters come after that at least.
 
-    The beginning of a ``strict`` one is common: without a digit or a capital letter after it, it is no key.
+    The beginning of a ``strict`` one is common: without a digit or a capital letter after it, it is
+    no key.
     """
-    # The pattern begins with the text, which is fast to find. A line break before it may be written as two characters.
+    # The pattern begins with the text, which is fast to find. A line break before it may be written
+    # as two characters.
     start = re.escape(begin)
     apart = rf"(?:(?<![A-Za-z0-9_\-]{start})|(?<=\\[nrt]{start}))"
     return _Rule(
@@ -454,7 +460,10 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def has_secret(text: str) -> bool:
-    """Return whether there is a secret in a text. Imports nothing: it is asked for every variable of an environment."""
+    """Return whether there is a secret in a text.
+
+    Imports nothing: it is asked for every variable of an environment.
+    """
     return next(_found(text), None) is not None
 
 

@@ -1,4 +1,7 @@
-"""Every setting as a row: its value, where that came from, what it means and what is accepted. Pure."""
+"""Every setting as a row: its value, where that came from, what it means and what is accepted.
+
+Pure.
+"""
 
 import ast
 import inspect

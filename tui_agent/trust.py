@@ -1,7 +1,7 @@
 """Whether the settings, rules, commands, hooks and servers of a project may act.
 
-Nothing of it is active before the user trusted the project. Trust is remembered for the directory and for the exact
-contents: whatever changes there afterwards has to be trusted again.
+Nothing of it is active before the user trusted the project. Trust is remembered for the directory
+and for the exact contents: whatever changes there afterwards has to be trusted again.
 """
 
 import hashlib
@@ -165,8 +165,8 @@ def project_state(
 ) -> ProjectState:
     """Return the things a project brings along and whether it may act.
 
-    The folders between its root and ``cwd`` count too, and files that ``commands`` of the user's own settings name.
-    With ``assume_trust`` it is trusted whatever was answered.
+    The folders between its root and ``cwd`` count too, and files that ``commands`` of the user's
+    own settings name. With ``assume_trust`` it is trusted whatever was answered.
     """
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)
     named = dict.fromkeys(path for command in commands for path in named_files(project, command))

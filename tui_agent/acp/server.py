@@ -493,7 +493,10 @@ class MessageLines(asyncio.StreamReader):
 
 
 def is_message(line: bytes) -> bool:
-    """Whether a line may be read as a message: a request, a notification or an answer. Invalid JSON may, too."""
+    """Whether a line may be read as a message: a request, a notification or an answer.
+
+    Invalid JSON may, too.
+    """
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

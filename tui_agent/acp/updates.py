@@ -1,4 +1,7 @@
-"""The updates an editor gets on a session: events while it runs, entries when it is loaded. Nothing here waits."""
+"""The updates an editor gets on a session: events while it runs, entries when it is loaded.
+
+Nothing here waits.
+"""
 
 import base64
 import binascii
@@ -179,8 +182,8 @@ class CompactionUpdate:
 class Updates:
     """Keeps track of the calls of one session: an editor wants each by an id that is used once.
 
-    ``blob`` returns the bytes of an image, None when they are gone. ``compactions``: the editor asked for
-    updates of that kind; others read about them among the thoughts.
+    ``blob`` returns the bytes of an image, None when they are gone. ``compactions``: the editor
+    asked for updates of that kind; others read about them among the thoughts.
     """
 
     def __init__(

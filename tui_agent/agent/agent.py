@@ -127,7 +127,8 @@ class Agent:
         self._titles = Titles(self._journal, ports, lambda: self.model)
         self._answerer = Answerer(self._journal, ports)
         self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
-        """The files of the project: the session's changes to them, and how they go along when one moves."""
+        """The files of the project: the session's changes to them, and how they go along when one
+        moves."""
         if ports.is_subagent:
             self._subagents = None
         else:
@@ -171,7 +172,8 @@ class Agent:
         self._is_project_ready = True
         channel.subscribe(self._prepare_project)
 
-    # Made on first use, because only a person asks for these: a run of one message needs none of them.
+    # Made on first use, because only a person asks for these: a run of one message needs none of
+    # them.
 
     @property
     def counter(self) -> "TokenCounter":
@@ -192,7 +194,8 @@ class Agent:
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
         """Append entries now, or before the next step of a run, so that none of them parts a call from its result.
 
-        ``then`` updates their dependents, before their events are sent. Raises StoreError: nothing was changed.
+        ``then`` updates their dependents, before their events are sent. Raises StoreError: nothing
+        was changed.
         """
         if not self.running:
             self._journal.append_many(entries, then)
@@ -351,10 +354,13 @@ class Agent:
         for_model: str | None = None,
         boundary: int | None = None,
     ) -> CompactionOutcome:
-        """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
+        """Summarise the history now; during a run before its next step or at its end.
 
-        With ``boundary`` it summarises the entries before that one; ignored during a run. The outcome's
-        ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
+        See ``ContextKeeper.compact``.
+
+        With ``boundary`` it summarises the entries before that one; ignored during a run. The
+        outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``,
+        changes nothing.
         """
         if self.running:
             self.context.pending = focus or ""
@@ -380,7 +386,8 @@ class Agent:
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
         if not self.running and resolve(self.session.active_path()).mode is None:
-            # A head names the mode; before the first message nothing does, and settings may be others later.
+            # A head names the mode; before the first message nothing does, and settings may be
+            # others later.
             self._journal.append(ModeChangeEntry(mode=self.mode))
         work = run_shell(command, self.ports, self.channel, self.files.recorder, excluded=excluded)
         task = asyncio.ensure_future(work)

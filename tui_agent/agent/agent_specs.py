@@ -1,6 +1,7 @@
 """Kinds of agents: the built-in ones, and the user's in Markdown files with front matter.
 
-A primary one takes the place of the main agent (``/agent NAME``); a subagent is given a task and answers once.
+A primary one takes the place of the main agent (``/agent NAME``); a subagent is given a task and
+answers once.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -53,9 +54,10 @@ _FIELDS = frozenset(
 class AgentSpec:
     """One kind of agent.
 
-    ``prompt`` replaces the agent prompt, None keeps it. ``model`` and ``effort`` None are the conversation's.
-    ``tools`` are names or globs, None is every tool; those in ``without`` are never had. ``rules`` come after the
-    user's own; a project's agent can only deny. ``max_steps`` None is the setting's.
+    ``prompt`` replaces the agent prompt, None keeps it. ``model`` and ``effort`` None are the
+    conversation's. ``tools`` are names or globs, None is every tool; those in ``without`` are never
+    had. ``rules`` come after the user's own; a project's agent can only deny. ``max_steps`` None is
+    the setting's.
     """
 
     name: str
@@ -120,9 +122,9 @@ def load_specs(
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
 
-    A file of the same name replaces a built-in one; of two the user's own wins. The project's are left out while it is
-    not ``trusted``. ``skills`` are those that an agent may have in its prompt. Unusable files are left out and
-    reported in ``problems``.
+    A file of the same name replaces a built-in one; of two the user's own wins. The project's are
+    left out while it is not ``trusted``. ``skills`` are those that an agent may have in its prompt.
+    Unusable files are left out and reported in ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -230,7 +232,10 @@ def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
 
 
 def _tools(document: Document, folder: Folder) -> _Tools:
-    """Return the tools an agent may use. Other programs' tables of true and false, and denied tools, count."""
+    """Return the tools an agent may use.
+
+    Other programs' tables of true and false, and denied tools, count.
+    """
     source: Source = "project" if folder.of_project else "user"
     value = document.fields.get("tools")
     denied: object = document.fields.get("disallowedTools") or ()

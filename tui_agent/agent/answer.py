@@ -1,7 +1,8 @@
 """Streams one answer of the model into one assistant entry: drafts while it comes, retries when it fails.
 
-Text visible for a quarter of a second is in the store's draft; an ended answer, good or bad, is an entry. An attempt
-that failed with content and is tried again stays in the tree beside the path, so nothing is lost and nothing doubled.
+Text visible for a quarter of a second is in the store's draft; an ended answer, good or bad, is an
+entry. An attempt that failed with content and is tried again stays in the tree beside the path, so
+nothing is lost and nothing doubled.
 """
 
 import asyncio
@@ -210,8 +211,9 @@ class Answerer:
     ) -> AssistantEntry:
         """Send a request until it is answered and append the answer at the leaf.
 
-        ``estimate`` is the program's own count of the request in tokens; ``check`` judges calls that the model wrote as
-        text. A partial answer is appended too when cancelled or raising ModelError (out of retries), RepeatingAnswer.
+        ``estimate`` is the program's own count of the request in tokens; ``check`` judges calls
+        that the model wrote as text. A partial answer is appended too when cancelled or raising
+        ModelError (out of retries), RepeatingAnswer.
         """
         number = 1
         loading = 0.0

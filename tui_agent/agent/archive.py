@@ -72,7 +72,8 @@ class SessionArchive:
     def search(self, query: str, limit: int) -> list[FoundEntry]:
         """Return the entries that fit best, best first, those that the model sees whole last.
 
-        Text cut from an output of this branch is searched too. Duplicates and searches are left out.
+        Text cut from an output of this branch is searched too. Duplicates and searches are left
+        out.
         """
         view = resolve(self._session.active_path())
         seen = {entry.id for entry in view.entries if view.is_open(entry.id) and not _is_cut(entry)}

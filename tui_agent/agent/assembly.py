@@ -31,7 +31,10 @@ from tui_agent.web.settings import FetchSettings
 
 @dataclass(frozen=True, slots=True)
 class ModelSources:
-    """Where models, their addresses and keys come from. ``learnt`` is the file of facts learnt about them."""
+    """Where models, their addresses and keys come from.
+
+    ``learnt`` is the file of facts learnt about them.
+    """
 
     catalog: DemoCatalog
     environ: Mapping[str, str]

@@ -43,7 +43,8 @@ from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
-"""Returns the parts for a name that is no file: a server's resource, an agent; none when there is no such thing."""
+"""Returns the parts for a name that is no file: a server's resource, an agent; none when there is
+no such thing."""
 FILE_BYTES = 50 * 1024
 """Bytes of text that are attached of one file."""
 MAX_NAMES = 300
@@ -63,7 +64,9 @@ _LEAST_ROOM = 500
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A message ready to be submitted. ``model`` and ``mode`` are to be changed to before, None stays.
+    """A message ready to be submitted.
+
+    ``model`` and ``mode`` are to be changed to before, None stays.
 
     ``problem`` is something the user should know though it is sent all the same.
     """
@@ -78,7 +81,8 @@ class Prepared:
 class Naming:
     """The part of a message in which files may be named.
 
-    Text that came with a project may name only files of that ``project``, and those the user ``typed``.
+    Text that came with a project may name only files of that ``project``, and those the user
+    ``typed``.
     """
 
     text: str
@@ -105,8 +109,9 @@ async def load_message(
 ) -> Prepared:
     """Return a message's parts: its text, then the named files.
 
-    A name that is no file stays text. Files are read in a thread. ``naming`` is where names are looked for, when
-    part of the text was not written by the user; ``named`` finds non-files, and goes first for a plain word.
+    A name that is no file stays text. Files are read in a thread. ``naming`` is where names are
+    looked for, when part of the text was not written by the user; ``named`` finds non-files, and
+    goes first for a plain word.
     """
     naming = naming or Naming(text)
     source = naming.text
@@ -275,8 +280,9 @@ def files_back(
 ) -> tuple[FilePart, ...]:
     """Return the files read or edited last, newest first, within ``room`` tokens.
 
-    ``recent`` are the last ``LOOKED_AT`` entries of the whole path, before the compaction too. A file comes whole or
-    with the lines in use; one that the model still sees as it was read is left out. Reads the disk.
+    ``recent`` are the last ``LOOKED_AT`` entries of the whole path, before the compaction too. A
+    file comes whole or with the lines in use; one that the model still sees as it was read is left
+    out. Reads the disk.
     """
     names = names_in_use(view, tool_traits())
     parts: list[FilePart] = []

@@ -1,10 +1,10 @@
 """Carries out compactions: asks the pure engine for a plan, a model for the summary, and commits it if it helps.
 
-A compaction that fails, is refused or is interrupted leaves the path as it was. A compaction is measured before it
-is committed: the history after it is smaller, and small enough to work in.
+A compaction that fails, is refused or is interrupted leaves the path as it was. A compaction is
+measured before it is committed: the history after it is smaller, and small enough to work in.
 
-Planning and weighing read everything that is summarised. They are pure and their entries never change, so threads do
-them, and whoever types meanwhile notices nothing.
+Planning and weighing read everything that is summarised. They are pure and their entries never
+change, so threads do them, and whoever types meanwhile notices nothing.
 """
 
 import asyncio
@@ -142,12 +142,15 @@ class SummaryCalls:
 
 @dataclass(frozen=True, slots=True)
 class CompactionOrder:
-    """A compaction to carry out. ``model`` is the conversation's, ``focus`` the user's wish for the summary.
+    """A compaction to carry out.
 
-    ``live`` is the conversation's own next request, for a summariser that reads it from the provider's cache.
-    ``summariser`` writes the summary where the settings name no model for that; empty: ``model``. ``boundary`` is the
-    entry that the summarised part ends before, where a person chose one. ``keep_recent`` is how many tokens stay as
-    they are in a compaction that is prepared beside the work; None: as the settings say.
+    ``model`` is the conversation's, ``focus`` the user's wish for the summary.
+
+    ``live`` is the conversation's own next request, for a summariser that reads it from the
+    provider's cache. ``summariser`` writes the summary where the settings name no model for that;
+    empty: ``model``. ``boundary`` is the entry that the summarised part ends before, where a person
+    chose one. ``keep_recent`` is how many tokens stay as they are in a compaction that is prepared
+    beside the work; None: as the settings say.
     """
 
     trigger: Trigger
@@ -177,7 +180,8 @@ class Draft:
     hook_details: str = ""
     """Details a hook wants kept with the entry, as JSON."""
     as_planned: bool = False
-    """Only to be committed if all that the plan keeps stays: otherwise a new summary would cover more."""
+    """Only to be committed if all that the plan keeps stays: otherwise a new summary would cover
+    more."""
     prepared: bool = False
     """Whether it was written beside the work."""
 
@@ -199,7 +203,10 @@ class Compactor:
         """Models whose provider did not compact; each was said once."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
-        """Plan a compaction, or return why there is none. Nothing is changed and no model is called."""
+        """Plan a compaction, or return why there is none.
+
+        Nothing is changed and no model is called.
+        """
         path = self._session.active_path()
         options = PlanOptions(
             tool_traits(),
@@ -221,7 +228,10 @@ class Compactor:
     async def compact(
         self, order: CompactionOrder, *, without_model: bool = False
     ) -> CompactionOutcome:
-        """Plan, summarise and commit; ``without_model`` writes the summary by rule. Cancelled, it changes nothing."""
+        """Plan, summarise and commit; ``without_model`` writes the summary by rule.
+
+        Cancelled, it changes nothing.
+        """
         path = self._session.active_path()
         self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
         outcome: CompactionOutcome = Failed("Interrupted.")
@@ -313,7 +323,8 @@ class Compactor:
             leaf = self._session.leaf
             commit = await self.weigh(draft, summary)
             if draft.item and (isinstance(commit, Refusal) or summary not in {None, draft.summary}):
-                # The provider's item covers the original plan and summary: the text stands alone then.
+                # The provider's item covers the original plan and summary: the text stands alone
+                # then.
                 draft = replace(draft, style="summary", item=None, as_planned=False)
                 commit = None
         if isinstance(commit, Commit):
@@ -422,7 +433,8 @@ class Compactor:
         read = plan.tokens_before
         is_ahead = order.keep_recent is not None
         if live is not None and (is_ahead or plan.boundary is not None):
-            # The live request ends where the conversation does, or the part of it that is summarised.
+            # The live request ends where the conversation does, or the part of it that is
+            # summarised.
             live = request_before(live, first_sent(plan.kept) or 0)
             read = plan.tokens_summarised
 
@@ -565,8 +577,9 @@ class _Place:
 class PreparedSummary:
     """The summary of the next compaction, written while the work goes on so that nobody waits; one at most.
 
-    It covers the entries before its cut, and holds while the cut is on the path and nothing before it was changed.
-    Its cost is the session's once it is spent, and the compaction's once that is committed.
+    It covers the entries before its cut, and holds while the cut is on the path and nothing before
+    it was changed. Its cost is the session's once it is spent, and the compaction's once that is
+    committed.
     """
 
     def __init__(self, compactor: "Compactor", journal: Journal, ports: AgentPorts) -> None:

@@ -233,8 +233,9 @@ class ContextInspector:
     async def forgotten_tokens(self) -> int:
         """Return the tokens the next request has to reread because the provider has forgotten the last one.
 
-        0 while it is warm, for a provider that never reported a cache, and below ``cache.warn_tokens``. Outputs pruned
-        before a request that finds the cache cold are not counted.
+        0 while it is warm, for a provider that never reported a cache, and below
+        ``cache.warn_tokens``. Outputs pruned before a request that finds the cache cold are not
+        counted.
         """
         total = self.cached_tokens(warm=False)
         least = self._context.settings().cache.warn_tokens

@@ -1,7 +1,8 @@
 """Keeps the context within the window: renders the head, builds and measures requests, makes room.
 
-The rules are in ``tui_agent.context`` and pure; this is the thin shell that reads the path, asks them, and appends
-their decisions. Room is made the cheapest way first: prune old outputs, then summarise, then stop and offer choices.
+The rules are in ``tui_agent.context`` and pure; this is the thin shell that reads the path, asks
+them, and appends their decisions. Room is made the cheapest way first: prune old outputs, then
+summarise, then stop and offer choices.
 """
 
 import asyncio
@@ -96,7 +97,8 @@ _ESTIMATE_ERROR = 0.02
 _LEAST_WINDOW = 4_000
 """Tokens of the smallest window that is learnt from a refusal without numbers."""
 ROUGH_SHARE = 0.15
-"""Share of the window up to which tokens by a rule of thumb will do: some text has three times as many."""
+"""Share of the window up to which tokens by a rule of thumb will do: some text has three times as
+many."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
 
@@ -109,7 +111,10 @@ _WAYS_OUT = {
 
 
 class ContextKeeper:
-    """The context of one session. It begins with ``model``, ``mode`` and ``effort`` where the path names none."""
+    """The context of one session.
+
+    It begins with ``model``, ``mode`` and ``effort`` where the path names none.
+    """
 
     def __init__(
         self,
@@ -276,7 +281,8 @@ class ContextKeeper:
     def _room_for_answer(self) -> int:
         """Return the most tokens the answer may take: the model's own limit or, if unknown, the reserve.
 
-        A model that thinks gets half of the free room instead: thinking counts as answer and is gone afterwards.
+        A model that thinks gets half of the free room instead: thinking counts as answer and is
+        gone afterwards.
         """
         size = self.size()
         most = self._ports.directory.limits(self.model).max_output
@@ -451,9 +457,10 @@ class ContextKeeper:
     ) -> CompactionOutcome:
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
-        With ``for_model`` the result fits that model's window; the summary is written by the one used up to now. With
-        ``boundary`` only entries before that one are summarised. ``by_rule`` is the problem that the model's summary
-        had: then there is one without a model, because otherwise the work would stop.
+        With ``for_model`` the result fits that model's window; the summary is written by the one
+        used up to now. With ``boundary`` only entries before that one are summarised. ``by_rule``
+        is the problem that the model's summary had: then there is one without a model, because
+        otherwise the work would stop.
         """
         message = newest_message(self._session.active_path())
         in_turn = trigger != "manual" and isinstance(message, ToolResultEntry)
@@ -531,8 +538,8 @@ class ContextKeeper:
     ) -> PrunePlan | None:
         """Return the plan of ``prune``, None when the moment is not right or there is nothing to gain.
 
-        ``model`` and ``size`` are those of the next request where none are given. It reads all there is to prune, so a
-        thread does it.
+        ``model`` and ``size`` are those of the next request where none are given. It reads all
+        there is to prune, so a thread does it.
         """
         model = self.model if model is None else model
         size = size or self.size()
@@ -714,7 +721,10 @@ class SentRequest:
 
 
 class CacheWatch:
-    """Compares the reported usage of one session's requests. ``miss`` is that of the last answer."""
+    """Compares the reported usage of one session's requests.
+
+    ``miss`` is that of the last answer.
+    """
 
     def __init__(self, session: Session, channel: EventChannel) -> None:
         self._session = session
@@ -725,8 +735,8 @@ class CacheWatch:
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
         """Take in an answer to a request; a miss of at least ``least`` tokens is reported, with 0 none.
 
-        Not reported, as the user caused it or was warned before: a compaction, another model or effort,
-        a cache that was cold when the message was sent.
+        Not reported, as the user caused it or was warned before: a compaction, another model or
+        effort, a cache that was cold when the message was sent.
         """
         before = self._answered
         self._answered = (sent, answer.usage)

@@ -29,10 +29,11 @@ _CACHED_SLACK = 1.02
 class ContextBlock:
     """One block of the next request. Tokens are estimates in the model's tokens.
 
-    ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head. ``age_entries`` and ``age_steps``
-    are how many entries, and answers of the model, came after it. ``hidden`` is how much more it would take if
-    restored. ``following`` is everything from its start on: the part the provider rereads when the block is changed
-    while its cache is warm. ``standing`` is how the model has it.
+    ``kind`` is the entry's, or ``system`` and ``tool_schema`` for parts of the head.
+    ``age_entries`` and ``age_steps`` are how many entries, and answers of the model, came after it.
+    ``hidden`` is how much more it would take if restored. ``following`` is everything from its
+    start on: the part the provider rereads when the block is changed while its cache is warm.
+    ``standing`` is how the model has it.
     """
 
     label: str
@@ -84,7 +85,8 @@ class ContextMap:
 class MapChange:
     """The difference between two requests: blocks of the later one that came, and of the earlier that went.
 
-    ``changed`` are pairs of a block that both have and that is shown in another way: cleared, pinned, restored.
+    ``changed`` are pairs of a block that both have and that is shown in another way: cleared,
+    pinned, restored.
     """
 
     came: tuple[ContextBlock, ...] = ()
@@ -107,7 +109,8 @@ def change_between(before: ContextMap, after: ContextMap) -> MapChange:
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
     """Return a map that says of which blocks the provider had at hand, by how many tokens it read from its cache."""
-    # Blocks are estimates and need not add up to the reported size; the last one may seem to end a little further on.
+    # Blocks are estimates and need not add up to the reported size; the last one may seem to end a
+    # little further on.
     limit = tokens / max(1, shown.size.total) * shown.estimate * _CACHED_SLACK
     passed = 0
     blocks = list[ContextBlock]()
@@ -128,8 +131,8 @@ def context_map(
 ) -> ContextMap:
     """Return the map of a path's next request.
 
-    ``cached`` are the entries the provider can be expected to remember (see ``cache.cached_origins``), ``size`` is
-    the path's measure where it is known.
+    ``cached`` are the entries the provider can be expected to remember (see
+    ``cache.cached_origins``), ``size`` is the path's measure where it is known.
     """
     asked = within(limits, settings)
     view = resolve(path)

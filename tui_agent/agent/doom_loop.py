@@ -1,8 +1,8 @@
 """Notices that the model repeats itself: pure, from the entries of the path, so it survives a restart.
 
-A call's key is its tool and its arguments as canonical JSON. Only calls since the user last said something count.
-The results distinguish progress from a loop: the same call with a new result is polling. A result that differs in
-nothing but times is not new.
+A call's key is its tool and its arguments as canonical JSON. Only calls since the user last said
+something count. The results distinguish progress from a loop: the same call with a new result is
+polling. A result that differs in nothing but times is not new.
 """
 
 import json
@@ -28,35 +28,41 @@ CYCLE_LENGTHS = (1, 2, 3)
 STALE_ROUNDS = 3
 """The round of a circle that asks when each of its calls keeps giving the same result."""
 CHANGING_CALLS = 20
-"""Every so many rounds of a circle are asked about when results differ: polling ends before, as a rule."""
+"""Every so many rounds of a circle are asked about when results differ: polling ends before, as a
+rule."""
 PARSE_FAILURES = 3
 """The unreadable call of one tool that asks."""
 FAILED_EDITS = 5
-"""The change of one file that asks when all of them failed since one succeeded, whatever they were to change."""
+"""The change of one file that asks when all of them failed since one succeeded, whatever they were
+to change."""
 CHECKED_CHARS = 200
 """Characters of text or reasoning after which it is looked at for repetition."""
 MIN_REPEATED_CHARS = 1_200
-"""Characters at the end of an answer that have to be one text again and again: 1,500 less those between looks."""
+"""Characters at the end of an answer that have to be one text again and again: 1,500 less those
+between looks."""
 MIN_REPEATED_ROUNDS = 4
 _PHRASE_ROUNDS = 18
 _PHRASE_CHARS = 300
 """Rounds and characters of words that are enough."""
 _DATA_CHARS = 6_000
-"""Characters of equal rows of a table, a dump, a drawing, JSON, or of code in a fence: those may be meant."""
+"""Characters of equal rows of a table, a dump, a drawing, JSON, or of code in a fence: those may be
+meant."""
 _PHRASE_WORDS = 2
 MAX_EQUAL_CALLS = 3
 """The equal row in a text that ends it, where rows call a tool: those are no data."""
 MAX_LIKE_CALLS = 12
 """The same of rows that differ in numbers only."""
 MAX_REPEATED_ANSWERS = 5
-"""The repeating answer since the user's last word that ends the run, whatever was said to those before."""
+"""The repeating answer since the user's last word that ends the run, whatever was said to those
+before."""
 REPEATING = "repeating"
 """Why a message follows an answer that was stopped because it repeats itself."""
 LOOKED_AT_CHARS = 16_000
 """The end of an answer in which repetition is looked for."""
 _SUFFIX = 64
 MAX_CALLS_EXAMINED = 80
-"""Calls looked at: a multiple of ``CHANGING_CALLS``, so that a longer loop is asked about each time."""
+"""Calls looked at: a multiple of ``CHANGING_CALLS``, so that a longer loop is asked about each
+time."""
 
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
@@ -75,8 +81,8 @@ _TIMES = LazyPattern(
 class DoomLoop:
     """A call that would go round in a circle.
 
-    ``keys`` are the calls of the circle; allowing all of them for the session silences it. ``count`` is the call
-    or round that is about to run. ``reason`` is one sentence for a person.
+    ``keys`` are the calls of the circle; allowing all of them for the session silences it.
+    ``count`` is the call or round that is about to run. ``reason`` is one sentence for a person.
     """
 
     keys: tuple[str, ...]
@@ -100,8 +106,8 @@ def call_key(tool: str, arguments: str) -> str:
 class LoopRules:
     """Exempts calls from detection.
 
-    ``allowed`` holds the keys the user allowed for this session. ``problem_of`` says why a tool can't read
-    these arguments (tool name, JSON text), "" where it can.
+    ``allowed`` holds the keys the user allowed for this session. ``problem_of`` says why a tool
+    can't read these arguments (tool name, JSON text), "" where it can.
     """
 
     allowed: frozenset[str] = frozenset()
@@ -138,7 +144,10 @@ def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_
 
 @dataclass(frozen=True)
 class _Call:
-    """A call and its result. Looking into either takes time, and is done only for those that may be a circle."""
+    """A call and its result.
+
+    Looking into either takes time, and is done only for those that may be a circle.
+    """
 
     part: ToolCallPart
     answer: ToolResultEntry | None
@@ -371,7 +380,10 @@ def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
 
 
 def _is_fenced(text: str) -> bool:
-    """Tell whether a text ends in a fence. One character is found at the speed of memory, three are not."""
+    """Tell whether a text ends in a fence.
+
+    One character is found at the speed of memory, three are not.
+    """
     is_open = False
     place = text.find("`")
     while place >= 0:

@@ -1,6 +1,7 @@
 """The events of a run: what the full-screen app, the headless mode and any other way in see.
 
-Entries are the truth; events say when to look. Every event is a frozen dataclass; times are seconds.
+Entries are the truth; events say when to look. Every event is a frozen dataclass; times are
+seconds.
 """
 
 from dataclasses import field
@@ -123,7 +124,8 @@ class Decision(StrEnum):
 class PermissionAnswer:
     """What the user decided; ``note`` tells the model what to do instead (with deny).
 
-    ``patterns`` are those of the offered rules as the user changed them; empty to take them as offered.
+    ``patterns`` are those of the offered rules as the user changed them; empty to take them as
+    offered.
     """
 
     decision: Decision
@@ -135,8 +137,8 @@ class PermissionAnswer:
 class PermissionRequest:
     """A question to the user before a call runs.
 
-    ``reason`` says why it asks; ``rules`` are the rules that "always in this session" would create, as shown. Without
-    any, what is asked about can only be allowed once.
+    ``reason`` says why it asks; ``rules`` are the rules that "always in this session" would create,
+    as shown. Without any, what is asked about can only be allowed once.
     """
 
     call_id: str
@@ -176,8 +178,8 @@ class PermissionSettled:
 class RetryScheduled:
     """The request failed and is repeated after ``seconds``.
 
-    ``kept``: id of the entry with the failed attempt's text. ``loading``: seconds waited so far for a server that is
-    loading the model; such waits don't count as attempts.
+    ``kept``: id of the entry with the failed attempt's text. ``loading``: seconds waited so far for
+    a server that is loading the model; such waits don't count as attempts.
     """
 
     attempt: int
@@ -206,7 +208,10 @@ class MessageRefused:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message for the user: information, warning or error. ``action`` names a command that helps."""
+    """A message for the user: information, warning or error.
+
+    ``action`` names a command that helps.
+    """
 
     message: str
     severity: Literal["information", "warning", "error"] = "information"
@@ -245,7 +250,8 @@ class CompactionProgress:
 class CompactionEnded:
     """The compaction was appended, or failed with ``error`` and changed nothing.
 
-    ``steps`` names further measures that made room. ``trigger``: manual, threshold, overflow or model_switch.
+    ``steps`` names further measures that made room. ``trigger``: manual, threshold, overflow or
+    model_switch.
     """
 
     error: str | None = None
@@ -262,7 +268,10 @@ class LeafMoved:
 
 @dataclass(frozen=True, slots=True)
 class JobsChanged:
-    """A background job started, ended or printed something. All jobs of the session, oldest first."""
+    """A background job started, ended or printed something.
+
+    All jobs of the session, oldest first.
+    """
 
     jobs: tuple[JobState, ...]
 
@@ -286,7 +295,10 @@ class CostKnown:
 
 @dataclass(frozen=True, slots=True)
 class RaceStarted:
-    """A race began at entry ``start``. ``most`` is its highest cost in US dollars, None if unknown."""
+    """A race began at entry ``start``.
+
+    ``most`` is its highest cost in US dollars, None if unknown.
+    """
 
     race: str
     start: int | None
@@ -319,10 +331,13 @@ class RaceEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The agent is idle. ``reason``: done, interrupted, error, step_limit, stopped, budget, or length.
+    """The agent is idle.
 
-    ``length``: the last answer was cut off at a limit. ``error``: one sentence. ``needs_key``: the provider's key is
-    missing or was refused. ``budget``: which one is used up, cost, tokens or time. ``check``: passed or failed.
+    ``reason``: done, interrupted, error, step_limit, stopped, budget, or length.
+
+    ``length``: the last answer was cut off at a limit. ``error``: one sentence. ``needs_key``: the
+    provider's key is missing or was refused. ``budget``: which one is used up, cost, tokens or
+    time. ``check``: passed or failed.
     """
 
     reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]

@@ -17,11 +17,15 @@ _AWAY = {
     ErrorKind.NOT_FOUND: ("is not there any more", math.inf),
     ErrorKind.AUTH: ("has no key that is taken", math.inf),
 }
-"""Failures after which another model is asked: what is said of the one that failed, and how long it stays away."""
+"""Failures after which another model is asked: what is said of the one that failed, and how long it
+stays away."""
 
 
 class Availability:
-    """Which models failed, and until when, in milliseconds since the epoch. Kept until the program ends."""
+    """Which models failed, and until when, in milliseconds since the epoch.
+
+    Kept until the program ends.
+    """
 
     def __init__(self) -> None:
         self._away_until: dict[str, float] = {}

@@ -70,7 +70,8 @@ class Gate:
         self._questions = questions
         self._mode = mode
         self._said = said
-        # Calls that run side by side ask one after the other: the next need not ask for permissions just given.
+        # Calls that run side by side ask one after the other: the next need not ask for permissions
+        # just given.
         self._one_at_a_time = asyncio.Lock()
         self.session_rules: list[Rule] = []
         """Rules the user made with "always in this session"."""
@@ -93,7 +94,10 @@ class Gate:
         return None
 
     def remove(self, rule: Rule) -> bool:
-        """Forget a rule until the program ends; those built in and of agents stay. Returns whether it is gone."""
+        """Forget a rule until the program ends; those built in and of agents stay.
+
+        Returns whether it is gone.
+        """
         if rule in self.session_rules:
             self._places[rule] = self.session_rules.index(rule)
             self.session_rules.remove(rule)
@@ -115,14 +119,18 @@ class Gate:
             self._ports.rules = (*self._ports.rules[:place], rule, *self._ports.rules[place:])
 
     def remove_again(self) -> None:
-        """Take the removed rules out of reread ones. Those of the user's file are as the file says."""
+        """Take the removed rules out of reread ones.
+
+        Those of the user's file are as the file says.
+        """
         gone = {rule for rule in self._places if rule.source != "user"}
         self._ports.rules = tuple(rule for rule in self._ports.rules if rule not in gone)
 
     def decide(self, need: PermissionNeed, tool: str = "") -> Rule:
         """Return the rule that decides a need now.
 
-        A page whose address the user wrote is theirs to have read: such an address carries nothing of the project.
+        A page whose address the user wrote is theirs to have read: such an address carries nothing
+        of the project.
         """
         rule = decide_in_mode(need, self.rules(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
@@ -131,7 +139,10 @@ class Gate:
         return rule
 
     def _mode_in_force(self) -> str:
-        """Return the mode that decides. In a copy files change unasked: that alone has no effect."""
+        """Return the mode that decides.
+
+        In a copy files change unasked: that alone has no effect.
+        """
         mode = self._mode()
         in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
         return Mode.AUTO_EDIT if in_copy else mode
@@ -188,8 +199,8 @@ class Gate:
     ) -> str | None:
         """Return None when the call may run, otherwise a refusal for the model.
 
-        A hook that allows it answers the question the user would be asked, and nothing else. ``again`` says that the
-        call has run and ended for want of its needs.
+        A hook that allows it answers the question the user would be asked, and nothing else.
+        ``again`` says that the call has run and ended for want of its needs.
         """
         if rule := refusal_of_tool(tool.name, self.rules()):
             return _denied(rule)
@@ -321,7 +332,8 @@ def needs_inside(
 ) -> Iterator[PermissionNeed]:
     """Yield a command's needs in the sandbox: to run, and those places it names that the view does not have.
 
-    It is asked about those before, because without them it would find something else and might not even fail.
+    It is asked about those before, because without them it would find something else and might not
+    even fail.
     """
     project = Path(os.path.realpath(project))
     for need in needs:
@@ -349,7 +361,10 @@ def needs_inside(
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
-    """Whether a path exists outside of the project that commands do not see. They see the project's parents."""
+    """Whether a path exists outside of the project that commands do not see.
+
+    They see the project's parents.
+    """
     own = any(path.is_relative_to(place) for place in _PRIVATE) or project.is_relative_to(path)
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 

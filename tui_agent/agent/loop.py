@@ -6,8 +6,8 @@
         send the path as a request, stream the answer into an entry
         run the tools it asked for, append their results
 
-Everything it does is an entry appended to the session; everything it shows is an event. It holds no state that
-matters: started again on the same path it goes on from there.
+Everything it does is an entry appended to the session; everything it shows is an event. It holds no
+state that matters: started again on the same path it goes on from there.
 """
 
 import asyncio
@@ -63,7 +63,8 @@ class Loop:
     closing_check: ClosingCheck
     allowance: Allowance
     recorder: Recorder | None
-    """Knows which files calls changed; None where nobody watches, or where it is another session's task."""
+    """Knows which files calls changed; None where nobody watches, or where it is another session's
+    task."""
     held_back: list[Entry] = field(default_factory=list)
     """Entries made beside the run that wait until every call has its result."""
     step: int = 0
@@ -147,7 +148,8 @@ class Loop:
             self.context.ensure_head()
             if not self._is_paused():
                 await self.intake.take_messages(step=self.step)
-                # Problems that checkers find while the model writes its last answer are a reason to go on.
+                # Problems that checkers find while the model writes its last answer are a reason to
+                # go on.
                 self._append(await self.tools.diagnostics.findings())
                 if self.intake.nothing_left():
                     await self._settle_files()

@@ -1,4 +1,7 @@
-"""Names in a message after ``@`` and ``#``: files, parts of files, directories, entries. Pure, and quick to import."""
+"""Names in a message after ``@`` and ``#``: files, parts of files, directories, entries.
+
+Pure, and quick to import.
+"""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +26,8 @@ IMAGE_SUFFIXES = frozenset(
 )
 """Suffixes of files that are attached as pictures; the type is told by the bytes."""
 
-# Each begins with a plain character, which is found in a paste of megabytes in no time; see ``_words``.
+# Each begins with a plain character, which is found in a paste of megabytes in no time; see
+# ``_words``.
 _FILE = LazyPattern(r'@(?:"([^"\n]+)"|([^\s"]+))')
 _ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
@@ -37,14 +41,18 @@ _DECLARATION = LazyPattern(
 
 @dataclass(frozen=True, slots=True)
 class FileMention:
-    """``@path``; with ``@path:10-40`` the lines, counted from 1 and both included. ``written`` is all of it."""
+    """``@path``; with ``@path:10-40`` the lines, counted from 1 and both included.
+
+    ``written`` is all of it.
+    """
 
     written: str
     path: str
     first: int | None = None
     last: int | None = None
     in_code: bool = False
-    """Whether it may be a word of code: within backticks, or like a decorator in a text of several lines."""
+    """Whether it may be a word of code: within backticks, or like a decorator in a text of several
+    lines."""
 
 
 def has_mention(text: str) -> bool:

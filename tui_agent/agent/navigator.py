@@ -42,7 +42,10 @@ class NavigationError(UserFacingError):
 
 
 class Navigator:
-    """Navigates one session, whose model and mode follow the path. Nothing moves while it is ``running``."""
+    """Navigates one session, whose model and mode follow the path.
+
+    Nothing moves while it is ``running``.
+    """
 
     def __init__(
         self,
@@ -73,9 +76,12 @@ class Navigator:
         focus: str | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        """Carry out a planned move. ``focus`` None moves without a summary; "" summarises, a text sets the focus.
+        """Carry out a planned move.
 
-        Files stay as they are; ``checkpoints.rewind`` takes them along. Raises NavigationError: nothing changed.
+        ``focus`` None moves without a summary; "" summarises, a text sets the focus.
+
+        Files stay as they are; ``checkpoints.rewind`` takes them along. Raises NavigationError:
+        nothing changed.
         """
         self._refuse()
         answer = await self._ask_hooks(plan, focus)
@@ -118,7 +124,10 @@ class Navigator:
         return self._session.leaf
 
     def _refuse(self) -> None:
-        """Refuse to move during a run. Asking hooks and summarising take time: call it before and after."""
+        """Refuse to move during a run.
+
+        Asking hooks and summarising take time: call it before and after.
+        """
         if self._running():
             raise NavigationError("The agent is working; interrupt it first (Escape).")
 

@@ -1,12 +1,13 @@
 """Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure.
 
-Within a source the last matching rule counts, and a stronger source overrules a weaker one. Two things are firmer:
-a denial holds unless a flag of this very run allows the need, and a catch-all never covers unusual needs
-(secrets, the files that rule the program itself, commands that can't be understood).
+Within a source the last matching rule counts, and a stronger source overrules a weaker one. Two
+things are firmer: a denial holds unless a flag of this very run allows the need, and a catch-all
+never covers unusual needs (secrets, the files that rule the program itself, commands that can't be
+understood).
 
-Modes: ``plan`` changes nothing, ``build`` build output, ``auto-edit`` the files of the project. In the sandbox a mode
-limits where a command may write, whatever the command is called. ``yolo`` runs everything that no rule denies, and is
-never taken over from an earlier run.
+Modes: ``plan`` changes nothing, ``build`` build output, ``auto-edit`` the files of the project. In
+the sandbox a mode limits where a command may write, whatever the command is called. ``yolo`` runs
+everything that no rule denies, and is never taken over from an earlier run.
 """
 
 import os
@@ -36,11 +37,12 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 Source = Literal["default", "other", "user", "project", "here", "session", "flag"]
-"""Where a rule is from, weak to strong: ``other`` is another program's settings, ``here`` the user's for a project."""
+"""Where a rule is from, weak to strong: ``other`` is another program's settings, ``here`` the
+user's for a project."""
 
 RuleSyntax = Literal["glob", "literal", "gitignore", "domain"]
-"""How a pattern is read: as a glob, as it stands, as a line of ``.gitignore`` from the project's root (``//`` begins an
-absolute path), or as the host of an address."""
+"""How a pattern is read: as a glob, as it stands, as a line of ``.gitignore`` from the project's
+root (``//`` begins an absolute path), or as the host of an address."""
 
 STORED: dict[Source, str] = {
     "default": "built in",
@@ -110,11 +112,11 @@ class RuleError(ValueError):
 class Rule:
     """``permission`` (or the name of a tool) and ``pattern`` may be globs; ``syntax`` says how the pattern is read.
 
-    The rule does not apply to what one of the patterns in ``unless`` matches. ``origin`` is the file and line that
-    another program's rule stands in.
+    The rule does not apply to what one of the patterns in ``unless`` matches. ``origin`` is the
+    file and line that another program's rule stands in.
 
-    Two endings mean a little more than a glob: ``git status *`` is also ``git status`` without arguments, and
-    ``/srv/data/*`` is also the directory itself.
+    Two endings mean a little more than a glob: ``git status *`` is also ``git status`` without
+    arguments, and ``/srv/data/*`` is also the directory itself.
     """
 
     permission: str
@@ -128,8 +130,8 @@ class Rule:
     def matches(self, need: PermissionNeed, tool: str = "") -> bool:
         """Whether the rule applies to a tool's need.
 
-        A rule that allows has to match the need as it is; one against it also matches its other spellings. The other
-        spelling of a host is the command that wants it: either may be named.
+        A rule that allows has to match the need as it is; one against it also matches its other
+        spellings. The other spelling of a host is the command that wants it: either may be named.
         """
         if not fnmatchcase(need.permission.value, self.permission) and not self.names_tool(tool):
             return False
@@ -140,7 +142,10 @@ class Rule:
         )
 
     def names_tool(self, tool: str) -> bool:
-        """Whether the rule names a tool. ``read`` and others are permissions, whatever tools are called."""
+        """Whether the rule names a tool.
+
+        ``read`` and others are permissions, whatever tools are called.
+        """
         return (
             bool(tool)
             and self.permission not in set(Permission)
@@ -233,7 +238,8 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
     permission = permission.strip()
     known = [member.value for member in Permission]
     names = {*known, *BUILTIN}
-    # Tools of MCP servers are not known when rules are read; their names hold a separator or are globs.
+    # Tools of MCP servers are not known when rules are read; their names hold a separator or are
+    # globs.
     if permission not in names and not any(mark in permission for mark in "*_/."):
         raise RuleError(
             f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *."
@@ -260,7 +266,8 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
                     f"permissions.{permission} = “{action}” is not allowed; use allow, ask or deny."
                 )
             rules.append(parse_rule(f"{permission}:{pattern}", Action(action), source))
-    # A table has no order that people rely on; the catch-all pattern comes first so that others overrule it.
+    # A table has no order that people rely on; the catch-all pattern comes first so that others
+    # overrule it.
     return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
 
 
@@ -332,7 +339,8 @@ def is_free(need: PermissionNeed) -> bool:
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     """Whether a need is to run something that the sandbox holds to its mode, so that its name does not matter.
 
-    A rule against particular commands still counts: one that can't be distinguished from them is asked about.
+    A rule against particular commands still counts: one that can't be distinguished from them is
+    asked about.
     """
     if not need.permission.runs or not need.sandboxed or need.changes:
         return False

@@ -70,8 +70,8 @@ class Adjustable:
 class AgentPorts(Adjustable):
     """Everything an agent works with besides its session.
 
-    ``clock`` returns milliseconds since the epoch, ``sleep`` waits seconds. ``environment`` is for child
-    processes, secrets already taken out.
+    ``clock`` returns milliseconds since the epoch, ``sleep`` waits seconds. ``environment`` is for
+    child processes, secrets already taken out.
     """
 
     client: ModelClient
@@ -92,7 +92,8 @@ class AgentPorts(Adjustable):
     agents: tuple[AgentSpec, ...] = ()
     """Kinds of subagents that can be given tasks."""
     kind: AgentSpec | None = None
-    """The kind whose tools alone may be used, where the model is offered more; None: all it is offered."""
+    """The kind whose tools alone may be used, where the model is offered more; None: all it is
+    offered."""
     is_subagent: bool = False
     """Whether the agent works for another one, and starts none itself."""
     cache_session: str = ""
@@ -110,7 +111,8 @@ class AgentPorts(Adjustable):
     editor: EditorText | None = None
     """The editor in which the session goes on; None where there is none."""
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of: the model sees that one's paths. None where it is no copy."""
+    """The project that ``project`` is a copy of: the model sees that one's paths. None where it is
+    no copy."""
     copies: Path | None = None
     """Where copies of projects for races are kept; None where there are no races."""
     checkpoints: SnapshotStore | None = None

@@ -1,7 +1,7 @@
 """Keeps the head of a session: rendered once, rendered again only where the provider's cache is lost anyway.
 
-A changed instruction file does not change the head at once, because every request would then be reread and paid in
-full. The user is notified instead, and the next cache break takes it in.
+A changed instruction file does not change the head at once, because every request would then be
+reread and paid in full. The user is notified instead, and the next cache break takes it in.
 """
 
 import platform
@@ -22,7 +22,8 @@ from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
 CHEAP_TO_READ = 30_000
-"""Tokens that may be read anew, without the provider's cache, to tell the model of tools that came late."""
+"""Tokens that may be read anew, without the provider's cache, to tell the model of tools that came
+late."""
 
 
 class Head:
@@ -38,14 +39,14 @@ class Head:
         self._previewed: SystemEntry | None = None
         self._arrivals = ports.mcp.arrivals
         self.tools_wanted = False
-        """Whether servers' tools that are not as the head has them are reason enough for a new one, because the user
-        asked for it. When a session is opened they are, too."""
+        """Whether servers' tools that are not as the head has them are reason enough for a new one,
+        because the user asked for it. When a session is opened they are, too."""
 
     def ensure(self, model: str, mode: str, *, cache_cold: bool) -> None:
         """See to it that the path has the head it needs, and report the changes not in it yet.
 
-        A new one is appended when there is none, for another model, mode or set of built-in tools, and, if it would
-        differ, after a compaction and when the provider has forgotten the old one.
+        A new one is appended when there is none, for another model, mode or set of built-in tools,
+        and, if it would differ, after a compaction and when the provider has forgotten the old one.
         """
         path = self._session.active_path()
         head = newest(path, SystemEntry)
@@ -132,7 +133,10 @@ class Head:
         return spec.choose(tools)
 
     def _has_tools(self, head: SystemEntry, mode: str) -> bool:
-        """Whether the head tells of the right tools. Those of servers may come and go without a word."""
+        """Whether the head tells of the right tools.
+
+        Those of servers may come and go without a word.
+        """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
         self.tools_wanted = self._opening = False
         if all_count:
@@ -163,9 +167,10 @@ class Head:
     def _made(self, model: str, mode: str) -> SystemEntry:
         """Return the system entry for a session that goes on from here.
 
-        The agent's prompt and the tools are the same bytes in every project, so that a provider's cache of them is
-        shared even where a template puts the tools behind the prompt. Parts of this session alone open the
-        conversation: the environment, skills and instructions, and the meaning of plan mode while it is on.
+        The agent's prompt and the tools are the same bytes in every project, so that a provider's
+        cache of them is shared even where a template puts the tools behind the prompt. Parts of
+        this session alone open the conversation: the environment, skills and instructions, and the
+        meaning of plan mode while it is on.
         """
         ports = self._ports
         knowledge = self._ports.knowledge

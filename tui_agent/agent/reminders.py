@@ -1,6 +1,7 @@
 """Messages that the program writes to the model in the user's place, each with the user's task.
 
-A small model that is told of a mistake forgets what it was doing; the task at the end of the reminder brings it back.
+A small model that is told of a mistake forgets what it was doing; the task at the end of the
+reminder brings it back.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""The budget of a run: money, tokens, time. Everything that is done in the run counts, subagents' work too."""
+"""The budget of a run: money, tokens, time.
+
+Everything that is done in the run counts, subagents' work too.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -16,8 +19,8 @@ BudgetKind = Literal["cost", "tokens", "time"]
 class RunBudget:
     """The limits of a run, and of all the money spent in its session and on its day; None is no limit.
 
-    Money is in US dollars, time in seconds. Tokens are those of all requests and answers together, as the provider
-    counts them, those from its cache included.
+    Money is in US dollars, time in seconds. Tokens are those of all requests and answers together,
+    as the provider counts them, those from its cache included.
     """
 
     cost: float | None = None
@@ -44,14 +47,18 @@ class Used:
 
 
 class BudgetMeter:
-    """Counts the use of a run. An agent shares it with its subagents, whose runs are part of its own."""
+    """Counts the use of a run.
+
+    An agent shares it with its subagents, whose runs are part of its own.
+    """
 
     def __init__(
         self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None
     ) -> None:
         """Make a meter; ``has_price`` says whether a model's price is known.
 
-        With ``before``, the use so far, one budget is for all runs together; without it each has a whole one.
+        With ``before``, the use so far, one budget is for all runs together; without it each has a
+        whole one.
         """
         self.has_price = has_price
         self._before = before
@@ -60,7 +67,8 @@ class BudgetMeter:
         self.tokens = 0
         self.is_time_up = False
         self.extensions: dict[str, float] = {}
-        """US dollars that the user let go over the budgets of the session and the day, by their names."""
+        """US dollars that the user let go over the budgets of the session and the day, by their
+        names."""
         self.asking = asyncio.Lock()
         """Held while the user is asked about a budget: subagents that run side by side ask once."""
 

@@ -1,6 +1,7 @@
 """Runs the user's own commands with the bash tool, unasked: those typed with ``!``, and the project's check.
 
-A race runs the check in each copy; a run without a race runs it when the model says that it is done.
+A race runs the check in each copy; a run without a race runs it when the model says that it is
+done.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Runs subagents: each an agent of its own on a branch of the session, which begins at the conversation or at nothing.
 
-It shares the parent's client, settings and answers to permission questions; it has its own context window, step limit
-and tools, and ends with its parent. It returns its last answer.
+It shares the parent's client, settings and answers to permission questions; it has its own context
+window, step limit and tools, and ends with its parent. It returns its last answer.
 """
 
 import asyncio
@@ -84,7 +84,10 @@ class Subagents:
         call_id: str,
         in_conversation: bool = False,
     ) -> SubagentReport:
-        """Have a subagent do a task for a call; cancelling ends it and everything it started. Raises ToolError."""
+        """Have a subagent do a task for a call; cancelling ends it and everything it started.
+
+        Raises ToolError.
+        """
         spec = self._spec(agent)
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
         worker = self._make(spec, session, in_conversation=in_conversation)
@@ -193,9 +196,9 @@ class Subagents:
     def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> "Agent":
         """Return the agent that does the task.
 
-        In the conversation its requests begin with the bytes of the parent's, so that the provider knows them: prompt,
-        tools, model, effort and mode are the parent's. Of its kind it has the rules, the limit and the tools it may
-        use; calls of others are refused.
+        In the conversation its requests begin with the bytes of the parent's, so that the provider
+        knows them: prompt, tools, model, effort and mode are the parent's. Of its kind it has the
+        rules, the limit and the tools it may use; calls of others are refused.
         """
         from tui_agent.agent.agent import Agent
 

@@ -11,7 +11,8 @@ T = TypeVar("T")
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function in a thread and return its result; raises as it does.
 
-    A StopIteration becomes a RuntimeError: a future refuses it, and whoever awaits would wait for ever.
+    A StopIteration becomes a RuntimeError: a future refuses it, and whoever awaits would wait for
+    ever.
     """
 
     def run() -> T:

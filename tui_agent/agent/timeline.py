@@ -1,6 +1,7 @@
 """The context window over the steps of a path: how big each request was, and why it changed. Pure.
 
-Nothing of it is stored: it follows from the answers on the path, their reports, and the entries between them.
+Nothing of it is stored: it follows from the answers on the path, their reports, and the entries
+between them.
 """
 
 from bisect import bisect_left
@@ -43,8 +44,9 @@ class ModelScale(NamedTuple):
 class Step(NamedTuple):
     """One request of a path. All sizes are tokens.
 
-    ``answer`` is the entry that came of it, None for the request that would be sent next; ``leaf`` the last entry it
-    was made of. ``exact``: the provider reported the size. ``cached`` is the part read from its cache.
+    ``answer`` is the entry that came of it, None for the request that would be sent next; ``leaf``
+    the last entry it was made of. ``exact``: the provider reported the size. ``cached`` is the part
+    read from its cache.
     """
 
     answer: int | None
@@ -72,8 +74,8 @@ class Step(NamedTuple):
 class PathShape:
     """The data of a timeline. ``ids`` is the path; all else ascends.
 
-    ``requests`` may be of other branches too, ``changes`` are the entries of `CHANGING_KINDS` on the path, ``returns``
-    the entries before which another branch was left.
+    ``requests`` may be of other branches too, ``changes`` are the entries of `CHANGING_KINDS` on
+    the path, ``returns`` the entries before which another branch was left.
     """
 
     ids: Sequence[int]

@@ -1,7 +1,8 @@
 """Gives a session its title: the first line of the first message at once, a better one by a small model later.
 
-The model is asked once, in the background, when the first run is over, so that it delays nothing. Failures are
-only logged: a session with its first message for a title is fine. A title the user gave is never touched.
+The model is asked once, in the background, when the first run is over, so that it delays nothing.
+Failures are only logged: a session with its first message for a title is fine. A title the user
+gave is never touched.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
 """Runs the tool calls of one answer and appends their results.
 
-Every call gets exactly one result, whatever happens: each passes the same stages (`agent/calls`), where an error of
-any kind becomes its result, and an interrupt leaves "interrupted" behind. Calls that only read run side by side;
-everything else runs in the order the model asked.
+Every call gets exactly one result, whatever happens: each passes the same stages (`agent/calls`),
+where an error of any kind becomes its result, and an interrupt leaves "interrupted" behind. Calls
+that only read run side by side; everything else runs in the order the model asked.
 """
 
 import asyncio

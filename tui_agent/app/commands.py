@@ -1,8 +1,8 @@
 """The one table of commands: name, help, key, palette entry and handler of everything the user can ask for.
 
-A command is a handler with its row over it, in a module ``…_commands`` of this package; nothing else lists it.
-The prompt (``/name``), its completion, the command palette, key bindings, editors, runs without a screen and the help
-page read the table.
+A command is a handler with its row over it, in a module ``…_commands`` of this package; nothing
+else lists it. The prompt (``/name``), its completion, the command palette, key bindings, editors,
+runs without a screen and the help page read the table.
 """
 
 from __future__ import annotations
@@ -53,13 +53,15 @@ class Command:
     hint: str = ""
     """Label in the line of keys; empty keys are not shown there."""
     needs_screen: bool = False
-    """Whether it is of no use where there is no screen of ours: in an editor, in a run without one."""
+    """Whether it is of no use where there is no screen of ours: in an editor, in a run without
+    one."""
     is_early: bool = False
     """Whether it works before the store is open, in the first moments of the program."""
     yields: bool = False
     """Whether a command of the user's own with its name counts instead."""
     now: Callable[[Session], str] = lambda _session: ""
-    """Describes its effect in the session as it is, in place of ``help``; "" for nothing more exact."""
+    """Describes its effect in the session as it is, in place of ``help``; "" for nothing more
+    exact."""
     place: int = 1_000
     """Lists show commands by ascending place; those without one come last, by their module."""
     handler: Handler = _no_handler

@@ -96,7 +96,8 @@ def _options(argument: str) -> dict[str, str]:
 async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history: with a focus at once, otherwise after a preview.
 
-    ``#412`` before the focus is the entry to end before. ``--preview`` shows the effect, ``--json`` as JSON.
+    ``#412`` before the focus is the entry to end before. ``--preview`` shows the effect, ``--json``
+    as JSON.
     """
     from tui_agent.agent.context_inspector import room_made
 

@@ -1,4 +1,7 @@
-"""The provider's cache and the changes since the last request, in words; and the texts of blocks. Pure."""
+"""The provider's cache and the changes since the last request, in words; and the texts of blocks.
+
+Pure.
+"""
 
 import json
 
@@ -48,7 +51,8 @@ def next_words(
 ) -> str:
     """Return in one sentence how much of the next request should come from the cache, and why not the rest.
 
-    ``found`` is where it stops extending the last one, ``sent`` whether one was sent since the session was opened.
+    ``found`` is where it stops extending the last one, ``sent`` whether one was sent since the
+    session was opened.
     """
     if not state.warm:
         return "Next request: read whole, because the cache is cold."
@@ -134,7 +138,8 @@ def facts_of(block: ContextBlock) -> str:
 def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
     """Return one line on an entry: its size, how the model has it and for how long, whether it is cached.
 
-    ``block`` is its block of the next request, None without one; ``now`` is in seconds since the epoch.
+    ``block`` is its block of the next request, None without one; ``now`` is in seconds since the
+    epoch.
     """
     standing = found.of(entry.id, entry.kind)
     words = [f"#{entry.id}"]

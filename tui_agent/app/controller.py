@@ -1,7 +1,8 @@
 """The controller: one open session with its agent, and everything a person can ask of it in any frontend.
 
-Handlers of commands get the controller. A failure in one passes the one edge here (`Controller.attempt`): it becomes a
-sentence with the remedy, the log has the traceback, and the session goes on.
+Handlers of commands get the controller. A failure in one passes the one edge here
+(`Controller.attempt`): it becomes a sentence with the remedy, the log has the traceback, and the
+session goes on.
 """
 
 from __future__ import annotations
@@ -351,7 +352,10 @@ class Controller:
             )
 
     def look_for_take_over(self) -> bool:
-        """Return whether another program has the session now; if so, a line says it. Looking reads one row."""
+        """Return whether another program has the session now; if so, a line says it.
+
+        Looking reads one row.
+        """
         from tui_agent.session.errors import StoreError
         from tui_agent.session.ids import short_id
 
@@ -383,7 +387,10 @@ class Controller:
 
 
 class Outbox:
-    """One per controller. Messages leave in the order they were sent, however long reading the named files takes."""
+    """One per controller.
+
+    Messages leave in the order they were sent, however long reading the named files takes.
+    """
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

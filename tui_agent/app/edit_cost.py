@@ -26,8 +26,8 @@ _VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back"}
 class Edit:
     """A change of some blocks. ``places`` are those it changes, in the order of the request.
 
-    ``freed`` is tokens the request gets smaller by, negative when it grows; ``reread`` is tokens that the provider
-    remembers and would have to read again.
+    ``freed`` is tokens the request gets smaller by, negative when it grows; ``reread`` is tokens
+    that the provider remembers and would have to read again.
     """
 
     action: EditAction

@@ -71,7 +71,10 @@ class ExportFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
-    """An export to make. ``whole`` None: one branch as Markdown, otherwise all of them. ``leaf`` None: where one is."""
+    """An export to make.
+
+    ``whole`` None: one branch as Markdown, otherwise all of them. ``leaf`` None: where one is.
+    """
 
     session_id: str
     format: ExportFormat = ExportFormat.MARKDOWN
@@ -184,7 +187,9 @@ def write_export(
 
 
 class Scrubber:
-    """Takes secrets and the names of home directories out of a session. Anything the rules miss stays in.
+    """Takes secrets and the names of home directories out of a session.
+
+    Anything the rules miss stays in.
 
     Args:
         secrets: values that are secrets, wherever they stand.
@@ -222,7 +227,10 @@ class Scrubber:
         return _HOMES.sub(r"\1[redacted]", text)
 
     def copy(self, copy: SessionCopy) -> SessionCopy:
-        """Return a session without them, texts kept as blobs included. Images can't be looked into and stay."""
+        """Return a session without them, texts kept as blobs included.
+
+        Images can't be looked into and stay.
+        """
         needed = {digest for entry in copy.entries for digest in blobs_of(entry)}
         contents = {
             digest: content for digest in needed if (content := copy.blob(digest)) is not None

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 MAX_SCANNED: Final = 2_000
-"""Newest entries that are read for any part of a word; in older ones the index finds the beginnings of words."""
+"""Newest entries that are read for any part of a word; in older ones the index finds the beginnings
+of words."""
 MAX_PROMPTS: Final = 20_000
 """Prompts that are searched; older ones are in their sessions."""
 _BATCH: Final = 200

@@ -54,7 +54,8 @@ class Choice(Question[str]):
     inline: bool = False
     """It stands over the prompt, where the conversation stays readable and typing goes on."""
     by_tab: bool = False
-    """An inline one that takes keys only after Tab or a click: until then all that is typed is text."""
+    """An inline one that takes keys only after Tab or a click: until then all that is typed is
+    text."""
     wide: bool = False
     """Its details are rows, which may be longer than a line of text is."""
     unasked: str | None = None
@@ -85,7 +86,10 @@ class PickRow:
 
 @dataclass(frozen=True, slots=True)
 class Pick(Question[str]):
-    """One of many rows, found by typing. Answered with its key. ``confirm`` is the action of Enter, in a word."""
+    """One of many rows, found by typing.
+
+    Answered with its key. ``confirm`` is the action of Enter, in a word.
+    """
 
     question: str
     rows: Sequence[PickRow]
@@ -94,7 +98,10 @@ class Pick(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class TextLine(Question[str]):
-    """One line of text. ``confirm`` is the action of Enter, in a word; a ``hidden`` one is never shown or kept."""
+    """One line of text.
+
+    ``confirm`` is the action of Enter, in a word; a ``hidden`` one is never shown or kept.
+    """
 
     question: str
     text: str = ""
@@ -114,7 +121,10 @@ class LongText(Question[str]):
 
 @dataclass(frozen=True, slots=True)
 class EditedText(Question[str]):
-    """A text as the user makes it in their editor. ``name`` is the file's: its suffix says the type to editors."""
+    """A text as the user makes it in their editor.
+
+    ``name`` is the file's: its suffix says the type to editors.
+    """
 
     text: str
     name: str = "text.md"
@@ -205,7 +215,10 @@ class ContextPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class CompactPage(Page):
-    """A compaction that is looked at and edited before it counts. ``boundary`` is where the summarised part ends."""
+    """A compaction that is looked at and edited before it counts.
+
+    ``boundary`` is where the summarised part ends.
+    """
 
     boundary: int | None = None
     title: str = "The compaction preview"
@@ -261,7 +274,10 @@ class SubagentPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class RacePage(Page):
-    """A race: the one that goes on, with its runners at work, or the entry of one that is over. ``lines`` say it."""
+    """A race: the one that goes on, with its runners at work, or the entry of one that is over.
+
+    ``lines`` say it.
+    """
 
     race: Race | RaceEntry
     lines: Sequence[str] = ()
@@ -317,8 +333,8 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
 class Frontend:
     """A screen, an editor, or a run without either: shows the controller's messages and answers its questions.
 
-    The methods here suit a frontend that has only words, which has to ``say`` and ``ask``: those for a screen print
-    text or do nothing.
+    The methods here suit a frontend that has only words, which has to ``say`` and ``ask``: those
+    for a screen print text or do nothing.
     """
 
     has_screen = False

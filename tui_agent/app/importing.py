@@ -38,7 +38,11 @@ class Importer:
         skip_damaged: bool = False,
         keep_directories: bool = False,
     ) -> None:
-        """Make it. Sessions work in the current directory, unless ``keep_directories`` or a file of the user's own."""
+        """Make it.
+
+        Sessions work in the current directory, unless ``keep_directories`` or a file of the user's
+        own.
+        """
         self._store = store
         self._source = source
         self._skip_damaged = skip_damaged

@@ -36,7 +36,8 @@ Intent = MessageIntent | CommandIntent | ShellIntent
 def parse(text: str) -> Intent | None:
     """Return the intent of a prompt, None when it is empty.
 
-    A slash begins a command only at the very first character; a path such as ``/usr/lib is full`` is a message.
+    A slash begins a command only at the very first character; a path such as ``/usr/lib is full``
+    is a message.
     """
     stripped = text.strip()
     if not stripped:

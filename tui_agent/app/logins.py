@@ -34,7 +34,10 @@ def keys_of(config: Config, logins: Logins | None = None) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class LoginRow:
-    """A provider one can enter a key of. ``source`` says where its key comes from now, "" when it has none."""
+    """A provider one can enter a key of.
+
+    ``source`` says where its key comes from now, "" when it has none.
+    """
 
     id: str
     name: str
@@ -48,15 +51,19 @@ class LoginRow:
     missing: tuple[str, ...] = ()
     """Variables that it needs beside a key and that are not set."""
     ways: tuple[Literal["browser", "device"], ...] = ()
-    """How one can sign in to it: in a browser that comes back, or with a code entered in one elsewhere."""
+    """How one can sign in to it: in a browser that comes back, or with a code entered in one
+    elsewhere."""
     note: str = ""
     """A sentence about signing in to it."""
 
 
 class LoginController:
-    """The keys a user enters in the program. All but trials read files or the keyring: call them in a thread.
+    """The keys a user enters in the program.
 
-    ``config`` returns the settings as they are now, ``first_model`` the model a new session would have.
+    All but trials read files or the keyring: call them in a thread.
+
+    ``config`` returns the settings as they are now, ``first_model`` the model a new session would
+    have.
     """
 
     def __init__(

@@ -54,7 +54,10 @@ def plan_of(agent: Agent, *, headed: bool = False) -> str:
     yields=True,
 )
 async def plan(controller: Controller, argument: str) -> None:
-    """Decide on the plan; the name of a mode carries it out at once. Without a plan, go into plan mode to make one."""
+    """Decide on the plan; the name of a mode carries it out at once.
+
+    Without a plan, go into plan mode to make one.
+    """
     from tui_agent.agent.permissions import Mode
 
     agent = controller.idle_agent

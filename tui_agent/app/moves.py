@@ -42,7 +42,8 @@ async def move_with_files(
 ) -> str | None:
     """Move by ``go`` and take files along; return what that did to files, None where the user went back.
 
-    ``pair`` are the ends of the move as it was made at first: where files stayed then, they stay now.
+    ``pair`` are the ends of the move as it was made at first: where files stayed then, they stay
+    now.
     """
     from tui_agent.agent.checkpoints.plan import RestorePlan
 

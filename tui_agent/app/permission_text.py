@@ -102,7 +102,10 @@ class Answer(NamedTuple):
 
 
 def answers(request: PermissionRequest, made: Sequence[str] = ()) -> list[Answer]:
-    """Return the answers to a question. "Always" names the offered rules, or ``made`` in their place."""
+    """Return the answers to a question.
+
+    "Always" names the offered rules, or ``made`` in their place.
+    """
     from tui_agent.agent.permissions import in_words
 
     if request.loop:

@@ -1,4 +1,7 @@
-"""Races: one prompt, several runners at the same time, one of them taken. ``/race`` begins one and looks after it."""
+"""Races: one prompt, several runners at the same time, one of them taken.
+
+``/race`` begins one and looks after it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,8 @@ FORM_RUNNERS = 3
 class RaceWish:
     """A race as a person asks for it, in words.
 
-    ``start`` None is where the conversation stands; ``check`` None is the one remembered for the project, "" is none.
+    ``start`` None is where the conversation stands; ``check`` None is the one remembered for the
+    project, "" is none.
     """
 
     prompt: str
@@ -130,7 +134,10 @@ async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
 
 
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
-    """Return the runners that a text names, or raise `RunnersError`. Reads the catalog: call it in a thread."""
+    """Return the runners that a text names, or raise `RunnersError`.
+
+    Reads the catalog: call it in a thread.
+    """
     from tui_agent.agent.race.specs import parse_runners
 
     agent = controller.open_agent
@@ -185,7 +192,10 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
-    """Begin a race; it goes on in the background. Raises a `UserFacingError` or OSError where it can't be begun."""
+    """Begin a race; it goes on in the background.
+
+    Raises a `UserFacingError` or OSError where it can't be begun.
+    """
     from tui_agent.agent.race.race import Race
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
@@ -245,7 +255,8 @@ async def look_after(controller: Controller, race: Race) -> None:
 async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Go on with a runner's work: the conversation and the files; the other branches stay where they are.
 
-    After the race it goes to the branch of a runner of the last one that began on the path; ``over`` is another one.
+    After the race it goes to the branch of a runner of the last one that began on the path;
+    ``over`` is another one.
     """
     agent = controller.idle_agent
     race = controller.race if over is None else None

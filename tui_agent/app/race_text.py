@@ -29,7 +29,10 @@ STATE_MARKS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class RacePrice:
-    """The possible cost of a race, in US dollars; None if unknown. ``prefix`` is tokens all runners begin with."""
+    """The possible cost of a race, in US dollars; None if unknown.
+
+    ``prefix`` is tokens all runners begin with.
+    """
 
     runners: int
     each: float | None

@@ -97,7 +97,10 @@ class ResultError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """A session's changes on the path to one entry. Blocks on files and git: make and use it in a thread."""
+    """A session's changes on the path to one entry.
+
+    Blocks on files and git: make and use it in a thread.
+    """
 
     session: Session
     leaf: int | None
@@ -106,7 +109,8 @@ class SessionResult:
     left_out: Sequence[Conflict]
     """Files whose content is not known, with the reason."""
     mixed: Sequence[str]
-    """Files in which others changed the same lines in between; their changes could not be separated."""
+    """Files in which others changed the same lines in between; their changes could not be
+    separated."""
     omitted: int
     """Files that changed too and are not recorded: there were too many."""
 
@@ -126,7 +130,8 @@ class SessionResult:
         def content(image: Image) -> bytes | None:
             data = restorer.content(image)
             if data is None and image.digest in places:
-                # Of a command that changed thousands of files, how they are afterwards is in the files only.
+                # Of a command that changed thousands of files, how they are afterwards is in the
+                # files only.
                 reading = read_image(project / places[image.digest])
                 if reading.image.digest == image.digest:
                     data = reading.data

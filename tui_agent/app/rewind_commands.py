@@ -1,4 +1,7 @@
-"""Going back to before an earlier message: conversation and files, or one of them. ``/undo`` returns."""
+"""Going back to before an earlier message: conversation and files, or one of them.
+
+``/undo`` returns.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 _MESSAGE_CHARS = 600
 _MESSAGE_LINES = 8
-"""The most characters and lines of a text beside a question, so that a small screen has room for the answers."""
+"""The most characters and lines of a text beside a question, so that a small screen has room for
+the answers."""
 _TITLE_CHARS = 300
 """Characters of the names of a form's fields."""
 _SKIP = "\0skip"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
-    # Only for annotations: this module is there before the first paint, and entries take long to import .
+    # Only for annotations: this module is there before the first paint, and entries take long to
+    # import .
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from tui_agent.agent.agent import Agent
@@ -37,7 +38,9 @@ class OpenHow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """Which session to open; no id: a new one. ``demo``: in a scratch directory, with the scripted model.
+    """Which session to open; no id: a new one.
+
+    ``demo``: in a scratch directory, with the scripted model.
 
     ``entry`` is shown once it is open, in the conversation or, from another branch, in the tree.
     """
@@ -50,7 +53,10 @@ class OpenRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model as the picker shows it. The window is tokens, prices are US dollars per million tokens."""
+    """A model as the picker shows it.
+
+    The window is tokens, prices are US dollars per million tokens.
+    """
 
     id: str
     provider: str
@@ -62,7 +68,8 @@ class ModelRow:
     has_key: bool = False
     """Whether requests to it can be authorised now (a key was found, or none is needed)."""
     server: str = ""
-    """The base URL of a server of the user's that named it; "" where its requests go there anyway."""
+    """The base URL of a server of the user's that named it; "" where its requests go there
+    anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,29 +156,35 @@ class AppServices(Protocol):
     judge_model: Callable[[str], NameVerdict | None]
     """Returns a verdict on a model's name; call it in a thread."""
     reread_cost: Callable[[str, int], float | None]
-    """Returns the extra cost of a model's reading tokens without the provider's cache, in US dollars."""
+    """Returns the extra cost of a model's reading tokens without the provider's cache, in US
+    dollars."""
     price: Callable[[str, Reported], float | None]
     provider_keys: Callable[[], Mapping[str, str]]
-    """Returns where the key of each provider that can be used comes from, by the provider's name."""
+    """Returns where the key of each provider that can be used comes from, by the provider's
+    name."""
     own_servers: Callable[[], Sequence[LocalServer]]
     """Returns the servers of the settings with their models; nobody is asked whether they run."""
     find_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
-    """Looks for model servers on this machine and at the addresses of the settings; only when the user asks."""
+    """Looks for model servers on this machine and at the addresses of the settings; only when the
+    user asks."""
     use_server: Callable[[LocalServer, str], str]
-    """Puts a server's model into the configuration and returns its id; the server's facts about it are no settings."""
+    """Puts a server's model into the configuration and returns its id; the server's facts about it
+    are no settings."""
 
     # -- files ----------------------------------------------------------------------------------------------------
 
     list_files: Callable[[Path], Awaitable[Sequence[str]]]
     branch: Callable[[Path], Awaitable[str | None]]
-    """Names the branch checked out, with ``*`` after it when tracked files are changed; None outside of git."""
+    """Names the branch checked out, with ``*`` after it when tracked files are changed; None
+    outside of git."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstView:
     """The application's first screen.
 
-    ``prompt`` is sent at once when ``screen`` is "main". "welcome" and "sessions" lie over the main screen.
+    ``prompt`` is sent at once when ``screen`` is "main". "welcome" and "sessions" lie over the main
+    screen.
     """
 
     request: OpenRequest = field(default_factory=OpenRequest)

@@ -32,7 +32,10 @@ class Purpose(StrEnum):
 
 @dataclass(slots=True)
 class Spent:
-    """Sums over some requests: tokens as reported, US dollars. ``saved`` is due to the provider's cache."""
+    """Sums over some requests: tokens as reported, US dollars.
+
+    ``saved`` is due to the provider's cache.
+    """
 
     requests: int = 0
     input: int = 0
@@ -63,9 +66,12 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """The cost of a session. ``branches`` are keyed by where they part from the current path; 0 is that path.
+    """The cost of a session.
 
-    ``steps`` are the session's own requests, oldest first; ``days`` are those on which something was spent, local.
+    ``branches`` are keyed by where they part from the current path; 0 is that path.
+
+    ``steps`` are the session's own requests, oldest first; ``days`` are those on which something
+    was spent, local.
     """
 
     total: Spent = field(default_factory=Spent)
@@ -86,9 +92,9 @@ def spending(
 ) -> Spending:
     """Add up the cost of a session.
 
-    ``records`` are its requests, all branches, ``beside`` those of them that subagents made; ``subagents`` are those
-    of subagents in sessions of their own, whose cost is part of ``side_cost``; ``departures`` where the branches of
-    requests off the current path part from it.
+    ``records`` are its requests, all branches, ``beside`` those of them that subagents made;
+    ``subagents`` are those of subagents in sessions of their own, whose cost is part of
+    ``side_cost``; ``departures`` where the branches of requests off the current path part from it.
     """
     found = Spending(steps=[record for record in records if record.id not in beside])
     for record in found.steps:
@@ -137,8 +143,8 @@ def look_up(
 ) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and how its left branches begin; any thread may call it.
 
-    ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them. What a fork was begun with
-    was paid by another session, and is left out.
+    ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them. What a
+    fork was begun with was paid by another session, and is left out.
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]

@@ -50,7 +50,10 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 async def look_up_spending(
     controller: Controller, session: Session
 ) -> tuple[Spending, dict[int, str]]:
-    """Return a session's cost, and how its left branches begin. Read in a thread: that can take a second."""
+    """Return a session's cost, and how its left branches begin.
+
+    Read in a thread: that can take a second.
+    """
     from tui_agent.app.spending import look_up
 
     services = controller.services

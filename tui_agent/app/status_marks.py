@@ -12,7 +12,8 @@ GLYPHS: Final = {
     Standing.HIDDEN: "×",
     Standing.UNSENT: " ",
 }
-"""One cell for each: the usual case is a thin line, and the others differ from it without colour too."""
+"""One cell for each: the usual case is a thin line, and the others differ from it without colour
+too."""
 
 
 def style_of(standing: Standing) -> str:

@@ -19,7 +19,8 @@ MARKS: dict[Mark, str] = {
 """The characters for events before a step."""
 _WEIGHTS = {MARKS[mark]: len(MARKS) - place for place, mark in enumerate(Mark)}
 _LEAST_SHARE = 4
-"""A plot stands for the window as long as at least this part of it, one in so many, was ever used."""
+"""A plot stands for the window as long as at least this part of it, one in so many, was ever
+used."""
 
 
 def series_of(steps: Sequence[Step]) -> Series:

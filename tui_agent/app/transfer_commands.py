@@ -143,7 +143,8 @@ async def import_(controller: Controller, argument: str) -> None:
 def _place(controller: Controller, text: str) -> Path:
     """Return the path that a user means: below the session's directory, or in their home with ``~``.
 
-    An imported session's directory may be another machine's: then it is the one the program was started in.
+    An imported session's directory may be another machine's: then it is the one the program was
+    started in.
     """
     if is_directory(controller.cwd):
         base = controller.cwd

@@ -18,7 +18,10 @@ DELAY = 0.4
 
 
 class UnsentKeeper:
-    """One per controller. A draft belongs to a session; before its first entry, to its directory."""
+    """One per controller.
+
+    A draft belongs to a session; before its first entry, to its directory.
+    """
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller
@@ -33,7 +36,10 @@ class UnsentKeeper:
             self._timer = asyncio.get_running_loop().call_later(DELAY, self.save)
 
     def save(self) -> None:
-        """Save now all that is not saved yet. A store that can't be written to costs nothing else."""
+        """Save now all that is not saved yet.
+
+        A store that can't be written to costs nothing else.
+        """
         from tui_agent.session.records import Unsent
 
         if self._timer is not None:
@@ -56,8 +62,9 @@ class UnsentKeeper:
     def opened(self, agent: Agent) -> None:
         """Restore the draft of the session that is open now.
 
-        The prompt's text stays with the session it was written in. A session that has nothing of its own gets it:
-        it would seem to be lost otherwise, and it may have been meant for this one.
+        The prompt's text stays with the session it was written in. A session that has nothing of
+        its own gets it: it would seem to be lost otherwise, and it may have been meant for this
+        one.
         """
         from tui_agent.session.records import Unsent
 

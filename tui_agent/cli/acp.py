@@ -1,4 +1,7 @@
-"""``tui-agent acp``: the agent for editors, with the real parts. Standard output belongs to the protocol alone."""
+"""``tui-agent acp``: the agent for editors, with the real parts.
+
+Standard output belongs to the protocol alone.
+"""
 
 import asyncio
 import os

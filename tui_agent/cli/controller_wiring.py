@@ -60,8 +60,8 @@ TYPING_PAUSE = 0.7
 class ControllerWiring(AppServices):
     """The services of one controller.
 
-    ``cwd`` is where its new sessions are, the program's own directory by default; ``servers`` are MCP servers of an
-    editor beside the configured ones.
+    ``cwd`` is where its new sessions are, the program's own directory by default; ``servers`` are
+    MCP servers of an editor beside the configured ones.
     """
 
     def __init__(

@@ -69,7 +69,8 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
     """Cancel what still runs after the work as well, but not the part of asyncio that connects a starting program.
 
-    Python 3.11 never wakes who waits for a program whose pipes were not connected, and the end would wait for ever.
+    Python 3.11 never wakes who waits for a program whose pipes were not connected, and the end
+    would wait for ever.
     """
     try:
         return await work

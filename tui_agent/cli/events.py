@@ -11,7 +11,8 @@ from pydantic import BaseModel, TypeAdapter
 from tui_agent.agent.events import AgentEvent
 
 VERSION = 1
-"""Raised when lines change such that their readers have to; more fields and kinds are no such change."""
+"""Raised when lines change such that their readers have to; more fields and kinds are no such
+change."""
 
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
@@ -36,7 +37,10 @@ class Page:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ServerInventory:
-    """An MCP server. ``detail`` says why it isn't ready; its tools may be offered by way of the tool ``mcp``."""
+    """An MCP server.
+
+    ``detail`` says why it isn't ready; its tools may be offered by way of the tool ``mcp``.
+    """
 
     name: str
     state: str
@@ -48,8 +52,8 @@ class ServerInventory:
 class Inventory:
     """What a run begins with, once servers had their time to start: after the session, before any request.
 
-    ``tools`` are those the model is offered, ``sandbox`` is the kind of sandbox or none, ``problems`` say what could
-    not be used.
+    ``tools`` are those the model is offered, ``sandbox`` is the kind of sandbox or none,
+    ``problems`` say what could not be used.
     """
 
     servers: tuple[ServerInventory, ...]

@@ -73,7 +73,8 @@ def state_of_project(
 ) -> ProjectState:
     """Return the trust state of a directory's project, with the files of it that are run outside a sandbox.
 
-    Files that the user's commands name are; where there is no sandbox, those the project's own name are, too.
+    Files that the user's commands name are; where there is no sandbox, those the project's own name
+    are, too.
     """
     project = find_project(cwd)
     theirs = [*_commands(project_config(project), held=False)]
@@ -116,7 +117,10 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 
 
 class Extensions:
-    """Keeps one hub for each project that sessions are open in. ``trusts`` says whether a directory's project acts."""
+    """Keeps one hub for each project that sessions are open in.
+
+    ``trusts`` says whether a directory's project acts.
+    """
 
     def __init__(
         self,
@@ -138,8 +142,8 @@ class Extensions:
     def hub(self, cwd: Path, more: Mapping[str, McpServerSettings] | None = None) -> McpHub:
         """Return the servers for a directory; nothing is started.
 
-        With ``more`` of one session it is that session's own, and its first run waits for them: whoever names servers
-        for a session wants it to have them.
+        With ``more`` of one session it is that session's own, and its first run waits for them:
+        whoever names servers for a session wants it to have them.
         """
         project = find_project(cwd)
         if more:

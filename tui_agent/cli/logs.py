@@ -36,8 +36,8 @@ def start_logging(*, debug: bool) -> None:
 def skip_plugins() -> None:
     """Keep pydantic from looking for plug-ins. Call it before the first model is used.
 
-    Pydantic would read the metadata of every installed package. Its own switch is an environment variable, which the
-    user's commands would inherit.
+    Pydantic would read the metadata of every installed package. Its own switch is an environment
+    variable, which the user's commands would inherit.
     """
     from pydantic.plugin import _loader
 

@@ -111,7 +111,10 @@ def _full_screen(arguments: Namespace) -> int:
 
 
 def is_plain() -> bool:
-    """Return True if the user chose plain mode, or the terminal can't move its cursor. Reads no more than it has to."""
+    """Return True if the user chose plain mode, or the terminal can't move its cursor.
+
+    Reads no more than it has to.
+    """
     if sys.stdin.isatty() and os.environ.get("TERM") in {"dumb", "unknown"}:
         return True
     chosen = os.environ.get("TUI_AGENT_UI__PLAIN", "")

@@ -51,8 +51,8 @@ def own_models(config: Config) -> tuple[str, ...]:
 def choose_model(config: Config, providers: Container[str], knows: Callable[[str], bool]) -> str:
     """Return the ``model`` setting, else the only model of a server of the user's, else the first default with a key.
 
-    ``providers`` are those with a key, ``knows`` says whether the catalog has a model. "" when there is none, or when
-    several servers are set up and the user has to say which.
+    ``providers`` are those with a key, ``knows`` says whether the catalog has a model. "" when
+    there is none, or when several servers are set up and the user has to say which.
     """
     if config.model:
         return config.model
@@ -70,7 +70,9 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 
 
 def run_models(arguments: Namespace) -> int:
-    """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first.
+    """List models: those one can use now, or with ``--all`` every one known.
+
+    Servers of the user's are asked first.
 
     With ``--forget`` nothing is listed: what the server of that model refused is forgotten.
     """

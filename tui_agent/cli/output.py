@@ -84,7 +84,10 @@ def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
 
 
 def say_json(value: Any, *, file: TextIO | None = None) -> None:
-    """Print a value as one line of JSON at once. For a terminal all that acts or can't be seen is escaped in it."""
+    """Print a value as one line of JSON at once.
+
+    For a terminal all that acts or can't be seen is escaped in it.
+    """
     stream = file or sys.stdout
     text = json.dumps(value, ensure_ascii=False)
     print(escaped_json(text) if stream.isatty() else text, file=stream, flush=True)

@@ -1,6 +1,7 @@
 """Plain mode: the conversation as lines of text, for screen readers and terminals that can't move the cursor.
 
-Nothing is drawn or overwritten: output is whole lines, and so is input. A question is answered with a number.
+Nothing is drawn or overwritten: output is whole lines, and so is input. A question is answered with
+a number.
 """
 
 from __future__ import annotations
@@ -149,8 +150,8 @@ class LineReader:
 class PlainFrontend(Frontend):
     """Prints messages, answers and questions; lines typed meanwhile are messages, commands or answers.
 
-    ``read`` returns the next line, None at the end of the input. A line answers a permission question only if the
-    question was printed ``ui.permission_grace`` seconds before.
+    ``read`` returns the next line, None at the end of the input. A line answers a permission
+    question only if the question was printed ``ui.permission_grace`` seconds before.
     """
 
     def __init__(

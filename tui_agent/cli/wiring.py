@@ -1,4 +1,7 @@
-"""Wires the real parts together: configuration, sessions, models, tools. The screen and the headless run share it."""
+"""Wires the real parts together: configuration, sessions, models, tools.
+
+The screen and the headless run share it.
+"""
 
 import asyncio
 import json
@@ -128,10 +131,13 @@ class Wiring:
         )
 
     def reload(self) -> tuple[str, ...]:
-        """Reload the settings; returns those that changed. Agents follow when they are given ``adjustable``.
+        """Reload the settings; returns those that changed.
+
+        Agents follow when they are given ``adjustable``.
 
         Raises:
-            ConfigError: a value is wrong, or the project is not as the user trusted it; nothing changed.
+            ConfigError: a value is wrong, or the project is not as the user trusted it; nothing
+                changed.
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError(
@@ -176,7 +182,10 @@ class Wiring:
         return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
 
     def answer_trust(self, answer: TrustDecision | None) -> None:
-        """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
+        """Take the answer to whether the project is trusted, None for not now.
+
+        Call it before anything is opened.
+        """
         state = self.project_state
         if not state.is_held_back or answer is None or state.problem:
             return
@@ -339,7 +348,8 @@ class Wiring:
     def _usable_model(self, model: str) -> str:
         """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
 
-        A session that was imported names a model of its program. It keeps that where the other can't be asked either.
+        A session that was imported names a model of its program. It keeps that where the other
+        can't be asked either.
         """
         default = self.default_model()
         for one in (model, default) if {DEMO_MODEL, NO_MODEL}.isdisjoint({model, default}) else ():
@@ -414,7 +424,8 @@ class Wiring:
         if not self.loaded.config.checkpoints.enabled:
             return None
         places = (real_path(path) for path in (data_dir(), log_dir(), cache_dir()))
-        # The demo's project is in a directory of the program, and its files are the user's all the same.
+        # The demo's project is in a directory of the program, and its files are the user's all the
+        # same.
         own = tuple(path for path in places if not real_path(project).is_relative_to(path))
         return SnapshotStore(
             store.put_blob,
@@ -438,7 +449,8 @@ class Wiring:
 def write_rule(rule: Rule, project: Path, *, is_kept: bool = True) -> str | None:
     """Add a rule to the user's file, one of the kind "here" for a project, or remove it; return why that can't be done.
 
-    Rules of a session and of the command line are kept nowhere: to remove one there is nothing to do.
+    Rules of a session and of the command line are kept nowhere: to remove one there is nothing to
+    do.
     """
     if not is_kept and rule.source == "project":
         return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."

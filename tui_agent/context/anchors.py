@@ -1,8 +1,8 @@
 """Anchors: exact facts that summaries lose, found by rule in entries about to be summarised.
 
-Paths, commands with their exit codes, error lines, identifiers, hashes, numbers with units, and the sentences in which
-someone said must, never, don't or always. Each knows an entry that holds it, so ``recall("#412")`` leads back. No
-model takes part: the same entries give the same anchors.
+Paths, commands with their exit codes, error lines, identifiers, hashes, numbers with units, and the
+sentences in which someone said must, never, don't or always. Each knows an entry that holds it, so
+``recall("#412")`` leads back. No model takes part: the same entries give the same anchors.
 """
 
 import re
@@ -44,9 +44,11 @@ _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
-# A reference by a person or by the model itself predicts further use far better than one in a tool's output.
+# A reference by a person or by the model itself predicts further use far better than one in a
+# tool's output.
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
-"""A mention's weight by who made it; a ``fact`` is a whole line that an output reports, such as an error."""
+"""A mention's weight by who made it; a ``fact`` is a whole line that an output reports, such as an
+error."""
 
 _TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = LazyPattern(
@@ -122,7 +124,8 @@ def find_anchors(
 ) -> tuple[Anchor, ...]:
     """Return the anchors of ``entries``, best first, on top of the encoded ones an earlier summary carried.
 
-    Best is the most referenced, newer ones counting more; ties go to the more important kind, then by text.
+    Best is the most referenced, newer ones counting more; ties go to the more important kind, then
+    by text.
     """
     finder = _Finder(tools)
     for text in earlier:

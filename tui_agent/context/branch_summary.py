@@ -30,7 +30,8 @@ _SUMMARIES = ("compaction", "branch_summary")
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
 _BEGINS_CHARS = 200
-"""Characters of a branch's first message by which a summariser finds it in the live conversation."""
+"""Characters of a branch's first message by which a summariser finds it in the live
+conversation."""
 _MIN_BLOCK_TOKENS = 200
 """Tokens a message that does not fit is at least cut to."""
 
@@ -42,9 +43,9 @@ LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 class MovePlan:
     """A move to another place in the tree.
 
-    ``leaf`` is where the leaf goes (None: an empty conversation), ``prompt`` the text that goes back into the
-    prompt to be edited. ``abandoned`` are the entries that leave the path, from after the common ancestor to the old
-    leaf ``from_id``; they are read when a summary is wanted.
+    ``leaf`` is where the leaf goes (None: an empty conversation), ``prompt`` the text that goes
+    back into the prompt to be edited. ``abandoned`` are the entries that leave the path, from after
+    the common ancestor to the old leaf ``from_id``; they are read when a summary is wanted.
     """
 
     leaf: int | None
@@ -61,9 +62,9 @@ def plan_move(
 ) -> MovePlan:
     """Plan a move to an entry; None is an empty conversation.
 
-    ``parting`` tells the old leaf's way from the target's. A chosen user message goes back into the prompt and the
-    leaf to its parent, unless the user wants to continue from it. Messages the program wrote are places like any
-    other.
+    ``parting`` tells the old leaf's way from the target's. A chosen user message goes back into the
+    prompt and the leaf to its parent, unless the user wants to continue from it. Messages the
+    program wrote are places like any other.
     """
     asks = holds_message(parting.left, load)
     plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks)
@@ -77,7 +78,8 @@ def plan_move(
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
     """Plan a summary of another branch at the current leaf, without moving; None when it holds nothing new.
 
-    ``parting`` is where the two paths diverge: ``abandoned`` are the entries only the other branch has.
+    ``parting`` is where the two paths diverge: ``abandoned`` are the entries only the other branch
+    has.
     """
     asks = holds_message(parting.left, load)
     if asks:
@@ -136,8 +138,8 @@ def plan_branch_summary(
 ) -> BranchSummaryPlan | None:
     """Return the blocks of the abandoned branch to summarise, None when it holds no message.
 
-    ``entries`` are those the move abandons. Summaries on the way come first, then messages, newest first; a message
-    that is too big loses its middle, so that the result is never empty.
+    ``entries`` are those the move abandons. Summaries on the way come first, then messages, newest
+    first; a message that is too big loses its middle, so that the result is never empty.
     """
     if not move.asks or move.from_id is None:
         return None
@@ -158,7 +160,10 @@ def plan_branch_summary(
 def branch_summary_entry(
     plan: BranchSummaryPlan, summary: str, count: CountText
 ) -> BranchSummaryEntry:
-    """Return the entry to append at the destination. Files are cumulative over summaries on the way."""
+    """Return the entry to append at the destination.
+
+    Files are cumulative over summaries on the way.
+    """
     settings = plan.settings.compaction
     text = fit(summary.strip(), settings.branch_summary_tokens(plan.budget), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)

@@ -1,7 +1,8 @@
 """How big the context is: the size of each entry of a view, the one measure of the next request, and its thresholds.
 
-Three ways to weigh, from exact to quick: `measure` builds on the provider's reports and answers everyone;
-`Weights` counts each entry of a view as it is really sent; `ViewWeights` is for plans, which ask often.
+Three ways to weigh, from exact to quick: `measure` builds on the provider's reports and answers
+everyone; `Weights` counts each entry of a view as it is really sent; `ViewWeights` is for plans,
+which ask often.
 """
 
 import re
@@ -44,25 +45,31 @@ _HEAD_AMONG = 50
 """Entries of a path among which its head is."""
 
 MIN_SHARE = 1 / 3
-"""Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
+"""Reported over estimated tokens of a request below which a report is not its size: tokenizers
+differ by about 2."""
 
 SLACK_BELOW = 200
-"""Tokens a report may always be below that: a small request is mostly its frame, which is a guess."""
+"""Tokens a report may always be below that: a small request is mostly its frame, which is a
+guess."""
 
 MAX_SHARE = 5.0
-"""Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
+"""Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of
+their own."""
 
 SLACK_ABOVE = 2_000
 """Tokens a report may always be above that."""
 
 SUSPECT_SHARE = 1.25
-"""Reported over estimated tokens above which a report is held against the one before room was made."""
+"""Reported over estimated tokens above which a report is held against the one before room was
+made."""
 
 NOTICED_SHARE = 1 / 3
-"""Share of the tokens taken out of a request by which a report has to fall to be one of that request."""
+"""Share of the tokens taken out of a request by which a report has to fall to be one of that
+request."""
 
 SMALLEST_CUT = 1_000
-"""Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
+"""Tokens of the smallest window that a server is believed to have; a smaller report was not counted
+properly."""
 
 _SAME_SIZE = 0.01
 """Share by which two requests may differ in size and be reported with the same number of tokens."""
@@ -71,7 +78,8 @@ PLACEHOLDER_TOKENS = 40
 """About the size of a placeholder."""
 
 _BYTES_PER_TOKEN = 3
-"""On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
+"""On the low side for prose, code and Chinese alike: a plan that frees a little more than it says
+does no harm."""
 
 CountEntry = Callable[[Entry], int]
 """Counts an entry as it was appended, in tokens."""
@@ -93,15 +101,16 @@ class ModelLimits:
     origin: Literal["catalog", "config", "server", "learnt", "assumed"] = "catalog"
     vision: bool = True
     price_tier: int | None = None
-    """Tokens of a request above which the model costs more, where its price list has such a step."""
+    """Tokens of a request above which the model costs more, where its price list has such a
+    step."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextSize:
     """How much of the window the next request takes, in tokens.
 
-    ``exact_until`` is the entry whose reported usage the total builds on, None when all of it is estimated.
-    ``threshold`` is where automatic compaction acts, None when it never does.
+    ``exact_until`` is the entry whose reported usage the total builds on, None when all of it is
+    estimated. ``threshold`` is where automatic compaction acts, None when it never does.
     """
 
     fixed: int
@@ -169,8 +178,8 @@ class Overhead:
     tokens: int
     budget: int
     crowded: bool
-    """Worth a warning at the start: over ``compaction.overhead_share`` of the window, or a history budget below
-    ``compaction.minimum_budget``."""
+    """Worth a warning at the start: over ``compaction.overhead_share`` of the window, or a history
+    budget below ``compaction.minimum_budget``."""
     parts: tuple[FixedPart, ...]
     early: int | None = None
     """The threshold, when it limits the budget and the window does not."""
@@ -254,7 +263,8 @@ class Weights:
             tokens = self._counter.stored(entry)
         else:
             tokens = self._counted(entry)
-        # Stand-ins are counted only where there are any: a path whose entries were all counted needs no encoding.
+        # Stand-ins are counted only where there are any: a path whose entries were all counted
+        # needs no encoding.
         if None in results:
             return tokens + self._counter.messages(_STAND_IN) * results.count(None)
         return tokens
@@ -280,9 +290,9 @@ class Weights:
 class Estimate:
     """The estimate of a path's request, in uncorrected tokens, and the state to continue from it.
 
-    ``settled`` is history that no appended message can change: all before the newest answer, at ``cut`` on the
-    path. ``length``, ``first`` and ``last`` identify the path it was made of; it cannot be continued when ``cut``
-    is None.
+    ``settled`` is history that no appended message can change: all before the newest answer, at
+    ``cut`` on the path. ``length``, ``first`` and ``last`` identify the path it was made of; it
+    cannot be continued when ``cut`` is None.
     """
 
     head: int
@@ -310,8 +320,8 @@ def estimate_path(
 ) -> Estimate:
     """Estimate a path's request.
 
-    ``before`` is an earlier estimate with the same counter and model; when the path only grew since, only the
-    appended entries are counted. The result is the same with and without it.
+    ``before`` is an earlier estimate with the same counter and model; when the path only grew
+    since, only the appended entries are counted. The result is the same with and without it.
     """
     first, last = (path[0], path[-1]) if path else (None, None)
     if (
@@ -371,8 +381,8 @@ def measure(
 ) -> ContextSize:
     """Measure the next request of a path.
 
-    The newest report of the provider that still holds, plus an estimate of the entries appended since; without one, an
-    estimate of everything.
+    The newest report of the provider that still holds, plus an estimate of the entries appended
+    since; without one, an estimate of everything.
     """
     return Meter(limits, settings, counter).measure(path)
 
@@ -470,8 +480,9 @@ class Meter:
 def find_anchor(path: Sequence[Entry], model: str, start: int = 0) -> int | None:
     """Return the position of the newest answer whose reported usage still tells the context's size.
 
-    It does not when the answer failed, was cut off or came from another model, when the report is missing or absurd,
-    and when the view changed after it. Entries before ``start`` are not looked at.
+    It does not when the answer failed, was cut off or came from another model, when the report is
+    missing or absurd, and when the view changed after it. Entries before ``start`` are not looked
+    at.
     """
     for at in range(len(path) - 1, start - 1, -1):
         entry = path[at]
@@ -507,7 +518,8 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
         (entry for entry in _answers_before(path, at, answer.model) if entry.usage is not None),
         None,
     )
-    # Some servers report their first request's tokens every time: learnt from, each token would weigh less.
+    # Some servers report their first request's tokens every time: learnt from, each token would
+    # weigh less.
     repeats = (
         before is not None
         and before.usage is not None
@@ -536,8 +548,9 @@ def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[Assi
 def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
     """Return the reported tokens the next request starts from (read and written), and whether they are all of it.
 
-    Reasoning that does not go back to the model is not part of it. Where an answer's reported length cannot be that
-    of the text that goes back (a server that silently counts reasoning, or nonsense), its estimate takes the place.
+    Reasoning that does not go back to the model is not part of it. Where an answer's reported
+    length cannot be that of the text that goes back (a server that silently counts reasoning, or
+    nonsense), its estimate takes the place.
     """
     if not isinstance(entry, AssistantEntry) or entry.usage is None:
         return 0, False
@@ -557,7 +570,8 @@ class Report(StrEnum):
     USABLE = "usable"
     MISSING = "missing"
     CUT = "cut"
-    """Far too few tokens, and as many as a small window holds: the server seems to have left out the rest."""
+    """Far too few tokens, and as many as a small window holds: the server seems to have left out
+    the rest."""
     TOO_FEW = "too_few"
     TOO_MANY = "too_many"
 
@@ -583,8 +597,8 @@ def judge(usage: Reported | None, estimate: int) -> Report:
 def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
     """Whether a report did not notice the room that was made since an earlier answer.
 
-    Some servers report all tokens of a session, or the same number every time. Taken for the size of the next request
-    that would ask for compaction after compaction.
+    Some servers report all tokens of a session, or the same number every time. Taken for the size
+    of the next request that would ask for compaction after compaction.
     """
     if answer.usage is None or before.usage is None or not before.usage.prompt:
         return False

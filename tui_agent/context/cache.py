@@ -1,7 +1,7 @@
 """The provider's prompt cache: whether it is warm, how much of a request it holds, and why its prefix broke.
 
-A provider can reuse the part of a request that is the same, byte for byte, as the start of an earlier one to the same
-model, while it remembers it.
+A provider can reuse the part of a request that is the same, byte for byte, as the start of an
+earlier one to the same model, while it remembers it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,18 +23,20 @@ _HOUR = 3_600
 _READ = 0.1
 _WRITE = 1.25
 _HOUR_WRITE = 2.0
-"""Price of a token read from the cache, and written to it for each of these times, in tokens that aren't cached
-(platform.claude.com/docs, "Prompt caching")."""
+"""Price of a token read from the cache, and written to it for each of these times, in tokens that
+aren't cached (platform.claude.com/docs, "Prompt caching")."""
 _SENT = attrgetter("role", "content", "tool_calls", "call_id", "reasoning")
 """The fields of a message that a provider is sent."""
 _REQUESTS = 200
 """Newest requests that are looked at to choose between them."""
 
 MISSED_SHARE = 0.5
-"""Share of the cached tokens that has to be missed to be reported: providers round and forget a little on their own."""
+"""Share of the cached tokens that has to be missed to be reported: providers round and forget a
+little on their own."""
 
 MISSED_LEAST = 2_000
-"""Tokens that have to be missed to be reported; below a provider's smallest cacheable prefix nothing is cached."""
+"""Tokens that have to be missed to be reported; below a provider's smallest cacheable prefix
+nothing is cached."""
 
 
 class BreakCause(StrEnum):
@@ -43,7 +45,8 @@ class BreakCause(StrEnum):
     MODEL = "model"
     """Another model has no cache of this conversation."""
     EFFORT = "effort"
-    """OpenAI and Anthropic keep a cache for each level of thinking; others don't, so this alone breaks no prefix."""
+    """OpenAI and Anthropic keep a cache for each level of thinking; others don't, so this alone
+    breaks no prefix."""
     TOOLS = "tools"
     """The tools changed; they stand before everything else."""
     HEAD = "head"
@@ -66,8 +69,9 @@ class BreakCause(StrEnum):
 class PrefixBreak:
     """Where a request stopped extending an earlier one.
 
-    ``part`` and ``index`` name the first piece that differs (``index`` equals their number when the new request just
-    ends early), ``origin`` the entries it came from, ``entry_id`` the entry that caused it.
+    ``part`` and ``index`` name the first piece that differs (``index`` equals their number when the
+    new request just ends early), ``origin`` the entries it came from, ``entry_id`` the entry that
+    caused it.
     """
 
     part: Literal["model", "tool", "message"]
@@ -79,7 +83,10 @@ class PrefixBreak:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """Whether the provider still remembers the last request. ``seconds_left`` is 0 when it does not."""
+    """Whether the provider still remembers the last request.
+
+    ``seconds_left`` is 0 when it does not.
+    """
 
     warm: bool
     seconds_left: int
@@ -89,8 +96,8 @@ class CacheState:
 class CacheMiss:
     """The provider read much less from its cache than the request before had left there.
 
-    ``expected`` and ``read`` are tokens, ``cause`` is the known reason: None when the request did extend the one
-    before and came in time. ``entry_id`` is the entry that broke the prefix.
+    ``expected`` and ``read`` are tokens, ``cause`` is the known reason: None when the request did
+    extend the one before and came in time. ``entry_id`` is the entry that broke the prefix.
     """
 
     expected: int
@@ -121,8 +128,8 @@ def prefix_break(
 ) -> PrefixBreak | None:
     """Return where and why ``new`` does not extend ``previous``, None when it does.
 
-    ``appended`` are the entries on the new request's path that were not on the earlier one's, oldest first; ``moved``
-    says that the earlier path had entries the new one has not.
+    ``appended`` are the entries on the new request's path that were not on the earlier one's,
+    oldest first; ``moved`` says that the earlier path had entries the new one has not.
     """
     found = _first_difference(previous, new)
     if found is None:
@@ -177,9 +184,9 @@ def cache_state(
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
     """Return how long the request made at ``now`` asks the provider to keep it; without it, the last one.
 
-    ``auto`` takes the hour where the gaps between the requests of the path would have made it cheaper, and changes its
-    mind only after a gap that was too long for five minutes: a prefix still cached is never asked for in another way.
-    Times are milliseconds since the epoch.
+    ``auto`` takes the hour where the gaps between the requests of the path would have made it
+    cheaper, and changes its mind only after a gap that was too long for five minutes: a prefix
+    still cached is never asked for in another way. Times are milliseconds since the epoch.
     """
     if settings.ttl != "auto":
         return settings.ttl

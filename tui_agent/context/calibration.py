@@ -11,13 +11,15 @@ from tui_agent.session.counting import Count
 TEXT = "text"
 """ASCII: letters, signs, spaces and the first digit of each token."""
 DIGITS = "digits"
-"""Digits after the first of each token of numbers: o200k_base packs three, many tokenizers give each a token."""
+"""Digits after the first of each token of numbers: o200k_base packs three, many tokenizers give
+each a token."""
 ALPHABETS = "alphabets"
 INDIC = "indic"
 CJK = "cjk"
 SIGNS = "signs"
-"""Classes outside ASCII, by the first byte of a character in UTF-8: accents, Greek, Cyrillic, Hebrew, Arabic and the
-like; the scripts of India and Southeast Asia, Georgian; Chinese, Japanese, Korean; emoji, arrows, box drawing."""
+"""Classes outside ASCII, by the first byte of a character in UTF-8: accents, Greek, Cyrillic,
+Hebrew, Arabic and the like; the scripts of India and Southeast Asia, Georgian; Chinese, Japanese,
+Korean; emoji, arrows, box drawing."""
 _NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
 _FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
 """The class that each byte begins; none for ASCII and the later bytes of a character."""
@@ -29,9 +31,10 @@ _FORMER = {
 }
 _CLASSES = (TEXT, DIGITS, ALPHABETS, INDIC, CJK, SIGNS)
 _SIZES: Mapping[str, Mapping[str, float]] = {
-    # Tokens per token of o200k_base by class, fitted on Django's translations and source, tables, logs and hex dumps as
-    # the files of Qwen 2.5 and 3.5, Gemma 3, DeepSeek V3, Llama 3 and Mistral's tekken count them. "other" is between
-    # them. Claude's are those of the file of Claude 2, but for ASCII: later models report 1.07 to 1.32.
+    # Tokens per token of o200k_base by class, fitted on Django's translations and source, tables,
+    # logs and hex dumps as the files of Qwen 2.5 and 3.5, Gemma 3, DeepSeek V3, Llama 3 and
+    # Mistral's tekken count them. "other" is between them. Claude's are those of the file of Claude
+    # 2, but for ASCII: later models report 1.07 to 1.32.
     family: dict(zip(_CLASSES, sizes, strict=True))
     for family, sizes in {
         "": (1, 0, 1, 1, 1, 1),
@@ -45,7 +48,8 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
     }.items()
 }
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
-"""Share by which a class's size may be off: a report's difference is put down to the classes in proportion."""
+"""Share by which a class's size may be off: a report's difference is put down to the classes in
+proportion."""
 _NUMBERS = re.compile(r"[0-9]{2,3}")
 _OWN_ENCODING = re.compile(
     r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]"
@@ -119,8 +123,8 @@ class Calibration:
     def learn(self, counted: int, reported: int) -> "Calibration":
         """Return the calibration after one report on a whole request; absurd and tiny ones change nothing.
 
-        The report's difference is put down to the classes by how many tokens each has and how far it may be off,
-        so that the request's estimate equals the report.
+        The report's difference is put down to the classes by how many tokens each has and how far
+        it may be off, so that the request's estimate equals the report.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:

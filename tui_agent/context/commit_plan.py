@@ -1,9 +1,10 @@
 """Turns a compaction plan and a summary into entries to append, once it is sure that they help.
 
-The postcondition: history afterwards is at most 90 % of before and at most 60 % of its budget. When the summary alone
-does not reach that, a fixed ladder follows that needs no model. Where not even its last rung reaches the goal, the
-first that fits into the room counts, and where none fits, every text gives up its middle until they do. So work only
-stops where the largest parts may not be cut: the head, and pinned entries.
+The postcondition: history afterwards is at most 90 % of before and at most 60 % of its budget. When
+the summary alone does not reach that, a fixed ladder follows that needs no model. Where not even
+its last rung reaches the goal, the first that fits into the room counts, and where none fits, every
+text gives up its middle until they do. So work only stops where the largest parts may not be cut:
+the head, and pinned entries.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +41,8 @@ from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
 
 SizeOf = Callable[[Sequence[Entry]], int]
-"""Measures the history of a path in tokens, as it would be sent; the same way for every path it is given."""
+"""Measures the history of a path in tokens, as it would be sent; the same way for every path it is
+given."""
 
 PRUNED = "cleared kept outputs"
 """The step that only turns old outputs into placeholders."""
@@ -49,7 +51,8 @@ MIN_TAIL_TOKENS = 500
 LEAST_ANSWER = 1_024
 """Tokens of the window that are left for an answer when nothing more can be cut."""
 _CHARS_PER_TOKEN = 4
-"""Turns ``result_chars`` and ``argument_chars`` into tokens: so many characters of English or code."""
+"""Turns ``result_chars`` and ``argument_chars`` into tokens: so many characters of English or
+code."""
 _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
 """How far texts are cut in turn, until the request fits."""
 
@@ -101,8 +104,8 @@ class _Rung:
 class _Goal:
     """How small history has to be: the goal, a size that will do, and the most that fits the window.
 
-    Less than the goal will only do where work would stop otherwise (``pressing``): not when a person asks, and not for
-    a threshold below the window's size.
+    Less than the goal will only do where work would stop otherwise (``pressing``): not when a
+    person asks, and not for a threshold below the window's size.
     """
 
     before: int
@@ -138,8 +141,8 @@ def plan_commit(
 ) -> Commit | Refusal:
     """Return the entries that carry out a plan, or the refusal that gives the reason.
 
-    ``summary`` is the model's, empty to do without one. ``size`` is the measure the plan was made with, ``overhead``
-    names parts of the fixed overhead for the refusal.
+    ``summary`` is the model's, empty to do without one. ``size`` is the measure the plan was made
+    with, ``overhead`` names parts of the fixed overhead for the refusal.
     """
     goal = _Goal.of(measures.size_of(path), plan.trigger, plan.settings, size)
     found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
@@ -158,7 +161,8 @@ def plan_cuts(
 ) -> Commit | Refusal:
     """Return the prunes and cuts that make room where there is nothing to summarise, else the refusal itself.
 
-    The prune the refusal offers comes first; where that does not fit, every text gives up its middle.
+    The prune the refusal offers comes first; where that does not fit, every text gives up its
+    middle.
     """
     if size.budget <= 0:
         return refusal
@@ -326,7 +330,8 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
             plan = shorter
             yield "kept half of the tail", plan
         keep //= 2
-    # Each tail is weighed with all that is carried beside it: hundreds of short turns must not be hundreds of rungs.
+    # Each tail is weighed with all that is carried beside it: hundreds of short turns must not be
+    # hundreds of rungs.
     at_once = 1
     while (shorter := without_oldest_turn(plan, count)) is not None:
         plan = shorter

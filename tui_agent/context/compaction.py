@@ -1,9 +1,11 @@
-"""Plans a compaction: where to cut, which entries are summarised, which stay. Pure; a model and the commit come later.
+"""Plans a compaction: where to cut, which entries are summarised, which stay.
 
-Rules from OpenCode's and Pi's designs, with their known mistakes taken out: the range to summarise starts at the
-previous compaction's first kept entry, a cut never stands between a call and its result, whether a turn is split is
-decided before invisible entries are pulled to the kept side, and an oversized newest result is cut instead of
-stopping everything.
+Pure; a model and the commit come later.
+
+Rules from OpenCode's and Pi's designs, with their known mistakes taken out: the range to summarise
+starts at the previous compaction's first kept entry, a cut never stands between a call and its
+result, whether a turn is split is decided before invisible entries are pulled to the kept side, and
+an oversized newest result is cut instead of stopping everything.
 """
 
 from collections.abc import Sequence
@@ -43,7 +45,8 @@ _FILLED = 0.97
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
 
-# Where history may be cut: before a message that starts something, never between a call and its result.
+# Where history may be cut: before a message that starts something, never between a call and its
+# result.
 
 
 def starts_turn(entry: Entry) -> bool:
@@ -53,8 +56,8 @@ def starts_turn(entry: Entry) -> bool:
 def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
     """Tell for each entry of the view whether it may be the first kept one.
 
-    ``shown`` is the tokens each entry takes. Valid are visible messages of the user and of the model, as long as no
-    call before them has its result at or after them.
+    ``shown`` is the tokens each entry takes. Valid are visible messages of the user and of the
+    model, as long as no call before them has its result at or after them.
     """
     position = {entry.id: index for index, entry in enumerate(view.entries)}
     last_result = -1
@@ -70,8 +73,9 @@ def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
 def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, bool]:
     """Return the index of the first entry to keep, and whether the kept entries exceed ``keep`` tokens.
 
-    Counts from the newest entry back until ``keep`` is reached and takes the nearest valid cut at or after that
-    place. Where there is none (results at the end are larger than ``keep``), it is the nearest before it.
+    Counts from the newest entry back until ``keep`` is reached and takes the nearest valid cut at
+    or after that place. Where there is none (results at the end are larger than ``keep``), it is
+    the nearest before it.
     """
     valid = valid_cuts(view, shown)
     total = 0
@@ -115,11 +119,11 @@ class Refusal:
 class CompactionPlan:
     """A planned compaction; also the input of a hook that replaces the summary.
 
-    ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the ones that stay; ``dropped`` holds every
-    entry before the first kept one, the invisible ones too. ``budget`` is the history budget H, all sizes are tokens.
-    ``prunes`` are committed with the summary: old outputs of the tail become placeholders, so that it reaches further
-    back for the same tokens, and results that alone take more than the tail may are cut. ``view`` is the one after
-    them.
+    ``history`` and ``turn_prefix`` are the messages to summarise, ``kept`` the ones that stay;
+    ``dropped`` holds every entry before the first kept one, the invisible ones too. ``budget`` is
+    the history budget H, all sizes are tokens. ``prunes`` are committed with the summary: old
+    outputs of the tail become placeholders, so that it reaches further back for the same tokens,
+    and results that alone take more than the tail may are cut. ``view`` is the one after them.
     """
 
     view: ContextView
@@ -140,9 +144,11 @@ class CompactionPlan:
     instructions: str | None = None
     prunes: tuple[PrunePlan, ...] = ()
     unsummarised: tuple[Entry, ...] = ()
-    """Entries that are dropped although the model's summary does not cover them (the ladder moves the cut)."""
+    """Entries that are dropped although the model's summary does not cover them (the ladder moves
+    the cut)."""
     boundary: int | None = None
-    """The first entry that stays, where a person said which; nothing but the summary is done then."""
+    """The first entry that stays, where a person said which; nothing but the summary is done
+    then."""
 
     @property
     def previous_summary(self) -> str:
@@ -158,7 +164,10 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """Options of a plan. ``keep_recent`` None takes the settings'; ``overhead`` names parts of the head."""
+    """Options of a plan.
+
+    ``keep_recent`` None takes the settings'; ``overhead`` names parts of the head.
+    """
 
     tools: TraitsByName
     trigger: Trigger = "threshold"
@@ -178,7 +187,10 @@ class Boundary(NamedTuple):
 
 
 def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
-    """Return all places where a summary may end, oldest first. None is between a call and its result."""
+    """Return all places where a summary may end, oldest first.
+
+    None is between a call and its result.
+    """
     view = resolve(path)
     shown = ViewWeights(view, count).all()
     return [
@@ -233,7 +245,8 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         if len(starts) >= turns and starts[-turns] > cut:
             cut, is_over = starts[-turns], False
     before, total = sum(shown[:cut]), sum(shown)
-    # No answer has seen the newest step's results: they get all the room that the stand-ins for the rest leave.
+    # No answer has seen the newest step's results: they get all the room that the stand-ins for the
+    # rest leave.
     target = round(settings.compaction.target_of_budget * size.budget)
     stand_in = (
         settings.compaction.summary_tokens(size.budget)
@@ -246,7 +259,8 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         message = f"The messages take only {total:,} tokens{after}, and the newest {keep:,} are always kept whole."
         if options.trigger == "overflow" and total < size.fixed:
             head = describe_overhead(size.fixed, size.window, options.overhead)
-            # The server counted the request too, by its own tokens: two totals that differ would only be a riddle.
+            # The server counted the request too, by its own tokens: two totals that differ would
+            # only be a riddle.
             part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
             message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {head}"
             return Refusal(RefusalReason.FIXED_OVERHEAD, message)
@@ -317,7 +331,10 @@ def recut(
 def without_oldest_turn(
     plan: CompactionPlan, count: CountEntry = stored_tokens
 ) -> CompactionPlan | None:
-    """Return the plan without the oldest kept turn; in the last turn without its oldest step. None at the end."""
+    """Return the plan without the oldest kept turn; in the last turn without its oldest step.
+
+    None at the end.
+    """
     shown = ViewWeights(plan.view, count).all()
     later = _places(plan.view, shown, len(plan.dropped))
     turns = [at for at in later if starts_turn(plan.view.entries[at])]
@@ -392,8 +409,8 @@ def compaction_entry(
 ) -> CompactionEntry:
     """Return the entry of a plan with a model's summary.
 
-    Entries the summary does not cover (all, when it is empty) are listed by rule, line by line. ``tokens_after`` is
-    left to the commit, which measures it.
+    Entries the summary does not cover (all, when it is empty) are listed by rule, line by line.
+    ``tokens_after`` is left to the commit, which measures it.
     """
     if summary.strip():
         untold = plan.unsummarised
@@ -439,9 +456,10 @@ def with_summary(
 
 def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:
     entries = plan.view.entries
-    # Whether the turn is split is decided at the cut itself; only then do invisible entries move to the kept side.
-    # A turn whose start is no longer in view is not split: what precedes the cut is history. A message sent while a
-    # call was running starts no turn of its own here, because the call and its result stay together.
+    # Whether the turn is split is decided at the cut itself; only then do invisible entries move to
+    # the kept side. A turn whose start is no longer in view is not split: what precedes the cut is
+    # history. A message sent while a call was running starts no turn of its own here, because the
+    # call and its result stay together.
     turn = start = cut
     if not starts_turn(entries[cut]):
         valid = valid_cuts(plan.view, shown)

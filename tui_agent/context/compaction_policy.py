@@ -1,7 +1,7 @@
 """When compaction may act and when it has to stop: no endless loops, and "off" means off.
 
-All of it follows from the path, apart from compactions that failed: they leave nothing on the path, so the agent
-keeps a ``FailureRecord`` for them.
+All of it follows from the path, apart from compactions that failed: they leave nothing on the path,
+so the agent keeps a ``FailureRecord`` for them.
 """
 
 from collections.abc import Sequence
@@ -78,8 +78,8 @@ def tokens_per_step(path: Sequence[Entry]) -> float:
 def kept_ahead(size: ContextSize, per_step: float, settings: CompactionSettings) -> int | None:
     """Return the tokens that a summary prepared now leaves as they are, None while it is too early or too late.
 
-    They are fewer than a compaction keeps, at least half of it, because steps are added until the threshold is
-    passed: so the same entries are summarised as would be then.
+    They are fewer than a compaction keeps, at least half of it, because steps are added until the
+    threshold is passed: so the same entries are summarised as would be then.
     """
     if size.threshold is None or is_due(size) or not per_step:
         return None
@@ -93,7 +93,8 @@ def kept_ahead(size: ContextSize, per_step: float, settings: CompactionSettings)
 def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
     """Return the entries after ``cut`` that change the model's view of those before it.
 
-    None when ``cut`` is not on the path. A summary up to there still holds while they stay the same.
+    None when ``cut`` is not on the path. A summary up to there still holds while they stay the
+    same.
     """
     changes: list[int] = []
     for entry in reversed(path):

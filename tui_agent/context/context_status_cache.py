@@ -26,8 +26,9 @@ _OF_STATE = {
 class Standings:
     """The standing of each entry of one path.
 
-    ``compaction`` is the summary in force and ``boundary`` the first entry it leaves as it is (its own id when it
-    leaves none), 0 without one. ``known`` has standings that follow neither from these nor from an entry's kind.
+    ``compaction`` is the summary in force and ``boundary`` the first entry it leaves as it is (its
+    own id when it leaves none), 0 without one. ``known`` has standings that follow neither from
+    these nor from an entry's kind.
     """
 
     compaction: int = 0

@@ -1,7 +1,7 @@
 """Plans which texts lose their middle where clearing old outputs is not enough: by tokens, whatever the script.
 
-An entry keeps so many characters as come to the tokens it may take, so Chinese is cut as far as English. A cut
-entry has its number in the cut, and stays in the session.
+An entry keeps so many characters as come to the tokens it may take, so Chinese is cut as far as
+English. A cut entry has its number in the cut, and stays in the session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -128,7 +128,8 @@ def cut_outputs(
 ) -> tuple[PrunePlan, ...]:
     """Return cuts of outputs after which the kept entries take about ``room`` tokens: the longest give most.
 
-    Outputs that would be left ``LEAST_OUTPUT`` tokens each stay longer: the ladder decides about those.
+    Outputs that would be left ``LEAST_OUTPUT`` tokens each stay longer: the ladder decides about
+    those.
     """
     room = max(room, LEAST_OUTPUT * sum(1 for entry in kept if outputs(entry)))
     return Cutter(replace(view, entries=tuple(kept)), kept, count).squeeze(room, outputs)

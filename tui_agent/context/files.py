@@ -1,7 +1,7 @@
 """The files a stretch of the session read and modified, cumulative over everything that was summarised before.
 
-A file's last touch decides its place: lists run from the longest untouched to the newest, so that a list cut
-to a budget is cut from the front.
+A file's last touch decides its place: lists run from the longest untouched to the newest, so that a
+list cut to a budget is cut from the front.
 """
 
 import posixpath
@@ -31,7 +31,9 @@ _LONG_DIRECTORY = 12
 
 @dataclass(frozen=True, slots=True)
 class FileOperations:
-    """Paths read and paths modified, each once, oldest touch first. A modified file is not listed as read.
+    """Paths read and paths modified, each once, oldest touch first.
+
+    A modified file is not listed as read.
 
     ``ids`` are the newest entries that name them.
     """
@@ -108,8 +110,9 @@ def file_operations(
 ) -> FileOperations:
     """Return the files read and modified in ``entries``, on top of those ``earlier`` summaries carried.
 
-    Sources are the results' own metadata, their calls' arguments where a tool reports nothing (imported sessions),
-    checkpoints (which see edits made by shell commands), attached files, and the details of summaries on the way.
+    Sources are the results' own metadata, their calls' arguments where a tool reports nothing
+    (imported sessions), checkpoints (which see edits made by shell commands), attached files, and
+    the details of summaries on the way.
     """
     touched = _Touched()
     if earlier is not None:

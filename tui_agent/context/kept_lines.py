@@ -1,8 +1,9 @@
 """Which lines of entries that leave the view stay in summaries and placeholders: those with names in use.
 
-A name alone says that something is there; the line says more. So each name brings the line it stood in last, and a
-line is worth the sum of its names for each token it takes. Names whose line is too long or too dear stand
-alone at the end, as far as there is room. The same entries give the same lines.
+A name alone says that something is there; the line says more. So each name brings the line it stood
+in last, and a line is worth the sum of its names for each token it takes. Names whose line is too
+long or too dear stand alone at the end, as far as there is room. The same entries give the same
+lines.
 """
 
 import re
@@ -40,7 +41,8 @@ _BARE_SHARE = 0.15
 """Share of the budget that names by themselves may take before lines are chosen."""
 
 OWN_SHARE = 0.3
-"""Share of the budget for the agent's own statements, findings and decisions: nobody can read that again."""
+"""Share of the budget for the agent's own statements, findings and decisions: nobody can read that
+again."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
 """Largest share of the budget of the kinds whose anchors are lines themselves."""
 
@@ -80,7 +82,9 @@ def _stands_in(text: str, words: set[str], piece: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Texts that leave the view, by entry. ``own`` are the entries that the agent wrote: they have their own share.
+    """Texts that leave the view, by entry.
+
+    ``own`` are the entries that the agent wrote: they have their own share.
 
     ``earlier`` are lines that were kept before, with their entries.
     """
@@ -105,8 +109,8 @@ def choose_lines(
 ) -> dict[int, list[str]]:
     """Return the lines to keep of entries that leave the view, by entry, within ``budget`` tokens.
 
-    ``anchors`` are the names, best first. Text in ``shown`` stays in view and is not repeated; lines of names
-    that do come last, as far as there is room.
+    ``anchors`` are the names, best first. Text in ``shown`` stays in view and is not repeated;
+    lines of names that do come last, as far as there is room.
     """
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
     kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
@@ -229,8 +233,9 @@ def write_notes(
 ) -> tuple[str, ...]:
     """Return a note per target of a prune, all together of at most ``budget`` tokens; empty where nothing is to say.
 
-    It is shown beneath the gist in the target's placeholder, and stored, so that a placeholder never changes.
-    ``anchors`` are those of the whole view. A line goes to the target that held its name last.
+    It is shown beneath the gist in the target's placeholder, and stored, so that a placeholder
+    never changes. ``anchors`` are those of the whole view. A line goes to the target that held its
+    name last.
     """
     gone = set(targets)
     stays = shown_text(

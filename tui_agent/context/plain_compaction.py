@@ -1,7 +1,7 @@
 """The compaction of last resort: a digest by rule that uses as little of the engine as possible.
 
-It stands in where planning, summarising or weighing a compaction failed because of a defect, so that a session whose
-texts the engine can't handle still gets room and goes on.
+It stands in where planning, summarising or weighing a compaction failed because of a defect, so
+that a session whose texts the engine can't handle still gets room and goes on.
 """
 
 import logging
@@ -38,8 +38,9 @@ NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
 class PlainOrder:
     """A compaction of last resort.
 
-    ``keep`` is the tokens of newest entries to leave as they are, ``summary`` the most tokens of the digest.
-    ``boundary`` is the entry that the summarised part ends before, where a person chose one.
+    ``keep`` is the tokens of newest entries to leave as they are, ``summary`` the most tokens of
+    the digest. ``boundary`` is the entry that the summarised part ends before, where a person chose
+    one.
     """
 
     trigger: Trigger

@@ -1,7 +1,8 @@
 """The details that code, not a model, carries through a summary: the user's words, files, anchors, to-dos and skills.
 
-Each has its own budget. They are rebuilt at every compaction from the entries and from the previous compaction's
-own, so nothing passes through a model twice. Where no model has summarised, `digest` stands in.
+Each has its own budget. They are rebuilt at every compaction from the entries and from the previous
+compaction's own, so nothing passes through a model twice. Where no model has summarised, `digest`
+stands in.
 """
 
 import re
@@ -37,7 +38,8 @@ CountText = Callable[[str], int]
 FILES_SHARE = 0.02
 _SMALL_FILES_SHARE = 0.05
 _SMALL_FILES = 250
-"""Share of the history budget for the lists of files, and that of a small one up to so many tokens."""
+"""Share of the history budget for the lists of files, and that of a small one up to so many
+tokens."""
 STATE_SHARE = 0.05
 """Share of the history budget for to-dos and loaded skills."""
 MIN_TEXT_TOKENS = 24
@@ -99,8 +101,8 @@ def carry(
 ) -> SummaryDetails:
     """Return the details carried of the entries about to be summarised, on top of those carried before.
 
-    ``shown`` is all text that stays in the model's view: names in it need no anchor. Pinned entries are the
-    plan's to add.
+    ``shown`` is all text that stays in the model's view: names in it need no anchor. Pinned entries
+    are the plan's to add.
     """
     entries = summarised.entries
     files = summarised.files
@@ -152,7 +154,8 @@ def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[in
     messages: dict[int, str] = {}
     for position, text in enumerate(earlier):
         found = _MESSAGE.fullmatch(text)
-        # Messages carried by another program have no number; negative ones keep them first and in order.
+        # Messages carried by another program have no number; negative ones keep them first and in
+        # order.
         number, words = (int(found[1]), found[2]) if found else (position - 1_000_000, text)
         messages[number] = words
     for entry in entries:

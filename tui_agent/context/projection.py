@@ -3,15 +3,17 @@
 Normal form, the same for every provider:
 
 - at most two system messages, then a conversation that starts with a user message;
-- every tool call is answered exactly once, directly after its assistant message, in the order of the calls;
+- every tool call is answered exactly once, directly after its assistant message, in the order of
+  the calls;
 - no message is empty, arguments are JSON objects, call ids are unique.
 
-Messages of one role that follow each other stay apart, because merging would rewrite a message that was already
-sent: so appending an entry only appends bytes, unless it is of a kind that changes the view. What a server wants
-otherwise (merged messages, short ids) is the form it is sent on the way out, see ``model.forms``.
+Messages of one role that follow each other stay apart, because merging would rewrite a message that
+was already sent: so appending an entry only appends bytes, unless it is of a kind that changes the
+view. What a server wants otherwise (merged messages, short ids) is the form it is sent on the way
+out, see ``model.forms``.
 
-A path that ends in an answer gives a request that ends in an assistant message; some models refuse to go on from
-there, so whoever retries a cut-off answer appends a user entry first.
+A path that ends in an answer gives a request that ends in an assistant message; some models refuse
+to go on from there, so whoever retries a cut-off answer appends a user entry first.
 """
 
 import re
@@ -69,10 +71,10 @@ _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 
-    ``tools``: False where its server drops or refuses tools. ``images_in_results``: images may stand in the results of
-    calls. ``bound_reasoning``: reasoning that goes back is checked against everything before it. ``hour_cache``: cache
-    marks may ask for an hour. ``efforts``: the levels of thinking it has. How many system messages a server takes is
-    the wire's to know.
+    ``tools``: False where its server drops or refuses tools. ``images_in_results``: images may
+    stand in the results of calls. ``bound_reasoning``: reasoning that goes back is checked against
+    everything before it. ``hour_cache``: cache marks may ask for an hour. ``efforts``: the levels
+    of thinking it has. How many system messages a server takes is the wire's to know.
     """
 
     model: str
@@ -129,7 +131,8 @@ class Builder:
             parts: Content = (ContentText(text),)
             own: tuple[str, ...] = ()
             if entry.item and shown.whole:
-                # Where its item is sent, the summary's part is not. Both count the same for every model.
+                # Where its item is sent, the summary's part is not. Both count the same for every
+                # model.
                 head, mark, tail = text.partition("</summary>")
                 parts = (ContentText(f"{head}{mark}"), ContentText(tail))
                 own = (entry.item,) if entry.model == self.traits.model else ()
@@ -286,7 +289,8 @@ class Builder:
     def _call_id(self, call: ToolCallPart, entry: AssistantEntry) -> str:
         """Return an id that is unique in the request and that the provider takes.
 
-        A model's own id goes back as it is, because providers hide state in it (Gemini's thought signatures).
+        A model's own id goes back as it is, because providers hide state in it (Gemini's thought
+        signatures).
         """
         if _PORTABLE_ID.fullmatch(call.call_id):
             base = call.call_id

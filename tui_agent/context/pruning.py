@@ -1,7 +1,7 @@
 """Plans which old tool outputs become placeholders, and says when that may happen.
 
-Pruning rewrites messages sent before, so it costs the provider's prompt cache: it waits for a moment when that is
-free or needed, and then does everything in one entry.
+Pruning rewrites messages sent before, so it costs the provider's prompt cache: it waits for a
+moment when that is free or needed, and then does everything in one entry.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -41,9 +41,11 @@ MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 _NOTES_OF_FREED = 0.15
 """Largest share of the tokens a prune frees that its notes may take back."""
 _OWN_WORTH = 8
-"""The agent's own text is worth so many times an output with the same names: nobody can read it again."""
+"""The agent's own text is worth so many times an output with the same names: nobody can read it
+again."""
 _ENOUGH = 0.75
-"""Share of the wanted tokens that a prune has to free where the next request would be over the threshold."""
+"""Share of the wanted tokens that a prune has to free where the next request would be over the
+threshold."""
 _ALL_TEXT = 1_000_000_000
 """Characters that stay where only images go: more than any text has."""
 
@@ -123,7 +125,8 @@ class PrunePlan:
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
     """Return why pruning is right now, None when it has to wait.
 
-    ``run_end`` is OpenCode's behaviour: after every run and at no other time. With ``off`` only a person prunes.
+    ``run_end`` is OpenCode's behaviour: after every run and at no other time. With ``off`` only a
+    person prunes.
     """
     if moment.asked:
         return Occasion.MANUAL
@@ -169,10 +172,11 @@ def plan_prune(
 ) -> PrunePlan | None:
     """Return the entries to prune, None when it is not worth it.
 
-    Walks back from the newest entry. The newest tokens of output, pinned entries and protected tools stay, and the
-    results of the last turns or, under pressure, of the last steps. An output that stands again later, because the
-    same call ran again, is only protected by the last steps. Of the rest the least valuable goes, as far as it
-    takes; under pressure the long arguments of old steps as well.
+    Walks back from the newest entry. The newest tokens of output, pinned entries and protected
+    tools stay, and the results of the last turns or, under pressure, of the last steps. An output
+    that stands again later, because the same call ran again, is only protected by the last steps.
+    Of the rest the least valuable goes, as far as it takes; under pressure the long arguments of
+    old steps as well.
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
@@ -356,9 +360,10 @@ def plan_image_prune(
 ) -> PrunePlan | None:
     """Return which entries lose their images because a request would hold too many or too heavy ones, else None.
 
-    Images the model has seen are cut to half of the limit, so that the next image does not break the cache again;
-    those it has not answered yet may fill all of it. The newest entry with images keeps them, whatever they weigh, as
-    long as they are not too many. Pinned entries keep theirs. The text beside an image stays.
+    Images the model has seen are cut to half of the limit, so that the next image does not break
+    the cache again; those it has not answered yet may fill all of it. The newest entry with images
+    keeps them, whatever they weigh, as long as they are not too many. Pinned entries keep theirs.
+    The text beside an image stays.
     """
     holders = {
         entry.id: images

@@ -60,9 +60,9 @@ def outline(
 ) -> list[tuple[int, str]]:
     """Return an outline of a text that is too long: lines with their positions, ascending.
 
-    The beginning first; then the lines in which names in use stand, those worth most for their size (a name that
-    stands in many lines says less of each); then those that hold most names that are not shown yet; then others, cut
-    to such names.
+    The beginning first; then the lines in which names in use stand, those worth most for their size
+    (a name that stands in many lines says less of each); then those that hold most names that are
+    not shown yet; then others, cut to such names.
     """
     room = _room(lines, limits) - NOTE_BYTES
     head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)

@@ -1,6 +1,7 @@
 """How one entry is shown to a model: its texts, images and placeholders, before messages are put together.
 
-Everything that is sent passes ``valid``: half surrogate pairs can't be encoded and some servers refuse NUL.
+Everything that is sent passes ``valid``: half surrogate pairs can't be encoded and some servers
+refuse NUL.
 """
 
 import json
@@ -62,8 +63,8 @@ _STATUS = {
 class Shown:
     """How an entry is to be shown: its state, the rest a prune left, and whether images may be sent.
 
-    ``note`` is a placeholder's text beside its gist. ``lost`` is an entry it points to that is no longer as it was.
-    ``left_out`` are images that a provider refused, by blob.
+    ``note`` is a placeholder's text beside its gist. ``lost`` is an entry it points to that is no
+    longer as it was. ``left_out`` are images that a provider refused, by blob.
     """
 
     state: EntryState = EntryState.LIVE
@@ -151,7 +152,8 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
         _seen, end, difference = output.partition("\n")
         output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
-        # The cut text can be had by its number, which the tool did not know when it wrote the output.
+        # The cut text can be had by its number, which the tool did not know when it wrote the
+        # output.
         output = f"{output}\n[#{entry.id}]"
     return output if output.strip() else templates.empty_output
 
@@ -169,8 +171,9 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
     """Return the provider's blobs of an entry's reasoning: all of them, or none.
 
-    They go back only to the model that made them, and only complete: a signature over reasoning that was cut off
-    or made by another model is refused (https://platform.claude.com/docs, "Extended thinking").
+    They go back only to the model that made them, and only complete: a signature over reasoning
+    that was cut off or made by another model is refused (https://platform.claude.com/docs,
+    "Extended thinking").
     """
     parts = [part for part in entry.parts if part.type == "reasoning"]
     if not parts or entry.error is not None or entry.interrupted:
@@ -183,8 +186,8 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     """Return the arguments of a call in an entry as valid JSON text of an object.
 
-    Valid ones stay as the model wrote them, byte for byte. Others are handed back as one string, so that the
-    model sees its mistake.
+    Valid ones stay as the model wrote them, byte for byte. Others are handed back as one string, so
+    that the model sees its mistake.
     """
     values = parse_object(arguments)
     if values is None:

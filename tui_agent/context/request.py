@@ -1,7 +1,7 @@
 """The request: the content of one call to a model, independent of any provider.
 
-A request is data that serialises to the same bytes every time. Its wire form is the OpenAI chat format, which
-litellm takes for every provider.
+A request is data that serialises to the same bytes every time. Its wire form is the OpenAI chat
+format, which litellm takes for every provider.
 """
 
 import json
@@ -45,9 +45,9 @@ class Message:
     """One message of a request.
 
     ``origin`` names the entries it was made from (empty for the program's own); it is not sent.
-    ``reasoning`` holds provider blobs (JSON text) that go back byte for byte. ``cache`` asks the provider to cache
-    everything up to and including this message, where it takes such marks. ``failed`` marks the result of a call that
-    failed, for formats that have a place for it.
+    ``reasoning`` holds provider blobs (JSON text) that go back byte for byte. ``cache`` asks the
+    provider to cache everything up to and including this message, where it takes such marks.
+    ``failed`` marks the result of a call that failed, for formats that have a place for it.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -66,11 +66,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything a model needs for one answer. ``max_output_tokens`` None leaves it to the provider.
+    """Everything a model needs for one answer.
 
-    ``effort`` is a level the model has, None for its own default. ``session`` is the id of the session, by which a
-    provider finds the cache of this conversation again. ``cache_ttl`` is how long cache marks ask to be kept.
-    ``compact`` asks for the provider's own compaction of the messages instead of an answer.
+    ``max_output_tokens`` None leaves it to the provider.
+
+    ``effort`` is a level the model has, None for its own default. ``session`` is the id of the
+    session, by which a provider finds the cache of this conversation again. ``cache_ttl`` is how
+    long cache marks ask to be kept. ``compact`` asks for the provider's own compaction of the
+    messages instead of an answer.
     """
 
     model: str
@@ -129,7 +132,8 @@ def wire_message(message: Message) -> dict[str, Any]:
 def request_bytes(request: ModelRequest) -> bytes:
     """Return the canonical bytes of a request: tools, then messages, one JSON document a line.
 
-    Cache marks and the model's name are left out: they move or change without changing the text the model reads.
+    Cache marks and the model's name are left out: they move or change without changing the text the
+    model reads.
     """
     lines = [
         json.dumps(wire_tool(tool), ensure_ascii=False, sort_keys=True) for tool in request.tools

@@ -29,7 +29,8 @@ from tui_agent.session.entries import (
 )
 
 _PREFIX_SHARE = 0.3
-"""Part of a summary's length that the earlier part of a split turn gets, when there is history before it."""
+"""Part of a summary's length that the earlier part of a split turn gets, when there is history
+before it."""
 _INTERRUPTED = f"[Tool result]: {INTERRUPTED_OUTPUT}"
 RESULT_CHARS = 2_000
 """Characters of a tool result a summariser reads."""
@@ -42,8 +43,8 @@ def compaction_tasks(
 ) -> tuple[SummaryTask, ...]:
     """Return the tasks of a compaction: the history, and the turn's earlier part when the cut splits a turn.
 
-    A live conversation is summarised in one go, whether or not the turn is split. With a previous summary the task
-    is to update it.
+    A live conversation is summarised in one go, whether or not the turn is split. With a previous
+    summary the task is to update it.
     """
     focus = plan.instructions or ""
     previous = plan.previous_summary
@@ -103,9 +104,9 @@ def serialise(
 ) -> tuple[str, ...]:
     """Return one block of text per entry that says something, in order; join them with blank lines.
 
-    ``replaced`` maps the id of an entry the user changed in the model's view to its replacement, None for
-    nothing; ``hidden_calls`` are the calls, by entry and call id, that went with a dropped result. Calls that never
-    got a result are marked as interrupted where the next message begins.
+    ``replaced`` maps the id of an entry the user changed in the model's view to its replacement,
+    None for nothing; ``hidden_calls`` are the calls, by entry and call id, that went with a dropped
+    result. Calls that never got a result are marked as interrupted where the next message begins.
     """
     replaced = replaced or {}
     blocks: list[str] = []

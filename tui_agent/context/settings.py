@@ -1,8 +1,9 @@
 """The settings of the context rules: every constant with its default, and how each scales to a model's window.
 
-Shares are fractions of the window or of the history budget *H* (threshold minus fixed overhead); wherever a
-number of tokens and a share are both given, the smaller result counts, so that one set of defaults serves a 16k
-local model and a 1M hosted one. Reading files and environment variables is the configuration module's work.
+Shares are fractions of the window or of the history budget *H* (threshold minus fixed overhead);
+wherever a number of tokens and a share are both given, the smaller result counts, so that one set
+of defaults serves a 16k local model and a 1M hosted one. Reading files and environment variables is
+the configuration module's work.
 """
 
 import re
@@ -58,8 +59,8 @@ def _check_threshold(value: object) -> object:
 
 
 Threshold = Annotated[int | str | None, BeforeValidator(_check_threshold)]
-"""When automatic compaction acts: ``"80%"`` of the window, ``120000`` tokens used, ``-20000`` tokens left
-(``"-20%"`` as well), ``0`` never, None when the window less the reserve is used."""
+"""When automatic compaction acts: ``"80%"`` of the window, ``120000`` tokens used, ``-20000``
+tokens left (``"-20%"`` as well), ``0`` never, None when the window less the reserve is used."""
 
 
 class _Settings(BaseModel):
@@ -72,19 +73,21 @@ class CompactionSettings(_Settings):
     """Third defence: when history is summarised, what is kept and what a summary may cost."""
 
     style: Literal["summary", "native"] = "summary"
-    """What replaces the history: "summary", written by a model; "native", the provider's own compaction (OpenAI,
-    Azure OpenAI, xAI and Anthropic), which only the same model can read. Other providers get a summary."""
+    """What replaces the history: "summary", written by a model; "native", the provider's own
+    compaction (OpenAI, Azure OpenAI, xAI and Anthropic), which only the same model can read. Other
+    providers get a summary."""
     auto: bool = True
-    """Compact when the next request would pass the threshold. Off: stop at the limit and offer choices."""
+    """Compact when the next request would pass the threshold. Off: stop at the limit and offer
+    choices."""
     threshold: Threshold = None
-    """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used, -20000 tokens
-    left, 0 never. Empty: the window less the reserve."""
+    """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used,
+    -20000 tokens left, 0 never. Empty: the window less the reserve."""
     effective_window: Tokens = 400_000
-    """Without a threshold, compaction of a larger window acts at this size, or where the price per token rises.
-    0: use all of the window."""
+    """Without a threshold, compaction of a larger window acts at this size, or where the price per
+    token rises. 0: use all of the window."""
     reserved: Tokens | None = None
-    """Tokens kept free for the answer. Empty: the smallest of 20,000, the model's longest answer and a fifth of the
-    window."""
+    """Tokens kept free for the answer. Empty: the smallest of 20,000, the model's longest answer
+    and a fifth of the window."""
     reserve_tokens: FixedNumber = 20_000
     """Most tokens kept free for the answer when ``reserved`` is empty."""
     reserve_share: FixedShare = 0.20
@@ -106,20 +109,23 @@ class CompactionSettings(_Settings):
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
     input: Literal["auto", "live", "serialised"] = "auto"
-    """What the summariser reads: the live conversation (cheap while the provider's cache is warm), the
-    conversation written out as text, or whichever costs less."""
+    """What the summariser reads: the live conversation (cheap while the provider's cache is warm),
+    the conversation written out as text, or whichever costs less."""
     result_chars: FixedNumber = 2_000
-    """Characters of a tool result in the written-out conversation, and of a kept result that had to be cut."""
+    """Characters of a tool result in the written-out conversation, and of a kept result that had to
+    be cut."""
     argument_chars: FixedNumber = 1_000
     """Characters of a tool argument in the written-out conversation."""
     summary_share: FixedShare = 0.10
     """Share of the history budget the model's summary may take."""
     anchors_share: FixedShare = 0.25
-    """Share of the history budget for lines carried verbatim: those that names still in use stand in, and errors."""
+    """Share of the history budget for lines carried verbatim: those that names still in use stand
+    in, and errors."""
     user_messages_share: FixedShare = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
     files_share: FixedShare = 0.10
-    """Share of the history budget for the files read or edited last, which come back from disk after a compaction."""
+    """Share of the history budget for the files read or edited last, which come back from disk
+    after a compaction."""
     files_budget: FixedNumber = 24_000
     """Least history budget in which they do."""
     target_of_before: FixedShare = 0.90
@@ -131,9 +137,11 @@ class CompactionSettings(_Settings):
     failures_before_pause: FixedNumber = 2
     """Failures in a row after which automatic compaction pauses until the next user message."""
     minimum_budget: FixedNumber = 4_000
-    """A history budget below this is reported at the start, with the largest parts of the fixed overhead."""
+    """A history budget below this is reported at the start, with the largest parts of the fixed
+    overhead."""
     overhead_share: FixedShare = 0.25
-    """Share of the window that prompt and tools may take before that is reported, with the largest parts."""
+    """Share of the window that prompt and tools may take before that is reported, with the largest
+    parts."""
 
     def reserve(self, window: int, max_output: int | None = None) -> int:
         """Return the tokens kept free for the answer, never more than half the window."""
@@ -150,9 +158,10 @@ class CompactionSettings(_Settings):
     ) -> int | None:
         """Return the tokens at which automatic compaction acts, None when it never does.
 
-        ``price_tier`` is the size of a request, in tokens, above which the model costs more. A threshold never exceeds
-        the window less the reserve: past it there is no room for an answer. "Tokens left" is at most half the window,
-        so that a number meant for a large model leaves a small one usable.
+        ``price_tier`` is the size of a request, in tokens, above which the model costs more. A
+        threshold never exceeds the window less the reserve: past it there is no room for an answer.
+        "Tokens left" is at most half the window, so that a number meant for a large model leaves a
+        small one usable.
         """
         if not self.auto:
             return None
@@ -184,11 +193,14 @@ class CompactionSettings(_Settings):
 
 
 class PruneSettings(_Settings):
-    """Second defence: old tool outputs become placeholders. ``false`` is short for ``when = "off"``."""
+    """Second defence: old tool outputs become placeholders.
+
+    ``false`` is short for ``when = "off"``.
+    """
 
     when: Literal["auto", "run_end", "off"] = "auto"
-    """"auto": under pressure, while the provider's cache is cold and at a model switch; "run_end": after every
-    run; "off": only on request."""
+    """"auto": under pressure, while the provider's cache is cold and at a model switch; "run_end":
+    after every run; "off": only on request."""
     protect_tokens: Tokens = 15_000
     """Tokens of the newest tool output that are never pruned."""
     protect_share: FixedShare = 0.15
@@ -198,9 +210,11 @@ class PruneSettings(_Settings):
     protect_steps: FixedNumber = 4
     """Newest steps whose tool output is protected always."""
     step_budget: FixedNumber = 2_500
-    """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
+    """Tokens of the history budget there have to be for each of these steps; one is protected in
+    any case."""
     protected_tools: tuple[str, ...] | None = None
-    """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and recall."""
+    """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and
+    recall."""
     minimum_tokens: Tokens = 25_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
     minimum_share: FixedShare = 0.25
@@ -210,14 +224,15 @@ class PruneSettings(_Settings):
     room_least: FixedShare = 0.30
     """Least share of the history budget that is free then."""
     room_large: FixedShare = 0.40
-    """The same where the history budget has ``large_budget`` tokens: what is read anew after each prune is dear."""
+    """The same where the history budget has ``large_budget`` tokens: what is read anew after each
+    prune is dear."""
     large_budget: FixedNumber = 90_000
     """Tokens of a large history budget."""
     room_most: FixedShare = 0.50
     """Largest share of the history budget that ``room_tokens`` may take."""
     notes_share: FixedShare = 0.10
-    """Share of the history budget that the notes of one prune may take: the lines of what is cleared that are still
-    in use, told in its placeholders."""
+    """Share of the history budget that the notes of one prune may take: the lines of what is
+    cleared that are still in use, told in its placeholders."""
     pressure: FixedShare = 0.95
     """Share of the threshold above which the context is under pressure."""
 
@@ -257,14 +272,16 @@ class TruncationSettings(_Settings):
     roomy_share: FixedShare = 0.30
     """Share of the window one output may take while there is much free room."""
     free_share: FixedShare = 0.40
-    """Share of the free room one output may take, between ``window_share`` and ``roomy_share`` of the window."""
+    """Share of the free room one output may take, between ``window_share`` and ``roomy_share`` of
+    the window."""
     roomy_window: FixedNumber = 24_000
-    """Window below which an output takes ``window_share`` at most: one more would push out everything else."""
+    """Window below which an output takes ``window_share`` at most: one more would push out
+    everything else."""
     error_lines: FixedNumber = 20
     """Error-looking lines shown from the part of an output that was left out."""
     short_rereads: bool = True
-    """Answer a repeated read of unchanged lines that are in context with one line, of changed ones with the difference
-    if it is shorter. Reading once more shows all of them."""
+    """Answer a repeated read of unchanged lines that are in context with one line, of changed ones
+    with the difference if it is shorter. Reading once more shows all of them."""
 
     def tokens(self, window: int, free: int) -> int:
         """Return the tokens one output may take of a window with so many tokens free."""
@@ -290,20 +307,21 @@ class CacheSettings(_Settings):
     """What is assumed of the provider's prompt cache."""
 
     ttl: Literal["auto", "5m", "1h"] = "auto"
-    """How long Anthropic keeps a prompt prefix. An hour costs more to write: "auto" requests it if the pauses of the
-    conversation make it cheaper."""
+    """How long Anthropic keeps a prompt prefix. An hour costs more to write: "auto" requests it if
+    the pauses of the conversation make it cheaper."""
     ttl_seconds: int = Field(default=300, ge=0)
     """Seconds a prompt prefix stays cached after its last use, unless an hour was requested."""
     warn_tokens: Tokens = 50_000
-    """Uncached tokens from which on you are warned, and asked before switching the model, effort or agent.
-    0: never."""
+    """Uncached tokens from which on you are warned, and asked before switching the model, effort or
+    agent. 0: never."""
 
 
 class ModelContextSettings(_Settings):
     """What one model, or all models of a pattern, has otherwise."""
 
     window: int | None = Field(default=None, ge=1_024)
-    """Context window in tokens, when the catalog does not know it or the server is set up smaller."""
+    """Context window in tokens, when the catalog does not know it or the server is set up
+    smaller."""
     threshold: Threshold = None
     """As ``compaction.threshold``."""
     reserved: Tokens | None = None

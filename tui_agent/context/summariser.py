@@ -1,8 +1,8 @@
 """The conversation with a summariser, without any input or output of its own.
 
-``summarise`` is a generator: it yields the calls to make (they may run at the same time) and is sent their answers;
-it returns the summary, or why there is none. Retries, chunks and merging are decided in here, so whoever
-drives it only talks to a model.
+``summarise`` is a generator: it yields the calls to make (they may run at the same time) and is
+sent their answers; it returns the summary, or why there is none. Retries, chunks and merging are
+decided in here, so whoever drives it only talks to a model.
 """
 
 import re
@@ -84,9 +84,10 @@ class SummariserLimits:
 class SummaryTask:
     """Text blocks of a conversation to summarise, by one of the prompts.
 
-    ``share`` is the part of the summary's length it may take. ``live`` asks for the live conversation first; the
-    blocks are used when its answer is rejected. Without blocks, ``previous`` is the result as it is. ``begins`` is the
-    message with which the part of a live conversation begins that is meant.
+    ``share`` is the part of the summary's length it may take. ``live`` asks for the live
+    conversation first; the blocks are used when its answer is rejected. Without blocks,
+    ``previous`` is the result as it is. ``begins`` is the message with which the part of a live
+    conversation begins that is meant.
     """
 
     prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]
@@ -102,8 +103,8 @@ class SummaryTask:
 class SummaryCall:
     """One call to make, ``attempt`` counting from 1.
 
-    A live one appends ``instruction`` and ``text`` to the conversation's own request; otherwise they are the system
-    message and the user's.
+    A live one appends ``instruction`` and ``text`` to the conversation's own request; otherwise
+    they are the system message and the user's.
     """
 
     instruction: str
@@ -161,9 +162,9 @@ def choose_input(
 ) -> InputMode:
     """Choose the summariser's input.
 
-    ``live_tokens`` is the size of the conversation's next request, ``cache_warm`` whether the summariser is the
-    conversation's own model with its prefix still cached. Live needs room for instruction and answer; ``auto`` takes
-    whichever costs less.
+    ``live_tokens`` is the size of the conversation's next request, ``cache_warm`` whether the
+    summariser is the conversation's own model with its prefix still cached. Live needs room for
+    instruction and answer; ``auto`` takes whichever costs less.
     """
     fits = live_tokens + limits.max_output + 1_000 <= limits.window * (1 - _MARGIN)
     if setting == "serialised" or not fits:
@@ -267,8 +268,8 @@ def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
 def build_request(call: SummaryCall, model: str, live: ModelRequest | None = None) -> ModelRequest:
     """Return the request of a call; a live one needs the conversation's own next request.
 
-    The live request keeps its tools and tool choice as they are: changing either would miss the provider's cache.
-    An answer that calls a tool is rejected.
+    The live request keeps its tools and tool choice as they are: changing either would miss the
+    provider's cache. An answer that calls a tool is rejected.
     """
     if call.live and live is not None:
         asked = Message(

@@ -1,9 +1,10 @@
 """How many tokens a text, an image or an entry takes, as well as it can be known without asking the provider.
 
-Text is counted with OpenAI's byte-pair encodings, which are shipped as files: the network is never touched. A
-``Count`` remembers which of its tokens are outside ASCII, by class, and a model's ``Calibration`` has a size for
-each: the one its tokenizer's relatives are known to need, corrected by the provider's reports. An entry's own
-``tokens`` and ``scripts`` hold the count without them, so that it never goes stale when they move.
+Text is counted with OpenAI's byte-pair encodings, which are shipped as files: the network is never
+touched. A ``Count`` remembers which of its tokens are outside ASCII, by class, and a model's
+``Calibration`` has a size for each: the one its tokenizer's relatives are known to need, corrected
+by the provider's reports. An entry's own ``tokens`` and ``scripts`` hold the count without them, so
+that it never goes stale when they move.
 """
 
 import json
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     import tiktoken
 
 MESSAGE_TOKENS = 4
-"""Tokens around each message: start, role, separator, end (OpenAI cookbook, "How to count tokens with tiktoken")."""
+"""Tokens around each message: start, role, separator, end (OpenAI cookbook, "How to count tokens
+with tiktoken")."""
 CALL_TOKENS = 8
 """Tokens around each tool call: its id, its place in the message."""
 REQUEST_TOKENS = 3
@@ -65,7 +67,8 @@ _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _UPPER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}"
 _LOWER = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 _PATTERNS = {
-    # How each encoding splits text before merging bytes: part of its definition (tiktoken_ext/openai_public.py).
+    # How each encoding splits text before merging bytes: part of its definition
+    # (tiktoken_ext/openai_public.py).
     "o200k_base": "|".join(
         (
             rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]*[{_LOWER}]+{_CONTRACTIONS}",
@@ -92,9 +95,9 @@ _ALONE = resolve(())
 class TokenCounter:
     """Counts in a model's tokens. ``calibration`` corrects the encoding to the provider's reports.
 
-    Every method returns corrected tokens, but for those that return a ``Count``. Without ``exact``, texts of up to
-    ``rough_chars`` are counted by a rule of thumb until someone loads the encoding: a run of one short answer is
-    over in the time.
+    Every method returns corrected tokens, but for those that return a ``Count``. Without ``exact``,
+    texts of up to ``rough_chars`` are counted by a rule of thumb until someone loads the encoding:
+    a run of one short answer is over in the time.
     """
 
     model: str
@@ -137,13 +140,15 @@ class TokenCounter:
         messages = self.told(
             entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
         )
-        # Text up to an answer is reported with it, so that nobody waits for 45 MB at the end of a long one.
+        # Text up to an answer is reported with it, so that nobody waits for 45 MB at the end of a
+        # long one.
         counter = self
         if isinstance(entry, AssistantEntry):
             counter = replace(self, rough_chars=sys.maxsize)
         count = counter.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage and any(m.reasoning for m in messages):
-            # An encrypted blob says nothing of its size; the provider's report does, as far as the blob can hold it.
+            # An encrypted blob says nothing of its size; the provider's report does, as far as the
+            # blob can hold it.
             blobs = [blob for message in messages for blob in message.reasoning]
             hidden = entry.usage.reasoning - sum(self._text(_readable(blob)) for blob in blobs)
             count += max(0, min(hidden, sum(map(len, blobs))))
@@ -246,9 +251,10 @@ def image_tokens(width: int, height: int, model: str) -> int:
     """Return the tokens of an image by the provider's published rule.
 
     Claude: patches of 28 pixels after fitting the long edge to 1,568 pixels (2,576 from 4.7 on)
-    (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels, or 85 + 170 per tile
-    of 512 after fitting into 2,048 and the short side to 768 (https://platform.openai.com/docs/guides/images-vision).
-    Gemini: about 1,100 for any size (https://ai.google.dev/gemini-api/docs/media-resolution). Others: as Claude.
+    (https://platform.claude.com/docs/en/build-with-claude/vision). OpenAI: patches of 32 pixels, or
+    85 + 170 per tile of 512 after fitting into 2,048 and the short side to 768
+    (https://platform.openai.com/docs/guides/images-vision). Gemini: about 1,100 for any size
+    (https://ai.google.dev/gemini-api/docs/media-resolution). Others: as Claude.
     """
     if width <= 0 or height <= 0:
         return UNKNOWN_IMAGE_TOKENS
@@ -341,7 +347,10 @@ class Encoding:
 
 
 class Encodings:
-    """The encodings that were loaded, each with the first count that needs it. May be used from any thread."""
+    """The encodings that were loaded, each with the first count that needs it.
+
+    May be used from any thread.
+    """
 
     def __init__(self) -> None:
         self.loaded: dict[str, Encoding | None] = {}

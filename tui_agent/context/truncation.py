@@ -1,7 +1,7 @@
 """First defence: the part of a tool output the model is shown when the output is born.
 
-Text left out is never lost: the caller stores all of it and passes a hint that says how to get it. Counts are
-exact; lines are numbered as in the whole output, bytes are UTF-8.
+Text left out is never lost: the caller stores all of it and passes a hint that says how to get it.
+Counts are exact; lines are numbered as in the whole output, bytes are UTF-8.
 """
 
 import re
@@ -50,7 +50,8 @@ _WORDS = (
     "✗",
     "✘",
 )
-"""Looked for first: a search for plain words is far faster on a huge log than a pattern for each line."""
+"""Looked for first: a search for plain words is far faster on a huge log than a pattern for each
+line."""
 
 _ERROR = LazyPattern(
     r"error|exception\b|traceback|\bfatal\b|\bpanic|\bfail(?:ed|ing|ure|ures|s)?\b|assert(?:ion)?\b|segmentation fault"
@@ -124,8 +125,8 @@ def error_looking(lines: Sequence[str]) -> list[int]:
 def most_informative(lines: Sequence[str], most: int) -> list[int]:
     """Return the positions of at most so many error-looking lines, those that tell the most first.
 
-    A sure error goes before a line that only has a word of one in it, and the third of its kind before the
-    fourth. Of too many of a rank the first and the last are taken.
+    A sure error goes before a line that only has a word of one in it, and the third of its kind
+    before the fourth. Of too many of a rank the first and the last are taken.
     """
     ranks: dict[int, list[int]] = {rank: [] for rank in range(4)}
     seen: Counter[str] = Counter()
@@ -170,7 +171,8 @@ class OutputLimits:
 class Truncated:
     """A text within its limits; ``truncation`` is None when nothing was left out.
 
-    ``next_line`` is the number of the first line missing after the head: the offset to read on from.
+    ``next_line`` is the number of the first line missing after the head: the offset to read on
+    from.
     """
 
     text: str
@@ -196,10 +198,11 @@ def truncate(
 ) -> Truncated:
     """Cut a text to its limits and say exactly what is missing.
 
-    Keeps the head ("head": reads and listings, which go on at an offset) or head and tail with error-looking
-    lines from between ("ends": commands, whose end says how they went). Lines are kept or left out whole, except
-    that an overlong one is cut inside. ``hint`` says how to get the rest; ``{next}`` in it becomes ``next_line``.
-    ``first_line`` is the number of the text's first line.
+    Keeps the head ("head": reads and listings, which go on at an offset) or head and tail with
+    error-looking lines from between ("ends": commands, whose end says how they went). Lines are
+    kept or left out whole, except that an overlong one is cut inside. ``hint`` says how to get the
+    rest; ``{next}`` in it becomes ``next_line``. ``first_line`` is the number of the text's first
+    line.
     """
     lines = text.split("\n")
     if lines[-1] == "":
@@ -352,8 +355,8 @@ def _after(hint: str, next_line: int) -> str:
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
     """Return the bytes that may be shown of a text, judged from its beginning.
 
-    A token of prose, code or Chinese stands for three bytes and more; one of text without spaces (base64, hashes,
-    minified data) for about one and a half.
+    A token of prose, code or Chinese stands for three bytes and more; one of text without spaces
+    (base64, hashes, minified data) for about one and a half.
     """
     sample = text[:8_192]
     per_token = 1.5

@@ -49,8 +49,8 @@ def judge(
 ) -> Verdict:
     """Return the verdict on an answer.
 
-    ``finish`` is why it ended, in our words. ``is_thinking``: it holds reasoning. ``unread`` is why calls that it wrote
-    as text can't be read.
+    ``finish`` is why it ended, in our words. ``is_thinking``: it holds reasoning. ``unread`` is why
+    calls that it wrote as text can't be read.
     """
     by_finish = _FINISHES.get(finish)
     if calls and by_finish in {None, Verdict.PAUSED}:

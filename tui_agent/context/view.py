@@ -1,7 +1,7 @@
 """The part of a path that counts: the last compaction, the entries it keeps, as edits and prunes left them.
 
-Pure and linear. A path may be whole (from the root) or active (the last head, model and mode, then everything from
-the last compaction's first kept entry on); both resolve to the same view.
+Pure and linear. A path may be whole (from the root) or active (the last head, model and mode, then
+everything from the last compaction's first kept entry on); both resolve to the same view.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,8 @@ class EntryState(StrEnum):
 
     LIVE = "live"
     PRUNED = "pruned"
-    """A prune took its output (of a user message: its images; of an assistant entry: long arguments)."""
+    """A prune took its output (of a user message: its images; of an assistant entry: long
+    arguments)."""
     MASKED = "masked"
     """The user replaced it with a placeholder."""
     DROPPED = "dropped"
@@ -53,12 +54,13 @@ class EntryState(StrEnum):
 class ContextView:
     """The entries that count, in order, and the state of each.
 
-    ``entries`` are the kept entries and those after the compaction, of every kind; ``compaction`` itself is not
-    among them. ``states`` and ``kept_chars`` (characters a prune left of an entry, instead of a placeholder) hold
-    only deviations from the default. ``results`` maps the id of an assistant entry that made calls to one result, or
-    None, per call. ``pinned`` is the text of pinned entries before the compaction that it carries verbatim, less those
-    unpinned since. ``rewrites`` are the changes to sent entries: the first entry each concerned and the entry
-    that brought it; entries appended between them answered another request than is sent now.
+    ``entries`` are the kept entries and those after the compaction, of every kind; ``compaction``
+    itself is not among them. ``states`` and ``kept_chars`` (characters a prune left of an entry,
+    instead of a placeholder) hold only deviations from the default. ``results`` maps the id of an
+    assistant entry that made calls to one result, or None, per call. ``pinned`` is the text of
+    pinned entries before the compaction that it carries verbatim, less those unpinned since.
+    ``rewrites`` are the changes to sent entries: the first entry each concerned and the entry that
+    brought it; entries appended between them answered another request than is sent now.
     """
 
     system: SystemEntry | None
@@ -107,12 +109,12 @@ class ContextView:
 def resolve(path: Sequence[Entry]) -> ContextView:
     """Return the view of a path, oldest entry first.
 
-    The last compaction that the path's model can read counts; when its first kept entry is not on the path before it,
-    it keeps nothing. The last system entry counts wherever it stands. Of edits and prunes the latest per target counts,
-    except that a prune leaves a pinned entry alone.
+    The last compaction that the path's model can read counts; when its first kept entry is not on
+    the path before it, it keeps nothing. The last system entry counts wherever it stands. Of edits
+    and prunes the latest per target counts, except that a prune leaves a pinned entry alone.
 
-    A result answers the first open call of its id in the assistant entry before it, up to the next assistant
-    entry: a request was sent in between, and calls it showed as interrupted stay so.
+    A result answers the first open call of its id in the assistant entry before it, up to the next
+    assistant entry: a request was sent in between, and calls it showed as interrupted stay so.
     """
     system, model, mode = _head(path)
     at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))

@@ -31,7 +31,10 @@ def closest(text: str, old: str) -> str:
 
 
 def _most_alike(sought: str, lines: Iterable[str]) -> str | None:
-    """Return the line that is most like a text; None where none is enough. Only so many are compared thoroughly."""
+    """Return the line that is most like a text; None where none is enough.
+
+    Only so many are compared thoroughly.
+    """
     matcher = SequenceMatcher(b=sought)
     best = _MIN_SIMILARITY
     found = None

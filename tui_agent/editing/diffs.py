@@ -15,7 +15,8 @@ MAX_DIFF_CHARS = 400_000
 _MAX_COMPARED = 4_000
 _MAX_PAIRS = 200_000
 _MAX_STEPS = 1_000_000
-"""Pairs of equal lines compared, a third of a second; lines not compared by then count as replaced."""
+"""Pairs of equal lines compared, a third of a second; lines not compared by then count as
+replaced."""
 Opcode = tuple[str, int, int, int, int]
 
 
@@ -31,7 +32,10 @@ class FileDiff:
 
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
-    """Compare two versions of a file, None for one that is new; line endings count. ``shown`` is its name."""
+    """Compare two versions of a file, None for one that is new; line endings count.
+
+    ``shown`` is its name.
+    """
     old = lines_of(before or "")
     new = lines_of(after)
     codes = changes_between(old, new)
@@ -66,7 +70,8 @@ def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
         inner: list[Opcode] = [("replace", 0, len(old_middle), 0, len(new_middle))]
     else:
         counted = Counter(new_middle)
-        # Lines that are there again and again are no landmarks, and comparing each with each takes minutes.
+        # Lines that are there again and again are no landmarks, and comparing each with each takes
+        # minutes.
         repeats = sum(counted[line] for line in old_middle) > _MAX_PAIRS
         inner = list(BoundedMatcher(old_middle, new_middle, autojunk=repeats).get_opcodes())
     codes = [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]

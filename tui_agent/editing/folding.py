@@ -21,7 +21,10 @@ _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text without some spans. ``cuts`` are positions in it, ``removed`` how much was cut up to each."""
+    """A text without some spans.
+
+    ``cuts`` are positions in it, ``removed`` how much was cut up to each.
+    """
 
     text: str
     cuts: list[int]

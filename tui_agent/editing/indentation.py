@@ -1,7 +1,7 @@
 """Blocks that a model copied with other indentation; pure.
 
-Either every line is shifted by the same white space, or every line's indentation is the same multiple:
-tabs for spaces, two spaces for four.
+Either every line is shifted by the same white space, or every line's indentation is the same
+multiple: tabs for spaces, two spaces for four.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """Finding the text an edit wants to replace, and replacing it; pure.
 
-Exact text first. Where there is none, the differences that models introduce when they copy are looked past, one
-kind after another: line endings, white space at line ends, typographic quotes and dashes, blank lines around it,
-another indentation of the whole block, line numbers copied from ``read``, one escaping too many. A match has to be the
-only one at its level, and text the edit does not mean to change stays as it is in the file.
+Exact text first. Where there is none, the differences that models introduce when they copy are
+looked past, one kind after another: line endings, white space at line ends, typographic quotes and
+dashes, blank lines around it, another indentation of the whole block, line numbers copied from
+``read``, one escaping too many. A match has to be the only one at its level, and text the edit does
+not mean to change stays as it is in the file.
 """
 
 import re
@@ -42,7 +43,10 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A text after a replacement. ``loosely`` names the differences ignored, empty for an exact match."""
+    """A text after a replacement.
+
+    ``loosely`` names the differences ignored, empty for an exact match.
+    """
 
     text: str
     count: int

@@ -1,7 +1,7 @@
 """Slips of models in a text they copy: line numbers, escapes, blank lines around it; pure.
 
-Each function takes the text to find and the text to put in its place, and returns both without the slip; None where
-there is none, or where it is not the same in both, so that it may be meant.
+Each function takes the text to find and the text to put in its place, and returns both without the
+slip; None where there is none, or where it is not the same in both, so that it may be meant.
 """
 
 import re

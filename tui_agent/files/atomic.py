@@ -11,7 +11,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
     """Replace a file's contents, following symlinks; ``mode`` None keeps the mode the file has.
 
     Raises:
-        OSError: it cannot be written, for want of room or permission; it names the file, which is as it was.
+        OSError: it cannot be written, for want of room or permission; it names the file, which is
+            as it was.
     """
     path = real_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,8 @@
 """The primitives for work in trees that other processes change: on descriptors of directories, never by name.
 
-A name is looked up anew at each call, and a process beside may have put a link in its place by then. A descriptor stays
-what it was. Nothing here follows a link below the descriptor it is given, and nothing waits for a pipe.
+A name is looked up anew at each call, and a process beside may have put a link in its place by
+then. A descriptor stays what it was. Nothing here follows a link below the descriptor it is given,
+and nothing waits for a pipe.
 """
 
 import contextlib
@@ -187,7 +188,8 @@ def make_directory(parent: int, name: str, mode: int) -> int:
 def remove(parent: int, name: str) -> None:
     """Remove an entry of a directory, with everything in it; one that is not there is no error.
 
-    Directories are moved up before they are emptied: however deep they are nested, two are open at a time.
+    Directories are moved up before they are emptied: however deep they are nested, two are open at
+    a time.
 
     Raises:
         OSError: something in it can't be removed.

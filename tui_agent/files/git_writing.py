@@ -1,7 +1,7 @@
 """Makes patches and commits with git, without the repository's settings, hooks, index or working tree.
 
-A patch is made in a scratch repository. A commit is made from a scratch working tree and index; all that the user's
-repository gets are objects and one branch.
+A patch is made in a scratch repository. A commit is made from a scratch working tree and index; all
+that the user's repository gets are objects and one branch.
 """
 
 import os
@@ -45,7 +45,9 @@ class FileEdit:
 
 
 def make_patch(edits: Sequence[FileEdit]) -> bytes:
-    """Return a patch that ``git apply`` takes: text and binary files, modes, renames. Blocks: call it in a thread.
+    """Return a patch that ``git apply`` takes: text and binary files, modes, renames.
+
+    Blocks: call it in a thread.
 
     Raises:
         GitWriteError: there is no git.
@@ -106,7 +108,10 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A commit that was made. ``left_out`` are the paths that are not in it, each with the reason."""
+    """A commit that was made.
+
+    ``left_out`` are the paths that are not in it, each with the reason.
+    """
 
     commit: str
     branch: str
@@ -118,12 +123,16 @@ class Committed:
 def commit_to_branch(
     project: Path, branch: str, edits: Sequence[FileEdit], message: str
 ) -> Committed:
-    """Commit edits on a new branch that starts at ``HEAD``. Index, working tree and hooks are not touched.
+    """Commit edits on a new branch that starts at ``HEAD``.
 
-    Where a file had changes before that are not committed, they are left out of the commit if the lines allow it.
+    Index, working tree and hooks are not touched.
+
+    Where a file had changes before that are not committed, they are left out of the commit if the
+    lines allow it.
 
     Raises:
-        GitWriteError: there is no repository or no commit in it, the branch exists or has an invalid name, or
+        GitWriteError: there is no repository or no commit in it, the branch exists or has an
+            invalid name, or
             nothing is left to commit.
     """
     repository = repository_of(project)

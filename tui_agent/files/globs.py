@@ -1,11 +1,11 @@
 """Glob patterns as the tools understand them, turned into regular expressions over ``/`` separated paths.
 
-``*`` and ``?`` stay within one name, ``**`` crosses directories, ``{a,b}`` is either, ``[abc]`` and ``[!abc]`` are
-classes. A pattern without a slash matches a file's name at any depth; one with a slash, be it only in front, matches
-the whole path.
+``*`` and ``?`` stay within one name, ``**`` crosses directories, ``{a,b}`` is either, ``[abc]`` and
+``[!abc]`` are classes. A pattern without a slash matches a file's name at any depth; one with a
+slash, be it only in front, matches the whole path.
 
-A pattern is first what it says: brackets and braces also match themselves, because frameworks name files so
-(``app/[id]/page.tsx``).
+A pattern is first what it says: brackets and braces also match themselves, because frameworks name
+files so (``app/[id]/page.tsx``).
 """
 
 import re
@@ -20,7 +20,8 @@ _MAX_BRACES = 6
 
 _STARS = re.compile(r"\*+")
 _MAX_STARS = 4
-"""Stars beyond which a pattern from outside is not taken: the time grows with the length to their power."""
+"""Stars beyond which a pattern from outside is not taken: the time grows with the length to their
+power."""
 
 
 @lru_cache(maxsize=256)

@@ -30,7 +30,8 @@ class IgnoreRules:
     def above(cls, directory: Path) -> "IgnoreRules":
         """Return the rules that a directory inherits, from the root of its repository down, itself excluded.
 
-        Nothing is inherited by a directory that is ignored itself: whoever names it wants to see it.
+        Nothing is inherited by a directory that is ignored itself: whoever names it wants to see
+        it.
         """
         return cls.of_lines(lines_above(directory), directory)
 

@@ -1,8 +1,9 @@
 """Opens files without being led elsewhere by a link.
 
-A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``): a project's files are
-read only where they really are in the project. A command in the background could put a link in the place of a directory
-between a question and its answer: `directory` and its users follow no link on a path that was allowed.
+A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``): a project's
+files are read only where they really are in the project. A command in the background could put a
+link in the place of a directory between a question and its answer: `directory` and its users follow
+no link on a path that was allowed.
 """
 
 import errno
@@ -32,7 +33,8 @@ def read_inside(
 ) -> tuple[bytes, os.stat_result]:
     """Return the first bytes of a file of a project, all of them without a limit, and its state.
 
-    Opens the place the path led to when it was looked at: if a link is put in the way meanwhile, opening fails.
+    Opens the place the path led to when it was looked at: if a link is put in the way meanwhile,
+    opening fails.
 
     Raises:
         OutsideError: it leads out of the project.
@@ -126,7 +128,9 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
 
 @contextmanager
 def directory(path: Path) -> Iterator[int]:
-    """Give a descriptor of a directory, for as long as the block runs. ``path`` is absolute and without links.
+    """Give a descriptor of a directory, for as long as the block runs.
+
+    ``path`` is absolute and without links.
 
     Raises:
         OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
@@ -139,11 +143,17 @@ def directory(path: Path) -> Iterator[int]:
 
 
 def open_file(path: Path) -> BinaryIO:
-    """Open a file for reading. ``path`` is absolute and without links; one in the way is an OSError."""
+    """Open a file for reading.
+
+    ``path`` is absolute and without links; one in the way is an OSError.
+    """
     with directory(path.parent) as parent:
         return os.fdopen(os.open(path.name, REGULAR, dir_fd=parent), "rb")
 
 
 def make_directories(path: Path) -> None:
-    """Make a directory and those above it. ``path`` is absolute and without links; one in the way is an OSError."""
+    """Make a directory and those above it.
+
+    ``path`` is absolute and without links; one in the way is an OSError.
+    """
     os.close(open_path(path, make=True))

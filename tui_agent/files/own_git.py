@@ -1,10 +1,11 @@
 """Runs git for this program: the only place that does.
 
-A repository can name programs in its settings (``core.fsmonitor``, filters, ``diff.external``, hooks, remotes that are
-fetched from when an object is missing), lead elsewhere (``core.worktree``, ``include.path``), and so can the submodules
-and the repositories embedded in it. So none of its settings are read. Git runs on a directory of ours that holds a
-configuration of ours and links to the repository's index, objects and references. It gets the place of the files,
-looks into no submodule, fetches nothing, and writes nothing.
+A repository can name programs in its settings (``core.fsmonitor``, filters, ``diff.external``,
+hooks, remotes that are fetched from when an object is missing), lead elsewhere (``core.worktree``,
+``include.path``), and so can the submodules and the repositories embedded in it. So none of its
+settings are read. Git runs on a directory of ours that holds a configuration of ours and links to
+the repository's index, objects and references. It gets the place of the files, looks into no
+submodule, fetches nothing, and writes nothing.
 
 Only the subcommands in ``_SUBCOMMANDS`` are run: they read.
 """
@@ -58,7 +59,8 @@ _KEPT_SETTINGS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "extensions": {"objectformat": ("sha1", "sha256")},
 }
-"""Settings of a repository that say how its files are to be compared, and every value that is taken over."""
+"""Settings of a repository that say how its files are to be compared, and every value that is taken
+over."""
 
 _OWN_SETTINGS = """\
 [core]
@@ -90,7 +92,8 @@ _MAX_LOG_BYTES = 16_000_000
 _COMMITTED = re.compile(
     r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
 )
-"""A line of the log of ``HEAD`` that tells of a new commit: its name, and the second it was made."""
+"""A line of the log of ``HEAD`` that tells of a new commit: its name, and the second it was
+made."""
 _BRANCH = re.compile(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -98,7 +101,9 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 def run_git(
     folder: Path, *arguments: str, text: bytes = b"", seconds: float = GIT_SECONDS
 ) -> bytes | None:
-    """Run git in a folder and return its output; ``text`` is its input. Blocks: call it in a thread.
+    """Run git in a folder and return its output; ``text`` is its input.
+
+    Blocks: call it in a thread.
 
     ``arguments`` are one of the subcommands that are known here, and its options.
 
@@ -168,7 +173,8 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
 def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
     """Return those of a folder's files that git has exactly as they are now: anybody with the repository has them.
 
-    Submodules and files that git changes when it takes them in (line ends, filters) are not among them.
+    Submodules and files that git changes when it takes them in (line ends, filters) are not among
+    them.
     """
     index = _index_time(folder)
     states = []
@@ -291,11 +297,13 @@ def repository_of(top: Path) -> Path | None:
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
     """Make a repository at a place that knows all the project's does, and shares nothing writable with it.
 
-    Index and references are copies. Objects are read from the project's repository, by the name that they have below
-    ``original``, a link to the project: the project itself may be hidden where git runs.
+    Index and references are copies. Objects are read from the project's repository, by the name
+    that they have below ``original``, a link to the project: the project itself may be hidden where
+    git runs.
 
     Returns:
-        The place that the objects are read from and where that is in truth; None where nothing could be made.
+        The place that the objects are read from and where that is in truth; None where nothing
+        could be made.
     """
     repository = repository_of(project)
     if repository is None:

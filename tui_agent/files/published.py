@@ -1,7 +1,10 @@
-"""Files that everybody has: those of an installed Python package, exactly as it was published. Looks at files.
+"""Files that everybody has: those of an installed Python package, exactly as it was published.
 
-Packages come with keys for their tests and with bundles of certificates. Each lists its files with their digests and
-sizes (``RECORD``, written last): a file that is still the same is no secret of anybody here.
+Looks at files.
+
+Packages come with keys for their tests and with bundles of certificates. Each lists its files with
+their digests and sizes (``RECORD``, written last): a file that is still the same is no secret of
+anybody here.
 """
 
 import base64

@@ -21,11 +21,13 @@ COMMON = (
     *("--no-config", "--color=never", "--no-messages", "--no-require-git", "--hidden"),
     *(f"--glob=!{name}" for name in (".git", ".hg", ".svn", ".jj")),
 )
-"""Hidden files are searched, a repository's own data is not. No other globs: they would override ignore files."""
+"""Hidden files are searched, a repository's own data is not. No other globs: they would override
+ignore files."""
 
 IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 LONG = 1.0
-"""Seconds after which it is looked whether a search waits for a pipe in the place of an ignore file."""
+"""Seconds after which it is looked whether a search waits for a pipe in the place of an ignore
+file."""
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 
@@ -40,7 +42,10 @@ class NoRipgrepError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How a run of ripgrep ended. ``code`` is 0 for something found, 1 for nothing, 2 for an error."""
+    """How a run of ripgrep ended.
+
+    ``code`` is 0 for something found, 1 for nothing, 2 for an error.
+    """
 
     code: int
     errors: str
@@ -86,7 +91,8 @@ async def run_ripgrep(
     """Run ripgrep in a directory and hand its output on, several lines at a time; it never outlives the call.
 
     Raises:
-        NoRipgrepError: no ripgrep runs here, or none that would end; the sink has not got all lines then.
+        NoRipgrepError: no ripgrep runs here, or none that would end; the sink has not got all lines
+            then.
     """
     for binary in _candidates(directory):
         if await _works(binary):

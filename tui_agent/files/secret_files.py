@@ -1,10 +1,10 @@
 """May this be shown? The one place that decides it, for tools, commands' views, mentions and diffs.
 
-A file whose name says that it holds secrets, or that is nothing but a secret, is asked about. In any other file the
-secrets are left out and the rest is shown. Stated exceptions: source code, text for people and files made to be shared
-(``.env.example``) count by their names only, as anything like a key there is made up; a file of an installed Python
-package is shown whose digest the package lists, as everybody has it; among installed packages only the content of small
-files counts.
+A file whose name says that it holds secrets, or that is nothing but a secret, is asked about. In
+any other file the secrets are left out and the rest is shown. Stated exceptions: source code, text
+for people and files made to be shared (``.env.example``) count by their names only, as anything
+like a key there is made up; a file of an installed Python package is shown whose digest the package
+lists, as everybody has it; among installed packages only the content of small files counts.
 """
 
 import os
@@ -21,7 +21,8 @@ from tui_agent.path_checks import is_directory
 from tui_agent.text_files.encodings import UTF_8, detect
 
 MAX_BYTES = 1_000_000
-"""Bytes at the beginning of a file that are looked at as a whole; lines after that are looked at one by one."""
+"""Bytes at the beginning of a file that are looked at as a whole; lines after that are looked at
+one by one."""
 
 _REMEMBERED = 16_384
 _MAX_SECRET_SHARE = 0.8
@@ -73,7 +74,8 @@ _CODE = frozenset(
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-"""Size of the largest file of an installed program that is looked into: larger ones are data of its makers."""
+"""Size of the largest file of an installed program that is looked into: larger ones are data of its
+makers."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
 _LIBRARIES = frozenset(
     {
@@ -122,7 +124,10 @@ def is_secret_file(path: Path) -> bool:
 
 
 def file_holds_secret(path: Path) -> bool:
-    """Return whether anything in a file is a secret. A file that is not regular or can't be read holds none."""
+    """Return whether anything in a file is a secret.
+
+    A file that is not regular or can't be read holds none.
+    """
     return (is_sensitive(path) or bool(_content_of(path).lines)) and not _is_published(path)
 
 
@@ -146,7 +151,8 @@ def text_in(data: bytes) -> str:
 def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
     """Yield the files with secrets in directories of installed programs: their settings, and small scripts.
 
-    Directories of libraries are left out, and everything after the first few thousand names: nearest ones come first.
+    Directories of libraries are left out, and everything after the first few thousand names:
+    nearest ones come first.
     """
     pending = deque((place, 0) for place in places if is_directory(place))
     looked_at = 0

@@ -1,7 +1,7 @@
 """Looks for secrets in many files: at each once, and again when it has changed, for as long as there is time.
 
-Most files hold none. They are read together, and only where there is something in all of their text is each of them
-judged by itself.
+Most files hold none. They are read together, and only where there is something in all of their text
+is each of them judged by itself.
 """
 
 import threading

@@ -33,7 +33,8 @@ SENSITIVE_NAMES = (
     "credentials",
     "credentials.json",
 )
-"""File names that usually hold secrets. Searches leave them out unless they are named as the path."""
+"""File names that usually hold secrets. Searches leave them out unless they are named as the
+path."""
 
 _SENSITIVE = LazyPattern("|".join(map(fnmatch.translate, SENSITIVE_NAMES)))
 
@@ -97,7 +98,8 @@ _PROTECTED = frozenset(
         ".lldbinit",
     }
 )
-"""Files other programs execute or obey later, in lower case: changed only when that very file was allowed."""
+"""Files other programs execute or obey later, in lower case: changed only when that very file was
+allowed."""
 
 INERT_NAMES = frozenset(
     {
@@ -135,7 +137,8 @@ _SETTINGS = (
 """How names of settings end, in lower case."""
 
 _BARE = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
-"""Entries that make git take a directory for a repository, whatever its name; in lower case, as some systems do."""
+"""Entries that make git take a directory for a repository, whatever its name; in lower case, as
+some systems do."""
 _BARE_NAMES = _BARE[0] | _BARE[1]
 
 

@@ -25,7 +25,8 @@ class Unseen:
 def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
     """Return the paths below a directory that a search there leaves out although ``takes`` is true of them.
 
-    Paths are relative to the directory. Only for a search that found nothing: what it looks at counts as left out.
+    Paths are relative to the directory. Only for a search that found nothing: what it looks at
+    counts as left out.
     """
     found: dict[str, str] = {}
     deadline = time.monotonic() + MAX_SECONDS

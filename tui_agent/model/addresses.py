@@ -11,7 +11,11 @@ from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 @dataclass(frozen=True, slots=True)
 class AddressSetting:
-    """An address. ``source`` says where it stands: a table of the settings, a variable, or "" of the provider's own."""
+    """An address.
+
+    ``source`` says where it stands: a table of the settings, a variable, or "" of the provider's
+    own.
+    """
 
     url: str
     source: str = ""

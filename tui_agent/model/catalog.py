@@ -1,9 +1,9 @@
 """The catalog: windows, prices and abilities of models.
 
-Sources are, in this order: the user's settings, the server's answer when it was asked, the list of prices with its
-corrections, and the facts known of the model's family. A model keeps its facts behind any gateway; only a
-server of one's own that runs a model others may run as well is expected to have a window of its own. The list is read
-when it is first needed.
+Sources are, in this order: the user's settings, the server's answer when it was asked, the list of
+prices with its corrections, and the facts known of the model's family. A model keeps its facts
+behind any gateway; only a server of one's own that runs a model others may run as well is expected
+to have a window of its own. The list is read when it is first needed.
 """
 
 import difflib
@@ -90,9 +90,12 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """The facts known of a model. ``prices`` are in ascending order of ``over``, empty when unknown.
+    """The facts known of a model.
 
-    ``origin`` says where the window comes from. ``cache_marks``: the provider takes Anthropic's cache marks.
+    ``prices`` are in ascending order of ``over``, empty when unknown.
+
+    ``origin`` says where the window comes from. ``cache_marks``: the provider takes Anthropic's
+    cache marks.
     """
 
     id: str
@@ -111,7 +114,8 @@ class ModelInfo:
     responses_only: bool = False
     """Answers OpenAI's Responses only, not chat completions."""
     without_tools: bool = False
-    """Its server or the settings say that it can't call tools; nobody else's word counts for that."""
+    """Its server or the settings say that it can't call tools; nobody else's word counts for
+    that."""
     origin: Origin = "catalog"
     deprecated_on: str | None = None
     """ISO date from which the provider doesn't serve it any more, when announced."""
@@ -146,8 +150,8 @@ class ModelInfo:
 class Catalog:
     """Everything known of models.
 
-    ``environ`` may name other addresses than the providers' own, ``served`` are servers' answers. ``path`` is the file
-    to read instead of the list that is shipped, for tests.
+    ``environ`` may name other addresses than the providers' own, ``served`` are servers' answers.
+    ``path`` is the file to read instead of the list that is shipped, for tests.
     """
 
     def __init__(
@@ -191,7 +195,8 @@ class Catalog:
     def models(self, *, today: date | None = None) -> list[ModelInfo]:
         """Return the models one can chat with, the user's own first, then by name.
 
-        Of a provider whose server was asked those are the ones it named. Models out of service are left out.
+        Of a provider whose server was asked those are the ones it named. Models out of service are
+        left out.
         """
         day = (today or datetime.now(UTC).date()).isoformat()
         answered = {

@@ -1,8 +1,9 @@
 """How each Claude model is asked to think: its differences in Anthropic's Messages format.
 
-Sources: platform.claude.com/docs, "Thinking", "Effort", "Preserved thinking" and the "What's new" page of each model;
-docs.aws.amazon.com, "Adaptive thinking". A model is found by its family and version in any spelling of its name; a
-newer one than the table has is taken to be like the newest of its family.
+Sources: platform.claude.com/docs, "Thinking", "Effort", "Preserved thinking" and the "What's new"
+page of each model; docs.aws.amazon.com, "Adaptive thinking". A model is found by its family and
+version in any spelling of its name; a newer one than the table has is taken to be like the newest
+of its family.
 """
 
 import re
@@ -19,7 +20,8 @@ _Version = tuple[int, int]
 
 _NEWEST: _Version = (999, 0)
 _FAMILY = LazyPattern(
-    # claude-opus-4-6, claude-opus-4.6, claude-4.5-sonnet, claude-3-7-sonnet, anthropic.claude-haiku-4-5-20251001-v1:0
+    # claude-opus-4-6, claude-opus-4.6, claude-4.5-sonnet, claude-3-7-sonnet,
+    # anthropic.claude-haiku-4-5-20251001-v1:0
     r"claude(?:[-.](?P<before>\d+(?:[-.]\d+)?))?-(?P<family>opus|sonnet|haiku|fable|mythos)"
     r"(?:[-.](?P<after>\d{1,2}(?:[-.]\d{1,2})?)(?!\d)|(?P<preview>-preview))?"
 )
@@ -33,7 +35,8 @@ BUDGETS = {
     Effort.HIGH: 16_384,
     Effort.MAX: 32_000,
 }
-"""Tokens a model may think, by effort. Anthropic takes no less than 1,024 and sees little gain over 32,000."""
+"""Tokens a model may think, by effort. Anthropic takes no less than 1,024 and sees little gain over
+32,000."""
 
 MIN_BUDGET = BUDGETS[Effort.MINIMAL]
 
@@ -42,9 +45,10 @@ MIN_BUDGET = BUDGETS[Effort.MINIMAL]
 class Claude:
     """The parameters one generation of Claude models takes.
 
-    ``style``: ``adaptive`` models decide how much to think and are given an effort, ``budget`` models are given tokens,
-    ``none`` don't think. ``off`` turns thinking off: "" leaves it out of the request, None can't be turned off.
-    ``thinks``: it does so unasked. ``bound``: thinking that goes back is checked against everything before it.
+    ``style``: ``adaptive`` models decide how much to think and are given an effort, ``budget``
+    models are given tokens, ``none`` don't think. ``off`` turns thinking off: "" leaves it out of
+    the request, None can't be turned off. ``thinks``: it does so unasked. ``bound``: thinking that
+    goes back is checked against everything before it.
     """
 
     style: Literal["adaptive", "budget", "none"]

@@ -96,7 +96,10 @@ class _Tries:
 
 
 class ProviderClient:
-    """Answers requests of every provider. A process for litellm is started only where a model needs it."""
+    """Answers requests of every provider.
+
+    A process for litellm is started only where a model needs it.
+    """
 
     def __init__(
         self,
@@ -160,9 +163,10 @@ class ProviderClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Stream the answer to a request.
 
-        A request of which a server refuses a part goes out once more in another form or without the part, before
-        anything was answered, and never twice in the same form; see ``refusals`` and ``forms``. So does a request
-        after a 401, with a new token, where the user is signed in with one.
+        A request of which a server refuses a part goes out once more in another form or without the
+        part, before anything was answered, and never twice in the same form; see ``refusals`` and
+        ``forms``. So does a request after a 401, with a new token, where the user is signed in with
+        one.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
@@ -217,7 +221,10 @@ class ProviderClient:
         return route.provider.pictures
 
     def _mended(self, request: ModelRequest) -> MendedTools:
-        """Return the tools of a request as its provider takes them. Those of a session are mended once."""
+        """Return the tools of a request as its provider takes them.
+
+        Those of a session are mended once.
+        """
         wire = self._router.wire(request.model)
         if self._tools is None or not self._tools.are(request.tools, wire):
             self._tools = MendedTools.of(request.tools, wire)

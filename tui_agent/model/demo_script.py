@@ -1,7 +1,8 @@
 """The demo model's script and the choice of its next step. Pure.
 
-The script keeps no state of its own: where it is in a scenario is read from the request, so that it goes on after
-a resume, a retry, a branch or a denied permission. The ids of its own tool calls name the step they came from.
+The script keeps no state of its own: where it is in a scenario is read from the request, so that it
+goes on after a resume, a retry, a branch or a denied permission. The ids of its own tool calls name
+the step they came from.
 """
 
 import re
@@ -35,7 +36,8 @@ _DENIED = re.compile(
 )
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
-"""Characters at the start of a result in which a denial says so; a file may hold the word further down."""
+"""Characters at the start of a result in which a denial says so; a file may hold the word further
+down."""
 
 
 class _Data(BaseModel):
@@ -70,7 +72,10 @@ class Branch(_Data):
 
 
 class DemoStep(_Data):
-    """One answer: its thinking and text, and the calls made with it. ``next`` is the step below when None."""
+    """One answer: its thinking and text, and the calls made with it.
+
+    ``next`` is the step below when None.
+    """
 
     name: str = Field(pattern="^[a-z]+$")
     think: str = ""
@@ -81,9 +86,12 @@ class DemoStep(_Data):
 
 
 class Scenario(_Data):
-    """A sequence of steps, chosen by a phrase in the user's message. ``help`` is its line in the menu.
+    """A sequence of steps, chosen by a phrase in the user's message.
 
-    ``takes`` names scenarios that are played instead when the same is asked again, one after the other.
+    ``help`` is its line in the menu.
+
+    ``takes`` names scenarios that are played instead when the same is asked again, one after the
+    other.
     """
 
     name: str = Field(pattern="^[a-z]+$")

@@ -18,15 +18,16 @@ from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.providers import WireName, provider_of
 
 _ASKED_AGAIN = 60.0
-"""Seconds after which a server is asked again when a message is sent: it may have been restarted with another size."""
+"""Seconds after which a server is asked again when a message is sent: it may have been restarted
+with another size."""
 
 
 class CatalogDirectory:
     """The facts known of models.
 
-    ``learnt`` are the facts learnt by using models. ``wire_of`` says which format a model is spoken to in, ``keys``
-    returns the keys of the servers to ask. Without ``exact_counts`` no encoding is loaded as long as a rule of thumb
-    will do.
+    ``learnt`` are the facts learnt by using models. ``wire_of`` says which format a model is spoken
+    to in, ``keys`` returns the keys of the servers to ask. Without ``exact_counts`` no encoding is
+    loaded as long as a rule of thumb will do.
     """
 
     def __init__(

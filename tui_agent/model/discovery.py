@@ -1,8 +1,9 @@
 """Asks model servers for their models, names, windows, abilities, prices, and whether they take a key.
 
-Asked are, when the user lists or picks models, the servers the user set up and the gateways whose models no file knows;
-a server on this machine or its network also when a session works with its model; the servers that usually listen on
-this machine only when the user looks for some. A key goes to the host it belongs to and nowhere else.
+Asked are, when the user lists or picks models, the servers the user set up and the gateways whose
+models no file knows; a server on this machine or its network also when a session works with its
+model; the servers that usually listen on this machine only when the user looks for some. A key goes
+to the host it belongs to and nowhere else.
 """
 
 import asyncio
@@ -66,7 +67,10 @@ class SilentServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server to ask. ``headers`` hold its key, if it has one; ``source`` says who named the address."""
+    """A server to ask.
+
+    ``headers`` hold its key, if it has one; ``source`` says who named the address.
+    """
 
     provider: Provider
     place: AddressSetting
@@ -106,8 +110,9 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
     found: dict[str, Server] = {}
     for provider, place, model in asked:
         if place.url and place.url not in found:
-            # A key from the environment is the provider's, or that of the address the environment or the provider's
-            # table names; one model's own address gets only a key that is set up with it.
+            # A key from the environment is the provider's, or that of the address the environment
+            # or the provider's table names; one model's own address gets only a key that is set up
+            # with it.
             if model and place.source.startswith("models."):
                 key = keys.own(model)
             else:
@@ -342,9 +347,12 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
-    """Return Ollama's facts of a model. Without abilities it is an old version, whose models all chat.
+    """Return Ollama's facts of a model.
 
-    The window is the size a model file sets, else the model's own, kept small: memory grows with it.
+    Without abilities it is an old version, whose models all chat.
+
+    The window is the size a model file sets, else the model's own, kept small: memory grows with
+    it.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = _table(shown, "model_info")
@@ -405,7 +413,10 @@ def _price(value: object) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How trying a key went; ``sentence`` tells it to a person. ``unknown``: nothing can be said of the key."""
+    """How trying a key went; ``sentence`` tells it to a person.
+
+    ``unknown``: nothing can be said of the key.
+    """
 
     verdict: Literal["accepted", "refused", "unknown"]
     sentence: str
@@ -414,7 +425,8 @@ class Trial:
 async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
     """Try a key with the cheapest request there is: the provider's list of models, or the path its table names.
 
-    Some show that to anyone. So it is asked for without the key as well: only a refusal then says something.
+    Some show that to anyone. So it is asked for without the key as well: only a refusal then says
+    something.
     """
     name = provider.name
     secret = secret.strip()
@@ -445,7 +457,10 @@ async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Tri
 
 
 async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) -> Failure | None:
-    """Return why a request was not answered, None when it was. Nobody is followed elsewhere with a key."""
+    """Return why a request was not answered, None when it was.
+
+    Nobody is followed elsewhere with a key.
+    """
     http = Http(os.environ)
     url = f"{place.url.rstrip('/')}{provider.key_path}"
     headers = request_headers(provider, Key(SecretStr(secret), "") if secret else None)
@@ -493,8 +508,8 @@ async def discover(
 ) -> list[LocalServer]:
     """Return the servers that answer, with their models; those set up by the user first.
 
-    ``own`` are the models of the settings; those with a ``base_url`` are asked for there. ``catalog`` knows which
-    models one can't chat with, and keeps servers' answers.
+    ``own`` are the models of the settings; those with a ``base_url`` are asked for there.
+    ``catalog`` knows which models one can't chat with, and keeps servers' answers.
     """
     known = catalog or Catalog()
     set_up: dict[str, list[str]] = {}

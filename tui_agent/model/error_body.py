@@ -45,7 +45,8 @@ _STATUS_OF_TYPE = {
     "timeouterror": 504,
     "overloadederror": 529,
 }
-"""The statuses that Anthropic documents for its types of errors; an error within a stream has the type alone."""
+"""The statuses that Anthropic documents for its types of errors; an error within a stream has the
+type alone."""
 _ANSWER_KEYS = frozenset(
     {
         "choices",
@@ -65,17 +66,21 @@ _ANSWER_KEYS = frozenset(
         "x_groq",
     }
 )
-"""Keys of answers and their events in any format; a document with words but none of these is an error."""
+"""Keys of answers and their events in any format; a document with words but none of these is an
+error."""
 _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """The parts of an error. ``words`` is the innermost message, ``codes`` its names for programs, outermost first.
+    """The parts of an error.
 
-    Codes are in lower case, letters and digits only: ``rate_limit_exceeded`` is ``ratelimitexceeded``. ``status`` is
-    the number that stands in the body where an error has no status line of its own: in the middle of a stream, or
-    under status 200. ``place`` is where in the request the error is, as the provider writes it: ``messages[1].role``.
+    ``words`` is the innermost message, ``codes`` its names for programs, outermost first.
+
+    Codes are in lower case, letters and digits only: ``rate_limit_exceeded`` is
+    ``ratelimitexceeded``. ``status`` is the number that stands in the body where an error has no
+    status line of its own: in the middle of a stream, or under status 200. ``place`` is where in
+    the request the error is, as the provider writes it: ``messages[1].role``.
     """
 
     words: str = ""
@@ -160,7 +165,8 @@ def _bare(text: str) -> str:
         title = _TITLE.search(text)
         from html import unescape
 
-        # A page of a proxy between here and the provider; without a title it says nothing to a person.
+        # A page of a proxy between here and the provider; without a title it says nothing to a
+        # person.
         if title:
             return " ".join(unescape(title[2]).split())
         return ""
@@ -215,7 +221,10 @@ def _message_of(data: dict[str, Any], text: str) -> str:
 
 
 def _words(said: object) -> str:
-    """Return a message as text. FastAPI lists each fault with its place; what it repeats of the request is left out."""
+    """Return a message as text.
+
+    FastAPI lists each fault with its place; what it repeats of the request is left out.
+    """
     if isinstance(said, str):
         return said
     faults = objects(said)

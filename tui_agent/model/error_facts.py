@@ -1,7 +1,8 @@
 """The facts of a failed call, as far as its exceptions tell them.
 
-litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a status 500, 529
-becomes 500, 413 becomes 400. The exception it was made from still hangs on the chain, so the chain is asked.
+litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a
+status 500, 529 becomes 500, 413 becomes 400. The exception it was made from still hangs on the
+chain, so the chain is asked.
 """
 
 import json

@@ -149,8 +149,9 @@ _CODES: dict[ErrorKind, frozenset[str]] = {
         }
     ),
 }
-"""Kinds of errors by providers' own names. Names that several kinds share (``invalid_request_error``,
-``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) say nothing; there status and wording decide."""
+"""Kinds of errors by providers' own names. Names that several kinds share
+(``invalid_request_error``, ``INVALID_ARGUMENT``, ``RESOURCE_EXHAUSTED``) say nothing; there status
+and wording decide."""
 
 _UNUSABLE_SAMPLE = frozenset(
     {
@@ -271,7 +272,8 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
 class Failure:
     """The facts known of a call that failed, as the model host reports it.
 
-    ``text`` is the provider's or the library's words, ``seconds`` how long was waited when time ran out.
+    ``text`` is the provider's or the library's words, ``seconds`` how long was waited when time ran
+    out.
     """
 
     text: str = ""
@@ -283,7 +285,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Whom a call went to, for messages. ``provider`` is a name for people, ``key`` says where its key comes from."""
+    """Whom a call went to, for messages.
+
+    ``provider`` is a name for people, ``key`` says where its key comes from.
+    """
 
     model: str
     provider: str
@@ -303,7 +308,8 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
         )
         return ModelError(ErrorKind.NETWORK, sentence)
     body = read_body(failure.text)
-    # An error in the middle of a stream, or one a gateway sends with status 200, names its status within.
+    # An error in the middle of a stream, or one a gateway sends with status 200, names its status
+    # within.
     if (failure.status or 0) >= 400:
         status = failure.status
     else:
@@ -364,7 +370,8 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
         and (wait is None or wait > _LONG_WAIT)
     ):
         return ErrorKind.QUOTA
-    # Google words its per-minute limit as a quota and names the wait; without one, waiting doesn't help.
+    # Google words its per-minute limit as a quota and names the wait; without one, waiting doesn't
+    # help.
     if (
         _QUOTA.search(text)
         and status in {None, 400, 402, 403, 429}

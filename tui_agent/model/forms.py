@@ -1,7 +1,7 @@
 """The form a server takes requests in, and the next form to try after a refusal. Pure.
 
-What a server can't take for good is its ``ServerForm``, which is remembered. What is wrong with a single request, or
-with a part of its session, is left out of that request alone.
+What a server can't take for good is its ``ServerForm``, which is remembered. What is wrong with a
+single request, or with a part of its session, is left out of that request alone.
 """
 
 import hashlib
@@ -28,7 +28,8 @@ LEFT_OUT_IMAGE = "[image: left out, the provider can't read it]"
 _ACKNOWLEDGED = "[…]"
 """An answer between two messages of the user, for servers that insist on alternating roles."""
 _DEFAULT_ID_CHARS = 40
-"""Characters of ids that OpenAI's chat completions take, for servers that don't say how many they do."""
+"""Characters of ids that OpenAI's chat completions take, for servers that don't say how many they
+do."""
 _NAMED_PARTS = 5
 """Most names in a sentence for the user."""
 _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
@@ -41,7 +42,8 @@ class Remedy:
 
     tried: str
     kept: Literal["server", "session", "request"]
-    """What holds it: it is remembered for the server, an entry of the session, or this request alone."""
+    """What holds it: it is remembered for the server, an entry of the session, or this request
+    alone."""
     said: str
 
     def sentence(self, provider: str, parts: Sequence[str]) -> str:
@@ -121,8 +123,8 @@ class ServerForm(BaseModel):
     wire: WireName | None = None
     """The format it is spoken to in instead of the one it doesn't have."""
     roles: Literal["apart", "joined", "alternating"] = "apart"
-    """``joined``: messages of the user that follow each other are one. ``alternating``: and nothing of the user's
-    follows a result of a tool."""
+    """``joined``: messages of the user that follow each other are one. ``alternating``: and nothing
+    of the user's follows a result of a tool."""
     system: bool = True
     """Takes system messages; else their text begins the first message of the user."""
     pictures: bool = True
@@ -242,7 +244,10 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
 
 
 def shaped(request: ModelRequest, shape: Shape, *, call_id_chars: int = 0) -> ModelRequest:
-    """Return a request in a shape. ``call_id_chars`` is the longest id its provider is known to take, 0 for any."""
+    """Return a request in a shape.
+
+    ``call_id_chars`` is the longest id its provider is known to take, 0 for any.
+    """
     form = shape.form
     messages: Sequence[Message] = request.messages
     if shape.blobs or not form.pictures:
@@ -465,7 +470,10 @@ def _plain_property(value: object) -> dict[str, Any]:
 
 
 def _reasoning_out(refused: Refused) -> Shape | None:
-    """Send no reasoning back, then don't ask for any. A server that doesn't know the field is sent none again."""
+    """Send no reasoning back, then don't ask for any.
+
+    A server that doesn't know the field is sent none again.
+    """
     now = refused.shape
     has_any = any(message.reasoning for message in refused.request.messages)
     is_sent = has_any and now.reasoning and now.form.takes_reasoning

@@ -21,8 +21,8 @@ class Key:
 class Keys:
     """Finds the key of a provider or model.
 
-    A model's own setting counts before its provider's, the configuration before the provider's usual variables, these
-    before a login: a setting for fewer requests counts before one for more.
+    A model's own setting counts before its provider's, the configuration before the provider's
+    usual variables, these before a login: a setting for fewer requests counts before one for more.
     """
 
     def __init__(

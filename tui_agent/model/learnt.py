@@ -1,7 +1,7 @@
 """The facts learnt of models by using them, kept in one small JSON file beside the sessions.
 
-They are calibrations of token estimates, windows that providers named when they refused a request, and the form of
-requests that each server takes.
+They are calibrations of token estimates, windows that providers named when they refused a request,
+and the form of requests that each server takes.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Keys the user entered and tokens of sign-ins: in the system's keyring where there is one, else in a file.
 
-The file, readable for its owner alone, has an entry for each provider; that of a key in the keyring says so and holds
-no key. Other running programs see a change at their next request.
+The file, readable for its owner alone, has an entry for each provider; that of a key in the keyring
+says so and holds no key. Other running programs see a change at their next request.
 """
 
 import asyncio
@@ -59,7 +59,10 @@ class Login:
 
 
 def system_keyring() -> Keyring | None:
-    """Return the system's keyring, None where the library or a service it trusts is missing. Takes 100 ms."""
+    """Return the system's keyring, None where the library or a service it trusts is missing.
+
+    Takes 100 ms.
+    """
     if find_spec("keyring") is None:
         return None
     try:

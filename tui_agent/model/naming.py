@@ -12,7 +12,8 @@ from tui_agent.lazy import LazyPattern, dataclass
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
 """Bedrock's: ``-v1:0``."""
 _MANNER = LazyPattern(r":[^:\d]*$")
-"""How a model is served, not which it is: ``:free``, ``:nitro``, ``:thinking``. A tag with a digit is a size."""
+"""How a model is served, not which it is: ``:free``, ``:nitro``, ``:thinking``. A tag with a digit
+is a size."""
 _MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
 """``us.anthropic.``: a dot between letters; those of versions stand between digits."""
 _POINT = LazyPattern(r"(?<=\d)p(?=\d)")

@@ -1,7 +1,7 @@
 """Finds out from a provider's words that a request doesn't fit the context window, and how large both are.
 
-The texts are those of the providers' own APIs, collected from their documentation and from public reports; the tests
-hold one of each.
+The texts are those of the providers' own APIs, collected from their documentation and from public
+reports; the tests hold one of each.
 """
 
 import re
@@ -128,7 +128,8 @@ _SMALLEST_WINDOW = 256
 class Overflow:
     """The request doesn't fit. ``window`` and ``sent`` are tokens, when the provider named them.
 
-    ``per_minute`` is the account's limit of tokens per minute when that, not the window, is too small.
+    ``per_minute`` is the account's limit of tokens per minute when that, not the window, is too
+    small.
     """
 
     window: int | None = None
@@ -151,7 +152,8 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
             return Overflow(None, requested, limit)
         return None
     if not _OVERFLOW.search(text):
-        # A request too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
+        # A request too large by bytes (mostly images) fails for the same reason and is helped by
+        # the same cure.
         if status == 413:
             return Overflow()
         return None

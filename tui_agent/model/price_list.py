@@ -1,6 +1,7 @@
 """The list of models with their windows and prices: ``prices.json``, taken from litellm's, and corrections to it.
 
-``scripts/model_data.py`` writes the list, a row a line; ``corrections.toml`` corrects it, each row with its source.
+``scripts/model_data.py`` writes the list, a row a line; ``corrections.toml`` corrects it, each row
+with its source.
 """
 
 import json
@@ -27,8 +28,9 @@ _SHORTEST = 2
 class PriceList:
     """The rows of models one can chat with.
 
-    ``path`` is the file to read instead of ``PRICES``, ``corrections`` the one laid over it: for tests. A program asks
-    for one model or two, whose rows are found in the text; decoding all of them takes longer than a start may.
+    ``path`` is the file to read instead of ``PRICES``, ``corrections`` the one laid over it: for
+    tests. A program asks for one model or two, whose rows are found in the text; decoding all of
+    them takes longer than a start may.
     """
 
     def __init__(self, path: Path | None = None, corrections: Path | None = None) -> None:

@@ -10,7 +10,8 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
-"""Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on with it."""
+"""Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on
+with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,12 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class PartLeftOut:
-    """The provider refused parts of the request, so it went out in another form. Comes before anything of the answer.
+    """The provider refused parts of the request, so it went out in another form.
 
-    ``messages`` are sentences for the user. ``blobs`` are pictures, which can't be sent again either; ``reasoning``
-    says that the reasoning of earlier answers can't.
+    Comes before anything of the answer.
+
+    ``messages`` are sentences for the user. ``blobs`` are pictures, which can't be sent again
+    either; ``reasoning`` says that the reasoning of earlier answers can't.
     """
 
     messages: tuple[str, ...]
@@ -85,8 +88,8 @@ class PartLeftOut:
 class Finished:
     """The last event of a stream that did not fail.
 
-    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte. ``note`` is the
-    provider's reason for refusing to answer, "" when it names none.
+    ``reasoning_blob`` is the provider's JSON for its reasoning, to be sent back byte for byte.
+    ``note`` is the provider's reason for refusing to answer, "" when it names none.
     """
 
     reason: FinishReason
@@ -128,9 +131,9 @@ class ErrorKind(StrEnum):
 class ModelError(UserFacingError):
     """A model call failed.
 
-    ``message`` is one sentence for a person with a remedy. ``retry_after`` is seconds the provider asked
-    to wait. ``window`` and ``sent`` are the context window and the request in tokens, when an overflow error named
-    them.
+    ``message`` is one sentence for a person with a remedy. ``retry_after`` is seconds the provider
+    asked to wait. ``window`` and ``sent`` are the context window and the request in tokens, when an
+    overflow error named them.
     """
 
     def __init__(

@@ -12,7 +12,8 @@ from tui_agent.pictures import STANDARD, PictureLimits
 from tui_agent.session.effort import Effort
 
 WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]
-"""The formats spoken without a library: chat completions, OpenAI's Responses, Anthropic's, Google's and Ollama's."""
+"""The formats spoken without a library: chat completions, OpenAI's Responses, Anthropic's, Google's
+and Ollama's."""
 
 Parameters = dict[str, tuple[str, ...]]
 """Parameters of litellm and the environment variables, in order, that they come from."""
@@ -84,7 +85,10 @@ _ALIASES = {
 
 @dataclass(frozen=True, slots=True)
 class ChatFormat:
-    """How a provider's chat completions differ from most. Sources are the providers' API references."""
+    """How a provider's chat completions differ from most.
+
+    Sources are the providers' API references.
+    """
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     effort: EffortField = "reasoning_effort"
@@ -98,7 +102,8 @@ class ChatFormat:
     reasoning_apart: str = ""
     """Pattern of the models whose reasoning is counted beside their output instead of within it."""
     cache_key: str = ""
-    """The field that takes the session's id, so that its requests meet the same cache; "" where there is none."""
+    """The field that takes the session's id, so that its requests meet the same cache; "" where
+    there is none."""
     cache_key_header: str = ""
     """The header that does."""
     asks_for_usage: bool = True
@@ -123,10 +128,14 @@ class MessagesFormat:
 
 @dataclass(frozen=True, slots=True)
 class ResponsesFormat:
-    """Extensions of a provider's Responses to the format itself. Sources are the providers' API references."""
+    """Extensions of a provider's Responses to the format itself.
+
+    Sources are the providers' API references.
+    """
 
     thinking: str = ""
-    """Pattern of the models that think, known to the catalog or not; they hand out their reasoning encrypted."""
+    """Pattern of the models that think, known to the catalog or not; they hand out their reasoning
+    encrypted."""
     summary: str = ""
     """How detailed a summary of the reasoning is asked for; "" where one comes unasked."""
     system: Literal["system", "developer", "instructions"] = "system"
@@ -151,21 +160,24 @@ class Endpoint:
 class SignIn:
     """How an account is signed in to, as its provider documents it for other programs.
 
-    ``gives``: OpenRouter answers any program with a lasting key of the user's. Others give OAuth's tokens, and only to
-    a client that was registered with them.
+    ``gives``: OpenRouter answers any program with a lasting key of the user's. Others give OAuth's
+    tokens, and only to a client that was registered with them.
     """
 
     exchange: str
     """Where a code is exchanged, and tokens are renewed."""
     page: str = ""
-    """The page where the user agrees in a browser that comes back to this machine; "" where there is none."""
+    """The page where the user agrees in a browser that comes back to this machine; "" where there
+    is none."""
     device: str = ""
-    """Where a code is had that the user enters at the provider's page (RFC 8628); "" where there is none."""
+    """Where a code is had that the user enters at the provider's page (RFC 8628); "" where there is
+    none."""
     callback: tuple[int, str] = (0, "")
     """Port and path the browser comes back to; 0 and "" where they are free."""
     scope: str = ""
     revoke: str = ""
-    """Where tokens are given back (RFC 7009); "" where a program without a secret of its own can't."""
+    """Where tokens are given back (RFC 7009); "" where a program without a secret of its own
+    can't."""
     apps_page: str = ""
     """The page where the user takes a program's rights away."""
     gives: Literal["key", "tokens"] = "tokens"
@@ -175,10 +187,12 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider. ``keys`` are variables with its key, alternatives; a provider without any needs no key.
+    """A provider.
 
-    ``parameters`` are its other variables, by litellm's names; ``required`` names those without which
-    nothing works: one of these, or ``api_base`` where it has no address of its own.
+    ``keys`` are variables with its key, alternatives; a provider without any needs no key.
+
+    ``parameters`` are its other variables, by litellm's names; ``required`` names those without
+    which nothing works: one of these, or ``api_base`` where it has no address of its own.
     """
 
     id: str
@@ -204,13 +218,15 @@ class Provider:
     """Sent with every request."""
     chat: ChatFormat = ChatFormat()
     chat_elsewhere: ChatFormat | None = None
-    """Chat completions of a server at another address, but for models with the provider's own names."""
+    """Chat completions of a server at another address, but for models with the provider's own
+    names."""
     own_names: str = ""
     """Pattern of the names the provider gives its models."""
     responses: ResponsesFormat = ResponsesFormat()
     messages: MessagesFormat = MessagesFormat()
     address: Callable[[str, str, WireName, Mapping[str, str]], Endpoint] | None = None
-    """Makes an address from url, model, format and parameters, where it is not the same for all models."""
+    """Makes an address from url, model, format and parameters, where it is not the same for all
+    models."""
     model_name: Callable[[str], str] | None = None
     """Makes the name the provider knows a model by, where it is not the text behind the slash."""
     empty_body_is_overflow: bool = False
@@ -223,11 +239,13 @@ class Provider:
     pictures: PictureLimits = STANDARD
     """The pictures it takes."""
     sign_in: SignIn | None = None
-    """How its users sign in instead of pasting a key; None where that is not offered to other programs."""
+    """How its users sign in instead of pasting a key; None where that is not offered to other
+    programs."""
     sign_in_note: str = ""
     """A sentence for its users about signing in."""
     account: tuple[str, str, str] = ("", "", "")
-    """A header that names the account, and where a token (RFC 7519) says it: a claim and its field."""
+    """A header that names the account, and where a token (RFC 7519) says it: a claim and its
+    field."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
         """Return the headers with a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""

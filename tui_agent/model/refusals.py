@@ -1,7 +1,7 @@
 """Finds the part of a request that a provider refuses, from its whole error body.
 
-The words are the providers' own: from their documentation, chat templates and public reports; the tests hold one of
-each. ``forms`` says how the request goes out once more.
+The words are the providers' own: from their documentation, chat templates and public reports; the
+tests hold one of each. ``forms`` says how the request goes out once more.
 """
 
 import re
@@ -70,7 +70,10 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The refused part. ``names`` are tools, fields or places in the request, ``number`` is a size that is taken."""
+    """The refused part.
+
+    ``names`` are tools, fields or places in the request, ``number`` is a size that is taken.
+    """
 
     part: Part
     names: tuple[str, ...] = ()
@@ -264,7 +267,10 @@ def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _names(text: str, name: str) -> bool:
-    """Return whether a refusal names a field. A word that is no field's alone has to be marked as one."""
+    """Return whether a refusal names a field.
+
+    A word that is no field's alone has to be marked as one.
+    """
     if "_" in name or "." in name:
         words = name.split("_")
         camel = words[0] + "".join(word.title() for word in words[1:])

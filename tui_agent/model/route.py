@@ -51,8 +51,9 @@ _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 class Route:
     """How to call a model. The key stays wrapped until it is sent.
 
-    ``wire`` is the format it is spoken to in, None when litellm does it: then ``parameters`` are litellm's and nothing
-    of ``name``, ``base_url``, ``headers``, ``query``, ``options`` and ``chat`` counts.
+    ``wire`` is the format it is spoken to in, None when litellm does it: then ``parameters`` are
+    litellm's and nothing of ``name``, ``base_url``, ``headers``, ``query``, ``options`` and
+    ``chat`` counts.
     """
 
     info: ModelInfo
@@ -63,7 +64,8 @@ class Route:
     bearer: bool = False
     """The key is a bearer token, whatever the provider's keys are."""
     is_small_server: bool = False
-    """An OpenAI-compatible server of the user's own choice, not held to every word of the format."""
+    """An OpenAI-compatible server of the user's own choice, not held to every word of the
+    format."""
     is_own_server: bool = False
     """A model server on this machine or its network, such as llama.cpp."""
     is_elsewhere: bool = False
@@ -147,7 +149,8 @@ class Router:
         """Return how to call a model.
 
         Raises:
-            ModelError: the provider needs a key or an address that is not set; the message names the variable.
+            ModelError: the provider needs a key or an address that is not set; the message names
+                the variable.
         """
         info = self.catalog.info(model)
         provider = provider_of(info.provider)
@@ -293,7 +296,8 @@ def _for_litellm(
     if route.headers:
         parameters["extra_headers"] = dict(route.headers)
     if provider.id == "ollama":
-        # Ollama cuts a request to its default of a few thousand tokens without a word, unless given the size.
+        # Ollama cuts a request to its default of a few thousand tokens without a word, unless given
+        # the size.
         parameters["num_ctx"] = route.info.context_window
     return parameters | settings.options
 

@@ -20,7 +20,10 @@ _DAY = 86_400.0
 
 
 class ServedModel(BaseModel):
-    """A server's facts of one of its models; None where it names none. Sizes are tokens, prices dollars a token."""
+    """A server's facts of one of its models; None where it names none.
+
+    Sizes are tokens, prices dollars a token.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -57,7 +60,10 @@ class LocalServer:
 
 
 class ServedModels:
-    """The answers by address. ``path`` None keeps them in memory only; nothing private is in them."""
+    """The answers by address.
+
+    ``path`` None keeps them in memory only; nothing private is in them.
+    """
 
     def __init__(self, path: Path | None = None, *, now: Callable[[], float] = time.time) -> None:
         self._path = path

@@ -125,4 +125,5 @@ class HostSettings(_Table):
     start_timeout: Annotated[float, FIXED] = 90.0
     """Seconds litellm's process may take to start."""
     answer_timeout: Annotated[float, FIXED] = 20.0
-    """Seconds litellm's process may be silent, beyond those the provider has, before it counts as hung."""
+    """Seconds litellm's process may be silent, beyond those the provider has, before it counts as
+    hung."""

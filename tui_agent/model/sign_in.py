@@ -1,7 +1,7 @@
 """Signs in to a provider's account: the user agrees in a browser, here or elsewhere, and gets a key or tokens.
 
-Elsewhere is the device flow of RFC 8628. No clock but the event loop's says how long to wait, and a token's life is
-counted from when it came.
+Elsewhere is the device flow of RFC 8628. No clock but the event loop's says how long to wait, and a
+token's life is counted from when it came.
 """
 
 import asyncio
@@ -36,7 +36,8 @@ SECONDS = 600.0
 _DEVICE_SECONDS = 900.0
 """Seconds a code to enter is good for, where nobody says, and at most."""
 _INTERVAL = 5.0
-"""Seconds between two questions whether it was entered, where nobody says; also added when asked to slow down."""
+"""Seconds between two questions whether it was entered, where nobody says; also added when asked to
+slow down."""
 _FASTEST = 0.05
 _REQUEST_SECONDS = 30.0
 
@@ -288,7 +289,10 @@ async def renew(
 
 
 async def renew_due(logins: Logins) -> None:
-    """Renew tokens that end soon, before servers are asked for their models. The next request shows failures."""
+    """Renew tokens that end soon, before servers are asked for their models.
+
+    The next request shows failures.
+    """
     for name in logins:
         login = await asyncio.to_thread(logins.find, name)
         provider = PROVIDERS.get(name)

@@ -1,12 +1,12 @@
 """Reads tool calls that a model wrote into its answer as text, where its server returned no native calls.
 
-Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's ``<function=…><parameter=…>`` and its
-like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``, Llama's ``<|python_tag|>``, Gemma's fence ``tool_code``
-with Python in it. Sources are the chat templates of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls
-that can't be read.
+Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's
+``<function=…><parameter=…>`` and its like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``,
+Llama's ``<|python_tag|>``, Gemma's fence ``tool_code`` with Python in it. Sources are the chat
+templates of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls that can't be read.
 
-A call counts only at the end of an answer and only where the answer doesn't talk about calls: JSON without a mark has
-to be the whole answer, or follow a sentence like "I'll read the file:".
+A call counts only at the end of an answer and only where the answer doesn't talk about calls: JSON
+without a mark has to be the whole answer, or follow a sentence like "I'll read the file:".
 """
 
 import ast
@@ -108,7 +108,10 @@ class _NoCallError(Exception):
 
 
 def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:
-    """Return the calls written at the end of an answer, None where it makes none. ``tools`` are the request's."""
+    """Return the calls written at the end of an answer, None where it makes none.
+
+    ``tools`` are the request's.
+    """
     found = _begin(text)
     if found is None:
         return None

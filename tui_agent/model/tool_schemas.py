@@ -1,9 +1,10 @@
 """Mends the schemas of tools, so that every provider takes them, and maps the arguments of calls back.
 
-One form fits all formats: an object at the top without alternatives, no references, items for each array, plain names
-of properties, nothing nested too deep. A schema that is in that form already stays as it is, to the byte.
-Sources: OpenAI, "Function calling" and "Structured outputs"; Anthropic, "Tool use" (pattern of property names); Google,
-"Function calling" (``parametersJsonSchema``).
+One form fits all formats: an object at the top without alternatives, no references, items for each
+array, plain names of properties, nothing nested too deep. A schema that is in that form already
+stays as it is, to the byte. Sources: OpenAI, "Function calling" and "Structured outputs";
+Anthropic, "Tool use" (pattern of property names); Google, "Function calling"
+(``parametersJsonSchema``).
 """
 
 import json
@@ -469,7 +470,8 @@ _SOUND: Mapping[str, Callable[[object], bool]] = {
     "uniqueItems": _is_switch,
     "pattern": _compiles,
 }
-"""Keywords that every format takes beside those that hold schemas, and what JSON Schema 2020-12 has for them."""
+"""Keywords that every format takes beside those that hold schemas, and what JSON Schema 2020-12 has
+for them."""
 
 
 def _new_name(name: str, taken: Iterable[str]) -> str:

@@ -119,9 +119,10 @@ def retry_delay(
 ) -> float | None:
     """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first), None to give up.
 
-    Exponential backoff with full jitter, so that programs that failed together don't come back together. ``random``
-    gives numbers from 0 to 1. A wait the provider named is never shortened, jitter adds to it; one longer than
-    ``max_retry_after`` ends the retrying: nobody waits an hour unasked.
+    Exponential backoff with full jitter, so that programs that failed together don't come back
+    together. ``random`` gives numbers from 0 to 1. A wait the provider named is never shortened,
+    jitter adds to it; one longer than ``max_retry_after`` ends the retrying: nobody waits an hour
+    unasked.
     """
     if attempt >= settings.attempts or error.kind not in RETRIED:
         return None

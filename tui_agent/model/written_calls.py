@@ -49,7 +49,10 @@ class CallIds:
 
 @dataclass(slots=True)
 class WrittenCall:
-    """A tool call being written. ``given`` is the id the provider gave it, ``call_id`` the one it goes by."""
+    """A tool call being written.
+
+    ``given`` is the id the provider gave it, ``call_id`` the one it goes by.
+    """
 
     given: str
     call_id: str
@@ -74,8 +77,8 @@ class WrittenCalls:
     ) -> tuple[int, WrittenCall, str]:
         """Take a piece; return the place of the call it belongs to, the call, and the text of the piece.
 
-        ``index`` is the provider's number, None or nonsense where it has none. ``arguments`` that are no text become
-        JSON.
+        ``index`` is the provider's number, None or nonsense where it has none. ``arguments`` that
+        are no text become JSON.
         """
         if not isinstance(arguments, str):
             if arguments is None:
@@ -96,7 +99,8 @@ class WrittenCalls:
     def _position(self, index: Any, given: str, tool: str, arguments: str) -> int:
         """Return which call a piece belongs to, a new one where id and name say so.
 
-        Some servers number every call 0, some none, some repeat the id with every piece, some give no ids at all.
+        Some servers number every call 0, some none, some repeat the id with every piece, some give
+        no ids at all.
         """
         if isinstance(index, int):
             known = self._by_index.get(index)
@@ -108,7 +112,8 @@ class WrittenCalls:
             call = self.calls[known]
             starts_another = bool(given and tool and call.given and given != call.given)
             if tool and call.pieces and not given:
-                # Without an id only the text before can tell: more after a whole object is another call.
+                # Without an id only the text before can tell: more after a whole object is another
+                # call.
                 is_whole = call.pieces[-1].rstrip().endswith("}") and is_object(call.arguments)
                 starts_another = index is None or bool(arguments and is_whole)
             if not starts_another:

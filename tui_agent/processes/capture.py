@@ -7,7 +7,8 @@ from tui_agent.lazy import LazyPattern
 
 HEAD_BYTES = 8 * 1024 * 1024
 HEAD_LINES = 200_000
-"""Bytes and lines kept from the start of an output, whichever is reached first: a line costs memory too."""
+"""Bytes and lines kept from the start of an output, whichever is reached first: a line costs memory
+too."""
 
 TAIL_BYTES = 1024 * 1024
 TAIL_LINES = 50_000
@@ -131,8 +132,8 @@ class Capture:
 def plain_text(raw: bytes) -> str:
     """Return output as shown to the model: the text on a screen, without cursor control.
 
-    Binary parts become a size note; other invalid UTF-8 becomes replacement characters. Of a line that carriage
-    returns rewrote (a progress bar) only the last version stays.
+    Binary parts become a size note; other invalid UTF-8 becomes replacement characters. Of a line
+    that carriage returns rewrote (a progress bar) only the last version stays.
     """
     # A NUL in text stands between names.
     text = (

@@ -21,7 +21,8 @@ MARK = "TUI_AGENT_CALL"
 """Environment variable that tells which call a process belongs to."""
 
 OWN = "own"
-"""The mark of processes this program starts for itself: they are left alone when a call's processes are ended."""
+"""The mark of processes this program starts for itself: they are left alone when a call's processes
+are ended."""
 
 
 class SafeEnvironment(Mapping[str, str]):

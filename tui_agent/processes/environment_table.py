@@ -1,7 +1,8 @@
 """The table of the environment: which variables reach the programs that are started, and why.
 
-A variable that has no row reaches servers, commands and hooks if it looks like no secret. The program's own helpers get
-none but those of the rows that say so. The user's editor gets everything: it is the user's own program.
+A variable that has no row reaches servers, commands and hooks if it looks like no secret. The
+program's own helpers get none but those of the rows that say so. The user's editor gets everything:
+it is the user's own program.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,8 +13,8 @@ from tui_agent.isolation import CODE_VARIABLES
 from tui_agent.lazy import dataclass
 
 Reader = Literal["own", "host", "servers", "commands", "sandbox"]
-"""What gets an environment: git and ripgrep for the program's own sake, the model host, MCP servers, commands, hooks,
-and those of the commands that run in the sandbox."""
+"""What gets an environment: git and ripgrep for the program's own sake, the model host, MCP
+servers, commands, hooks, and those of the commands that run in the sandbox."""
 
 PASSED = "passed on"
 LEFT_OUT = "left out"
@@ -21,7 +22,10 @@ LEFT_OUT = "left out"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What becomes of some variables. Other texts than `PASSED` and `LEFT_OUT` are the value a reader gets."""
+    """What becomes of some variables.
+
+    Other texts than `PASSED` and `LEFT_OUT` are the value a reader gets.
+    """
 
     names: tuple[str, ...]
     """``*`` stands for any letters."""

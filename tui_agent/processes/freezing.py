@@ -21,8 +21,9 @@ _STANDING = _STOPPED | {"D"}
 def frozen(leader: int) -> Iterator[Callable[[], bool]]:
     """Give what stops every process below a process until the block ends, and says whether all of them stand still.
 
-    A stopped process starts no other: once two looks find the same ones, there are no more. All of a command's are
-    below its first, which is the first of their namespace or takes in those whose parents ended.
+    A stopped process starts no other: once two looks find the same ones, there are no more. All of
+    a command's are below its first, which is the first of their namespace or takes in those whose
+    parents ended.
     """
     stopped: dict[int, None] = {}
     try:

@@ -35,7 +35,10 @@ CHANGE_INTERVAL = 1.0
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """A job as it is now. Times are seconds since the epoch, ``exit_code`` is negative for a signal."""
+    """A job as it is now.
+
+    Times are seconds since the epoch, ``exit_code`` is negative for a signal.
+    """
 
     id: int
     command: str

@@ -1,8 +1,8 @@
 """Processes that a command leaves running: found, named, watched, and ended with the program.
 
-On Linux this program adopts the orphans below it: however often a process forks, in whatever session it goes on and
-whatever it does to its environment, it becomes a child of this program when its own parents are gone. Elsewhere the
-process group has to do.
+On Linux this program adopts the orphans below it: however often a process forks, in whatever
+session it goes on and whatever it does to its environment, it becomes a child of this program when
+its own parents are gone. Elsewhere the process group has to do.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ _FORGOTTEN = 2.0
 """Seconds after which an ended child that nobody has waited for is nobody's."""
 
 _RECHECK_SECONDS = 0.05
-"""Seconds after which a process without a mark is looked at again: it has one when it was being started, is gone and
-left another when it was ending."""
+"""Seconds after which a process without a mark is looked at again: it has one when it was being
+started, is gone and left another when it was ending."""
 
 _POLL = 1.0
 """Seconds between two looks where the system doesn't tell of an end."""
@@ -43,7 +43,8 @@ _ended: dict[int, float] = {}
 """Children that have ended and nobody has waited for yet, and when that was first seen."""
 
 _claimed: set[int] = set()
-"""Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
+"""Processes that were found to be left behind; those nobody marked are the first command's that
+ends after them."""
 
 
 @lru_cache(maxsize=1)
@@ -124,14 +125,18 @@ class Leftovers:
 
 
 async def left_behind(leader: int, mark: str) -> Leftovers:
-    """Return the processes a command left; ``leader`` has ended. Takes a millisecond if there are none."""
+    """Return the processes a command left; ``leader`` has ended.
+
+    Takes a millisecond if there are none.
+    """
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
     found = list[int]()
     strangers = list[int]()
     children = list[int]()
     for _ in range(_ROUNDS):
-        # One that was listed may have ended meanwhile and left another, which only a newer list has.
+        # One that was listed may have ended meanwhile and left another, which only a newer list
+        # has.
         before = children
         children = children_of(os.getpid())
         if children == before:
@@ -151,7 +156,8 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
     """Return what a command left, and children that show no mark: this program's own do, or are of its session."""
-    # Orphans that have ended are waited for, so that they don't pile up; others by who started them.
+    # Orphans that have ended are waited for, so that they don't pile up; others by who started
+    # them.
     now = time.monotonic()
     since = {pid: _ended.get(pid, now) for pid in zombies_among(children)}
     _ended.clear()
@@ -162,7 +168,8 @@ def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], l
     found = list[int]()
     strangers = list[int]()
     for pid in children:
-        # Each is read once: one that is just starting another program, or ending, shows no mark for a moment.
+        # Each is read once: one that is just starting another program, or ending, shows no mark for
+        # a moment.
         its_mark = mark_of(pid)
         session = session_of(pid)
         if pid != leader and (its_mark == mark or session == leader):

@@ -1,7 +1,7 @@
 """Starting programs for this program's own sake: which file is started, and with which environment.
 
-A project must not choose what runs: places in ``PATH`` that depend on the working directory, or lie in the project, do
-not count. Nothing that is started here needs a key, so none is passed on.
+A project must not choose what runs: places in ``PATH`` that depend on the working directory, or lie
+in the project, do not count. Nothing that is started here needs a key, so none is passed on.
 """
 
 import os
@@ -21,7 +21,8 @@ def find_program(
 ) -> str | None:
     """Return the absolute path of an installed program, None when there is none.
 
-    Those in ``outside`` are not taken, links to them included. ``environ`` is where ``PATH`` is looked up.
+    Those in ``outside`` are not taken, links to them included. ``environ`` is where ``PATH`` is
+    looked up.
     """
     apart = None
     if outside is not None:

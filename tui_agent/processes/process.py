@@ -23,7 +23,8 @@ from tui_agent.processes.watcher import WatchedCommand, end
 log = logging.getLogger(__name__)
 
 MAX_NAMED_PROCESSES = 100
-"""Processes of one command that are named: a line must go through the pipe in one piece. The mark tells of others."""
+"""Processes of one command that are named: a line must go through the pipe in one piece. The mark
+tells of others."""
 
 _ROOT = str(Path(__file__).parents[2])
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from tui_agent.processes.watcher import main; main()"
@@ -64,8 +65,9 @@ class Watch:
     def runs(self, mark: str, pid: int = 0, left: Mapping[int, int] | None = None) -> None:
         """A command runs: its session and everything with its mark are to end with the program.
 
-        Without its number it is about to start; sent before, because the program may be killed right after. With
-        ``left`` it has ended: these processes, each with its start, are to end with the program.
+        Without its number it is about to start; sent before, because the program may be killed
+        right after. With ``left`` it has ended: these processes, each with its start, are to end
+        with the program.
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
@@ -132,7 +134,8 @@ watch = Watch()
 class Command:
     """A command to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
 
-    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and returns a note.
+    ``ended`` is awaited with the end of its output and its exit code when it has run as a job, and
+    returns a note.
     """
 
     arguments: Sequence[str]
@@ -144,7 +147,8 @@ class Command:
     looked_at: Callable[[int], Awaitable[None]] | None = None
     """Awaited before others look at the changes of a job that still runs."""
     gone: Callable[[], Awaitable[None]] | None = None
-    """Waits, once its own process has ended, until all others have as well; None where they may stay."""
+    """Waits, once its own process has ended, until all others have as well; None where they may
+    stay."""
 
 
 @dataclass(slots=True)
@@ -207,8 +211,8 @@ class _Pipe:
     async def finish(self) -> None:
         """Read the rest once the command has ended, then let go.
 
-        A background process may hold the other end for ever. It is read on and its output thrown away: closing the
-        pipe would end it at its next line.
+        A background process may hold the other end for ever. It is read on and its output thrown
+        away: closing the pipe would end it at its next line.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(EXIT_GRACE_SECONDS):
@@ -333,8 +337,8 @@ async def run_command(
     """Run a command to its end; fills ``run`` as it goes, so that a cancelled one leaves its output.
 
     Raises:
-        OSError: it could not be started.
-        asyncio.CancelledError: the caller was cancelled; every process of the command is gone by then.
+        OSError: it could not be started. asyncio.CancelledError: the caller was cancelled; every
+            process of the command is gone by then.
     """
     reporter = Reporter(report)
 

@@ -1,7 +1,8 @@
 """Ends commands, for the program that started them and when it is gone, however that happened.
 
-Run as a process of its own it is the watcher: the program holds the writing end of its standard input and names
-running commands on it. A killed program sends nothing more, but the end of that input can't be missed.
+Run as a process of its own it is the watcher: the program holds the writing end of its standard
+input and names running commands on it. A killed program sends nothing more, but the end of that
+input can't be missed.
 """
 
 import os
@@ -25,7 +26,8 @@ _POLL = 0.02
 class WatchedCommand:
     """A command: the process that leads its session, 0 while it starts.
 
-    Of one that has ended ``left`` are the processes it left behind, each with its start; None while it runs.
+    Of one that has ended ``left`` are the processes it left behind, each with its start; None while
+    it runs.
     """
 
     leader: int
@@ -47,8 +49,8 @@ def main() -> None:
 def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
     """Take a line.
 
-    ``+ mark 0``: about to start; ``+ mark pid``: runs; ``& mark pid pid:start ...``: ended and left these behind;
-    ``- mark``: over.
+    ``+ mark 0``: about to start; ``+ mark pid``: runs; ``& mark pid pid:start ...``: ended and left
+    these behind; ``- mark``: over.
     """
     match words:
         case ["+", mark, pid]:
@@ -67,8 +69,8 @@ def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
 def end(watched: dict[str, WatchedCommand]) -> set[int]:
     """End everything: ask, wait, kill until nothing is left; returns the processes that there were.
 
-    Those of a command that runs are found by its session, and those that left the session by the mark in their
-    environment (Linux only; elsewhere the process group has to do).
+    Those of a command that runs are found by its session, and those that left the session by the
+    mark in their environment (Linux only; elsewhere the process group has to do).
     """
     asked = _signalled(watched, signal.SIGTERM)
     seen = {pid for _leader, pids in asked for pid in pids}

@@ -1,6 +1,7 @@
 """The one judge of a command's changes: which are kept in the project, and which grants the rest needs.
 
-Changes on a layer are judged before they are kept, those of places that a command works on itself after it has ended.
+Changes on a layer are judged before they are kept, those of places that a command works on itself
+after it has ended.
 """
 
 import contextlib
@@ -48,7 +49,8 @@ _SOURCE: ChangeVerdict = ("sources", Grants())
 class KnownPaths:
     """What git and the checkpoints know of some paths of a project, relative to it.
 
-    ``shared`` are files that a checkpoint looks at, ``directories`` those around any such file, ``tracked`` git's.
+    ``shared`` are files that a checkpoint looks at, ``directories`` those around any such file,
+    ``tracked`` git's.
     """
 
     shared: frozenset[str] = frozenset()
@@ -184,7 +186,8 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
     """Return what is new around a path and may be a program's settings; None for what is known to do nothing.
 
-    That is anything whose name begins with a dot, and settings in the root: nobody can list what reads such.
+    That is anything whose name begins with a dot, and settings in the root: nobody can list what
+    reads such.
     """
     for depth, part in enumerate(path.parts, 1):
         place = root.joinpath(*path.parts[:depth])
@@ -229,8 +232,8 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 class WorkedOnItself:
     """The places a command changes without a layer: ``outputs``, and with ``in_place`` all of the project.
 
-    ``repositories`` are the project's, ``besides`` directories of it that are output. ``before``: paths there that
-    programs obeyed or that led outside.
+    ``repositories`` are the project's, ``besides`` directories of it that are output. ``before``:
+    paths there that programs obeyed or that led outside.
     """
 
     root: Path
@@ -257,7 +260,8 @@ class WorkedOnItself:
     def tidied(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
         """Set aside what the command left for other programs to obey; returns that, and new files that stay.
 
-        Where it may write to repositories, files that git checked out stay, and so do repositories that it made.
+        Where it may write to repositories, files that git checked out stay, and so do repositories
+        that it made.
         """
         root = self.root
         opened = self.grants.protected | self.grants.write
@@ -310,9 +314,12 @@ def _is_its_owners_no_more(path: Path) -> bool:
 
 
 def _set_aside(path: Path) -> bool:
-    """Give a file or directory a name that no program obeys; links and pipes go. Returns whether there was one.
+    """Give a file or directory a name that no program obeys; links and pipes go.
 
-    It may be the user's by now, who works in the same directories: nothing with content is ever removed.
+    Returns whether there was one.
+
+    It may be the user's by now, who works in the same directories: nothing with content is ever
+    removed.
     """
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)

@@ -45,7 +45,10 @@ _UNLAYERED = (
 
 @dataclass(frozen=True, slots=True)
 class SandboxState:
-    """Which sandbox works here; ``reason`` says why none does, or why no better one. ``advice`` says how to mend it."""
+    """Which sandbox works here; ``reason`` says why none does, or why no better one.
+
+    ``advice`` says how to mend it.
+    """
 
     kind: SandboxKind | None
     program: str = ""
@@ -150,7 +153,8 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     for users in (True, False):
         for proc in Proc:
             form = BubblewrapForm(program, users, proc, root=os.geteuid() == 0)
-            # Outside of a user namespace only the whole machine's root can tell what was made anew on a layer.
+            # Outside of a user namespace only the whole machine's root can tell what was made anew
+            # on a layer.
             unlayered = "it needs user namespaces"
             if users:
                 unlayered = _held(form, layer)

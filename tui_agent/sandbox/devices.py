@@ -1,7 +1,8 @@
 """Puts back the permissions of device files that a command changed.
 
-bubblewrap binds the machine's ``/dev/null`` and its like into a view, because a view has no devices of its own. Root
-owns them, so a command of root could change their permissions for the whole machine; other users can't.
+bubblewrap binds the machine's ``/dev/null`` and its like into a view, because a view has no devices
+of its own. Root owns them, so a command of root could change their permissions for the whole
+machine; other users can't.
 """
 
 import os

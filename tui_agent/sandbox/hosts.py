@@ -1,7 +1,8 @@
 """Which hosts commands can reach at all: public ones, and those in private networks that the user's settings name.
 
-A name is looked up before the user is asked only where no stranger's server hears of it: names of this machine's own
-files and network. Of any other name the question comes first, because a look-up alone can carry data away.
+A name is looked up before the user is asked only where no stranger's server hears of it: names of
+this machine's own files and network. Of any other name the question comes first, because a look-up
+alone can carry data away.
 """
 
 import ipaddress
@@ -28,7 +29,8 @@ _LOCAL_ENDS = frozenset(
         "example",
     }
 )
-"""Top-level domains that are not on the internet (RFC 2606, 6762, and those that ICANN does not give away)."""
+"""Top-level domains that are not on the internet (RFC 2606, 6762, and those that ICANN does not
+give away)."""
 _LOCAL_SUFFIXES = (".home.arpa", ".in-addr.arpa", ".ip6.arpa")
 _HOSTS = Path("/etc/hosts")
 _RESOLVER = Path("/etc/resolv.conf")

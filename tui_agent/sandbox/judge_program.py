@@ -1,8 +1,9 @@
 """The judge: a program of its own, which the sandbox lets see one project, the layers over it, and programs.
 
-It finds out what a command changed, decides about it, keeps what may be kept and discards the rest. Whatever it is led
-to do by the files it looks at stays in the project. Each line of its standard input is a request, an object of JSON
-whose ``do`` names a method of `Judge`; the answer is a line of JSON, too.
+It finds out what a command changed, decides about it, keeps what may be kept and discards the rest.
+Whatever it is led to do by the files it looks at stays in the project. Each line of its standard
+input is a request, an object of JSON whose ``do`` names a method of `Judge`; the answer is a line
+of JSON, too.
 """
 
 import json
@@ -83,7 +84,8 @@ class Judge:
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Judge the changes on a layer and keep the outputs; sources wait for ``keep``.
 
-        Answers first with the paths of which it ``needs`` to know what git and the checkpoints have.
+        Answers first with the paths of which it ``needs`` to know what git and the checkpoints
+        have.
         """
         mounts = tuple(Mount(Path(place), MountKind(put)) for place, put in asked["mounts"])
         rules = IgnoreRules.of_lines(asked["rules"], self._project)

@@ -1,7 +1,7 @@
 """The judge as this program knows it: a process in the sandbox that is kept warm, and what is believed of its answers.
 
-Nothing of an answer is more than a text or a number until it was looked at here: paths lie in the project, and there is
-an end to how long, how many and how late.
+Nothing of an answer is more than a text or a number until it was looked at here: paths lie in the
+project, and there is an end to how long, how many and how late.
 """
 
 import contextlib

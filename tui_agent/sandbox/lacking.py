@@ -1,4 +1,7 @@
-"""The grants that a failed command lacked, read from what it printed beside the system's refusal. Looks at files."""
+"""The grants that a failed command lacked, read from what it printed beside the system's refusal.
+
+Looks at files.
+"""
 
 import errno
 import os

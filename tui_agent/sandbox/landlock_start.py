@@ -1,8 +1,8 @@
 """Runs a command under Landlock and a filter of system calls. Run as a program of its own.
 
-Landlock does not know permissions and times of files: whoever may only read a file could still open it to everybody. So
-the system calls that change them wait for this program, which stays outside as the command's parent and does them where
-the command may write.
+Landlock does not know permissions and times of files: whoever may only read a file could still open
+it to everybody. So the system calls that change them wait for this program, which stays outside as
+the command's parent and does them where the command may write.
 """
 
 import array
@@ -113,7 +113,8 @@ _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
         },
     ),
 }
-"""Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the machine by."""
+"""Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the
+machine by."""
 
 _KEYRINGS_OF_32_BITS = {
     "x86_64": (0x40000003, (286, 287, 288)),
@@ -164,7 +165,8 @@ def filter_of(machine: str) -> bytes:
     ]
     for name, number in numbers.items():
         if name != "seccomp":
-            # Programs that unpack or copy files go on where there are no attributes; owners stay as they are.
+            # Programs that unpack or copy files go on where there are no attributes; owners stay as
+            # they are.
             if "xattr" in name:
                 error = _EOPNOTSUPP
             elif "chown" in name:
@@ -249,7 +251,8 @@ def _filter(rows: bytes) -> int:
     program = Program(len(rows) // 8, ctypes.cast(held, ctypes.c_void_p))
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in range(64):
-        # Root reads the memory and environment of every process; whoever is not root has nothing to drop.
+        # Root reads the memory and environment of every process; whoever is not root has nothing to
+        # drop.
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     number = _MACHINES[platform.machine()][1]["seccomp"]
     listener = -1
@@ -323,7 +326,10 @@ def _path_at(pid: int, address: int) -> str:
 
 
 def _end_others() -> None:
-    """End the processes the command left: nothing would judge their later changes. Orphans are this program's."""
+    """End the processes the command left: nothing would judge their later changes.
+
+    Orphans are this program's.
+    """
     while True:
         try:
             if os.waitpid(-1, os.WNOHANG) != (0, 0):

@@ -1,9 +1,10 @@
 """The private copy-on-write layer over a project that a command works on, and which changes go into the project.
 
-The kernel's overlay shows the project with the command's changes over it; the changes lie in a directory of their own
-until the command has ended and every process of it is gone. Then each is judged: changes that the command's view
-allows are moved into the project, the rest is discarded and named. So nothing is ever written that was not judged by
-its real path, and the changes are known without looking at anything else.
+The kernel's overlay shows the project with the command's changes over it; the changes lie in a
+directory of their own until the command has ended and every process of it is gone. Then each is
+judged: changes that the command's view allows are moved into the project, the rest is discarded and
+named. So nothing is ever written that was not judged by its real path, and the changes are known
+without looking at anything else.
 """
 
 import contextlib
@@ -66,7 +67,10 @@ class ChangeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LayerChange:
-    """One path that is different in the layer. ``path`` is relative to the project, of a new directory only its own."""
+    """One path that is different in the layer.
+
+    ``path`` is relative to the project, of a new directory only its own.
+    """
 
     path: str
     kind: ChangeKind
@@ -82,7 +86,8 @@ class LayerChange:
     output: bool = False
     """It is in a directory that is made again, new or not."""
     inside: bool = False
-    """It is in a new directory that is taken as a whole, and comes with that unless it is thrown away."""
+    """It is in a new directory that is taken as a whole, and comes with that unless it is thrown
+    away."""
     link: str | None = None
     """Where it leads, when it is a link now."""
     special: bool = False
@@ -93,7 +98,10 @@ class LayerChange:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Where the changes of one command go. ``place`` holds ``upper`` and ``work``, as the kernel wants them."""
+    """Where the changes of one command go.
+
+    ``place`` holds ``upper`` and ``work``, as the kernel wants them.
+    """
 
     project: Path
     place: Path
@@ -117,7 +125,10 @@ class Layer:
 
 
 def make_own_directory(owner: object, parent: Path) -> Path:
-    """Make a directory that goes with ``owner``; those of killed sessions go. OSError if another user made ours."""
+    """Make a directory that goes with ``owner``; those of killed sessions go.
+
+    OSError if another user made ours.
+    """
     ours = parent / f"tui-agent-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         ours.mkdir(mode=0o700)
@@ -159,8 +170,9 @@ def changes_in(
 ) -> list[LayerChange]:
     """Return the differences from the project; files only touched or copied don't count, except in outputs.
 
-    A directory that is new in an output directory, or gone from it, is one change, so that the list stays short.
-    ``outputs`` are the project's output directories, relative to it; ``is_ignored`` tells what git ignores.
+    A directory that is new in an output directory, or gone from it, is one change, so that the list
+    stays short. ``outputs`` are the project's output directories, relative to it; ``is_ignored``
+    tells what git ignores.
 
     Raises:
         RecursionError: directories are nested too deeply to be looked into.
@@ -172,7 +184,9 @@ def changes_in(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A directory of the layer, and the project's at the same path: -1 for none. ``prefix`` is that path.
+    """A directory of the layer, and the project's at the same path: -1 for none.
+
+    ``prefix`` is that path.
 
     ``opaque``: it is in a directory that was recreated, ``output``: in one that is made again.
     """
@@ -324,7 +338,8 @@ def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
         elif is_directory:
             wanted = now.st_mode & PERMISSIONS | stat.S_IRWXU
             if stat.S_IMODE(now.st_mode) != wanted:
-                # One that can't be read could not be judged, and none runs what is made in it as its owner.
+                # One that can't be read could not be judged, and none runs what is made in it as
+                # its owner.
                 with contextlib.suppress(OSError):
                     set_mode(directory, row.name, wanted)
             yield LayerChange(name, ChangeKind.NEW, directory=True)
@@ -465,7 +480,8 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
 def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy files and directories into the project while a command still works on the layer.
 
-    It may replace an entry at any moment: files that steer programs, links and repositories wait for the end.
+    It may replace an entry at any moment: files that steer programs, links and repositories wait
+    for the end.
     """
     with _opened(layer) as (root, upper):
         for change in changes:

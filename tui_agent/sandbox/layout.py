@@ -16,9 +16,10 @@ from tui_agent.sandbox.devices import DEVICES
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""
 
-# Landlock allows a process the named paths, directories with all their contents, and nothing else. It can't show a
-# path elsewhere nor exclude one from an allowed directory: then its siblings are named one by one, and nothing new can
-# be made there. A filter of system calls blocks the whole network.
+# Landlock allows a process the named paths, directories with all their contents, and nothing else.
+# It can't show a path elsewhere nor exclude one from an allowed directory: then its siblings are
+# named one by one, and nothing new can be made there. A filter of system calls blocks the whole
+# network.
 MIN_LANDLOCK = 3
 """Before this version files could be emptied that may not be written to."""
 
@@ -41,7 +42,8 @@ _OF_KERNEL = (
     "sys",
     "self",
 )
-"""What commands see of ``/proc``: the kernel and their first process. Others' command lines may hold passwords."""
+"""What commands see of ``/proc``: the kernel and their first process. Others' command lines may
+hold passwords."""
 
 _STARTER = Path(__file__).with_name("landlock_start.py")
 
@@ -68,8 +70,9 @@ class MountKind(Enum):
 class Mount:
     """How one path appears. ``source`` is where it comes from when not from the place itself.
 
-    For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it, ``below`` the directory
-    under it when not the place itself; without them its changes are lost. A hidden file without a ``source`` is empty.
+    For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it,
+    ``below`` the directory under it when not the place itself; without them its changes are lost. A
+    hidden file without a ``source`` is empty.
     """
 
     place: Path
@@ -91,7 +94,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Paths are absolute and exist. ``empty`` is a file that stands for hidden ones, ``proc`` how ``/proc`` is made."""
+    """Paths are absolute and exist.
+
+    ``empty`` is a file that stands for hidden ones, ``proc`` how ``/proc`` is made.
+    """
 
     cwd: Path
     empty: Path
@@ -102,8 +108,8 @@ class Layout:
     ) -> "Layout":
         """Return the layout for a copy of a project: with the project's paths that it reads, ``secrets`` hidden.
 
-        With ``at_its_place`` the copy is found where the project is, so that paths mean the same in both; nothing of
-        the project itself can be changed then.
+        With ``at_its_place`` the copy is found where the project is, so that paths mean the same in
+        both; nothing of the project itself can be changed then.
         """
         shown = [(place if at_its_place else real, real) for place, real in copy.shared]
         hidden = [
@@ -154,7 +160,8 @@ class Proc(Enum):
 
     OWN = ("--proc", "/proc")
     OUTER = ("--ro-bind", "/proc", "/proc")
-    """Containers don't let a new one be mounted: processes outside can be seen there, and not be looked into."""
+    """Containers don't let a new one be mounted: processes outside can be seen there, and not be
+    looked into."""
     NONE = ("--dir", "/proc")
 
 
@@ -175,7 +182,8 @@ class BubblewrapForm:
 def keyring_filter() -> int:
     """Return the descriptor of a filter that refuses the kernel's keyrings; on an unknown machine it refuses nothing.
 
-    No namespace takes the keyring of the user's login away: Kerberos and others keep their secrets there.
+    No namespace takes the keyring of the user's login away: Kerberos and others keep their secrets
+    there.
     """
     from tui_agent.sandbox.landlock_start import keyring_filter_of
 
@@ -193,8 +201,9 @@ def bubblewrap_command(
 ) -> tuple[str, ...]:
     """Return the command line that runs a command in bubblewrap.
 
-    Its ``own_network`` has nothing in it; without, it has that of whoever starts it. ``info`` is the descriptor to
-    which bubblewrap writes which process is the first inside, ``calls`` that of a filter of system calls.
+    Its ``own_network`` has nothing in it; without, it has that of whoever starts it. ``info`` is
+    the descriptor to which bubblewrap writes which process is the first inside, ``calls`` that of a
+    filter of system calls.
     """
     mounts = [word for mount in layout.ordered() for word in _words(mount, layout.empty)]
     proc = [*form.proc.value]

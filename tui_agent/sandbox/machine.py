@@ -1,7 +1,9 @@
-"""The parts of this machine that commands see beside the project: system, toolchains, own caches. Looks at files.
+"""The parts of this machine that commands see beside the project: system, toolchains, own caches.
 
-Everything is named here or by the environment; the rest does not exist for a command. A toolchain is shown in
-parts, because the directory of many holds its credentials too.
+Looks at files.
+
+Everything is named here or by the environment; the rest does not exist for a command. A toolchain
+is shown in parts, because the directory of many holds its credentials too.
 """
 
 import contextlib
@@ -35,7 +37,8 @@ SYSTEM = (
     "/run/opengl-driver-32",
     "/run/wrappers",
 )
-"""Directories of the system that are shown on Linux; of those below ``/run`` only where NixOS keeps programs."""
+"""Directories of the system that are shown on Linux; of those below ``/run`` only where NixOS keeps
+programs."""
 
 MACOS_SYSTEM = (
     "/usr",
@@ -54,7 +57,8 @@ MACOS_SYSTEM = (
 )
 
 ADMINISTERED = ("/etc", "/opt")
-"""Where files that not everybody may read are secrets of the system; they are hidden from root's commands too."""
+"""Where files that not everybody may read are secrets of the system; they are hidden from root's
+commands too."""
 
 SETTINGS = (
     ".gitconfig",
@@ -204,7 +208,10 @@ TOOLCHAIN_VARIABLES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The parts of the machine that are shown. Paths are as commands name them; ``hidden`` lie in shown ones."""
+    """The parts of the machine that are shown.
+
+    Paths are as commands name them; ``hidden`` lie in shown ones.
+    """
 
     home: Path
     system: tuple[Path, ...]
@@ -248,7 +255,8 @@ def scan_machine(
 def base_of_environment(folder: Path) -> Iterator[Path]:
     """Yield the installation that a virtual environment takes its Python from, in parts.
 
-    The environment may be the project's, and its link lead anywhere: a directory without Python is no installation.
+    The environment may be the project's, and its link lead anywhere: a directory without Python is
+    no installation.
     """
     try:
         program = (folder / "bin" / "python").resolve(strict=True)
@@ -280,7 +288,8 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
             *(Path(part) for part in named.split(os.pathsep) if part.startswith("/")),
         }
         if toolchain.home.startswith("."):
-            # Another home's, whose programs are on the PATH: a shim is of no use without its target.
+            # Another home's, whose programs are on the PATH: a shim is of no use without its
+            # target.
             parts = Path(toolchain.home).parts
             places |= {place for place in on_path if place.parts[-len(parts) :] == parts}
         for place in sorted(places):

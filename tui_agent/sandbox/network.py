@@ -1,10 +1,10 @@
 """The network of a session's commands: one of their own, with nothing in it but a proxy of this program.
 
-All commands of a session share it, so that one finds the server another has started. It belongs to no process: a
-helper makes it, opens a listening socket in it and hands both over. Connections to that socket are served here, in
-this program's own network: it is the only way out, and every host is asked about. Addresses of this machine and of
-private networks are reached where the user's settings name them: the address that was looked up is checked, and that
-one is connected to.
+All commands of a session share it, so that one finds the server another has started. It belongs to
+no process: a helper makes it, opens a listening socket in it and hands both over. Connections to
+that socket are served here, in this program's own network: it is the only way out, and every host
+is asked about. Addresses of this machine and of private networks are reached where the user's
+settings name them: the address that was looked up is checked, and that one is connected to.
 """
 
 import asyncio
@@ -62,7 +62,8 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Gateway:
     """The hosts one command may reach.
 
-    ``refused`` are those it asked for in vain, each with the reason; ``closed`` those of them that no answer opens.
+    ``refused`` are those it asked for in vain, each with the reason; ``closed`` those of them that
+    no answer opens.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -103,7 +104,11 @@ class Proxy:
         private: PrivateHosts | None = None,
         reaches: Callable[[str], bool] = lambda _address: False,
     ) -> None:
-        """Make it. It reaches ``private`` hosts beside public ones; ``reaches`` tells addresses that are as good."""
+        """Make it.
+
+        It reaches ``private`` hosts beside public ones; ``reaches`` tells addresses that are as
+        good.
+        """
         self._look = look
         self._private = private or PrivateHosts()
         self._reaches = reaches
@@ -192,8 +197,9 @@ class Proxy:
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
         """Return the address to connect to.
 
-        Nobody is asked about a host that stays closed whatever the answer. A name is looked up only when it may be
-        reached, unless it is one of this machine's own network: a look-up tells its servers something already.
+        Nobody is asked about a host that stays closed whatever the answer. A name is looked up only
+        when it may be reached, unless it is one of this machine's own network: a look-up tells its
+        servers something already.
 
         Raises:
             RefusedError: it may not be reached.
@@ -243,7 +249,10 @@ def _target(method: str, target: str) -> tuple[str, int, str]:
 
 
 def _is_literal(host: str) -> bool:
-    """Whether a host is an address. One for inet_aton is a name for the system's look-up: 127.1, 0x7f000001."""
+    """Whether a host is an address.
+
+    One for inet_aton is a name for the system's look-up: 127.1, 0x7f000001.
+    """
     try:
         return bool(ipaddress.ip_address(host))
     except ValueError:
@@ -284,7 +293,8 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 class SessionNetwork:
     """The proxy of a session, and the descriptors of the network without anything in it that its commands share.
 
-    Without a ``listener`` there is no such network: the proxy is reached as on any machine, if it has a port.
+    Without a ``listener`` there is no such network: the proxy is reached as on any machine, if it
+    has a port.
     """
 
     proxy: Proxy
@@ -314,7 +324,8 @@ class SessionNetwork:
 async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) -> SessionNetwork:
     """Make the network of a session: a helper in a new one opens its descriptors, bubblewrap with nothing hidden.
 
-    Commands in sandbox-exec reach a port of this machine instead. No program of the project, ``outside``, is used.
+    Commands in sandbox-exec reach a port of this machine instead. No program of the project,
+    ``outside``, is used.
     """
     made = SessionNetwork(proxy, asyncio.get_running_loop())
     if state.kind == "sandbox-exec":

@@ -35,7 +35,8 @@ OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
 EMPTY = "empty"
 """In ``SandboxFolders.place``: a file that stands for hidden ones."""
 CLOSED = "closed"
-"""A socket that stands for hidden files where git may write: git takes none in, an empty file it would."""
+"""A socket that stands for hidden files where git may write: git takes none in, an empty file it
+would."""
 MAX_HIDDEN_FILES = 150
 """Files that are hidden one by one; with more, whole directories are."""
 MAX_HIDDEN_DIRECTORIES = 100
@@ -48,7 +49,8 @@ HOME = "home"
 class SandboxFolders:
     """Where this program keeps the replacements that commands get for existing paths.
 
-    ``place`` is the session's, ``cache`` the project's caches, ``caches`` where layers over the user's own are kept.
+    ``place`` is the session's, ``cache`` the project's caches, ``caches`` where layers over the
+    user's own are kept.
     """
 
     place: Path
@@ -61,11 +63,13 @@ class SandboxFolders:
 
 @dataclass(frozen=True, slots=True)
 class ViewPlan:
-    """Everything that goes into the view of a command. With a ``layer`` it works on that, else on the project itself.
+    """Everything that goes into the view of a command.
 
-    A ``live`` command sees the project's files as they are; only directories of output are on the layer. ``linked``
-    are such directories, without a layer, in which files have names outside too: writes would reach those, so they
-    are read-only.
+    With a ``layer`` it works on that, else on the project itself.
+
+    A ``live`` command sees the project's files as they are; only directories of output are on the
+    layer. ``linked`` are such directories, without a layer, in which files have names outside too:
+    writes would reach those, so they are read-only.
     """
 
     root: Path
@@ -124,7 +128,8 @@ class ViewPlan:
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that are empty because they hold secrets.
 
-        Secrets committed to git can be read there anyway, and git would commit an emptied file as a change.
+        Secrets committed to git can be read there anyway, and git would commit an emptied file as a
+        change.
         """
         root = self.root
         opened = self.view.grants.secrets | self.view.grants.write
@@ -200,7 +205,8 @@ class ViewPlan:
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, MountKind.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
-            # A command that may change nothing leaves nothing for a later one with more rights to run.
+            # A command that may change nothing leaves nothing for a later one with more rights to
+            # run.
             own = self.room.cache / ("cache" if self.view.writes_outputs else "plan")
             yield Mount(machine.cache, MountKind.PRIVATE, own)
         for path in machine.shown:
@@ -229,7 +235,8 @@ class ViewPlan:
             yield Mount(root, MountKind.WRITE if changed_itself else MountKind.READ)
         kept = self._kept()
         if changed_itself:
-            # Renamed with everything in it a directory would take the protection along, and leave its place free.
+            # Renamed with everything in it a directory would take the protection along, and leave
+            # its place free.
             around = {
                 parent for path in kept for parent in path.parents if parent.is_relative_to(root)
             }
@@ -314,7 +321,8 @@ class ViewPlan:
                         / f"settings-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
                     )
                     copy.write_text(remove_secrets(text))
-                    # Only bubblewrap can show the copy; elsewhere git lacks its settings, and asks for them.
+                    # Only bubblewrap can show the copy; elsewhere git lacks its settings, and asks
+                    # for them.
                     yield Mount(
                         path,
                         MountKind.READ if self.kind == "bubblewrap" else MountKind.HIDDEN_FILE,

@@ -1,8 +1,8 @@
 """The paths of a project that a view treats in a special way. Looks at files, changes none.
 
-A project is scanned once, and again when entries were added or removed or files changed: their states are compared,
-not their contents. Each file that git does not track is searched for secrets once. What there was no time for is
-``unseen``, and hidden from commands until it was looked at.
+A project is scanned once, and again when entries were added or removed or files changed: their
+states are compared, not their contents. Each file that git does not track is searched for secrets
+once. What there was no time for is ``unseen``, and hidden from commands until it was looked at.
 """
 
 import os
@@ -181,7 +181,8 @@ PRODUCT_MAGIC = (
 """How the output of compilers and linkers begins."""
 
 _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox", ".nox"})
-"""Directories full of other people's files. What steers programs there is theirs, and made again with it."""
+"""Directories full of other people's files. What steers programs there is theirs, and made again
+with it."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = frozenset(
@@ -220,13 +221,17 @@ def is_output_name(name: str, *, directory: bool) -> bool:
 
 @dataclass(slots=True)
 class ProjectScan:
-    """A project at a moment. Paths are absolute, without links on the way from the root of the project."""
+    """A project at a moment.
+
+    Paths are absolute, without links on the way from the root of the project.
+    """
 
     root: Path
     repositories: list[Path] = field(default_factory=list)
     """Repositories' own data: ``.git`` directories and files, bare repositories."""
     elsewhere: list[Path] = field(default_factory=list)
-    """Directories outside of the project in which linked worktrees and submodules keep their repository."""
+    """Directories outside of the project in which linked worktrees and submodules keep their
+    repository."""
     protected: list[Path] = field(default_factory=list)
     """Files that other programs execute or obey."""
     secrets: list[Path] = field(default_factory=list)
@@ -238,7 +243,8 @@ class ProjectScan:
     environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
     looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
-    """Every directory, and every file that names others, with when it last changed; nobody can set that back."""
+    """Every directory, and every file that names others, with when it last changed; nobody can set
+    that back."""
     named: list[Path] = field(default_factory=list, repr=False)
     """Files whose names say that they hold secrets."""
     files: list[FileState] = field(default_factory=list, repr=False)
@@ -295,7 +301,8 @@ class OutputState:
     linked: set[Path] = field(default_factory=set)
     """Those of the directories in which a file has names outside of all."""
     planted: set[Path] = field(default_factory=set)
-    """What no command may leave: files that programs obey, repositories, links that lead outside, special files."""
+    """What no command may leave: files that programs obey, repositories, links that lead outside,
+    special files."""
     parts: set[Path] = field(default_factory=set)
     """Entries that belong to a repository where all parts of one are there."""
 
@@ -404,7 +411,10 @@ def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A directory on the way through a project. ``packages``: it is in one full of other people's files."""
+    """A directory on the way through a project.
+
+    ``packages``: it is in one full of other people's files.
+    """
 
     path: str
     rules: IgnoreRules
@@ -505,12 +515,13 @@ class _Walk:
 def _linked_repositories(link: Path) -> Iterator[Path]:
     """Yield the repository that a ``.git`` file leads to.
 
-    Such a file could be written by a command to name any directory, so the other end must name this one too.
+    Such a file could be written by a command to name any directory, so the other end must name this
+    one too.
     """
     try:
         directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
-        # A command can write both ends in the project. Git keeps a worktree's only in the repository itself, so
-        # only a repository that has written this link down is shown.
+        # A command can write both ends in the project. Git keeps a worktree's only in the
+        # repository itself, so only a repository that has written this link down is shown.
         if (directory / "gitdir").is_file():
             repository = directory.parent.parent
             known = directory.parent.name == "worktrees" and Path(

@@ -9,10 +9,12 @@ from typing import Any
 from tui_agent.lazy import dataclass
 
 AllowHost = Callable[[str, int], Awaitable[bool]]
-"""Asks whether a command may reach a host and port; answered while the command waits for its connection."""
+"""Asks whether a command may reach a host and port; answered while the command waits for its
+connection."""
 
 EVERY_HOST = "*"
-"""Among ``Grants.hosts``: every public host. Addresses of this machine and of private networks are never reached."""
+"""Among ``Grants.hosts``: every public host. Addresses of this machine and of private networks are
+never reached."""
 
 
 class Writes(StrEnum):
@@ -41,7 +43,8 @@ class Grants:
     read: frozenset[Path] = frozenset()
     """Paths outside of the project that may be read."""
     write: frozenset[Path] = frozenset()
-    """Paths that may be changed: outside of the project, or in it where no checkpoint can take it back."""
+    """Paths that may be changed: outside of the project, or in it where no checkpoint can take it
+    back."""
     hosts: frozenset[str] = frozenset()
     """Host names that may be reached on every port, or ``*``."""
 

@@ -9,8 +9,9 @@ Scripts = tuple[tuple[str, int], ...]
 class Count(int):
     """Uncorrected tokens; a plain ``int`` is a count of ASCII alone.
 
-    Tokenizers agree on English and code within a fifth and differ by factors on other scripts, so a count
-    is kept apart by class and corrected when a model is asked. Sums and differences of counts are counts.
+    Tokenizers agree on English and code within a fifth and differ by factors on other scripts, so a
+    count is kept apart by class and corrected when a model is asked. Sums and differences of counts
+    are counts.
     """
 
     scripts: Scripts = ()

@@ -1,10 +1,12 @@
 """The session file as a connection: opening it safely, transactions, one connection per thread, one error family.
 
-The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives the end of the process however it
-comes. A power cut may lose the last transactions before a checkpoint, but never leaves a torn file.
+The file is in WAL mode with ``synchronous=NORMAL``: a committed transaction survives the end of the
+process however it comes. A power cut may lose the last transactions before a checkpoint, but never
+leaves a torn file.
 
-An older file is backed up (and the backup is kept), the backup is copied, the copy is migrated and checked, and one
-rename puts it in the file's place. Whatever happens before the rename leaves the old file untouched.
+An older file is backed up (and the backup is kept), the backup is copied, the copy is migrated and
+checked, and one rename puts it in the file's place. Whatever happens before the rename leaves the
+old file untouched.
 """
 
 import contextlib
@@ -35,8 +37,8 @@ Migration = Sequence[str]
 
 MIGRATIONS: Mapping[int, Migration] = {
     1: (
-        # Sessions say which are subagents', and the price of calls that belong to no entry. A fork's entries are older
-        # than it; a subagent's session has only entries of its own.
+        # Sessions say which are subagents', and the price of calls that belong to no entry. A
+        # fork's entries are older than it; a subagent's session has only entries of its own.
         "ALTER TABLE sessions ADD COLUMN agent TEXT NOT NULL DEFAULT ''",
         "ALTER TABLE sessions ADD COLUMN side_cost REAL NOT NULL DEFAULT 0",
         """
@@ -48,13 +50,15 @@ MIGRATIONS: Mapping[int, Migration] = {
     ),
     2: (schema.UNSENT_TABLE,),
     3: (
-        # Nothing reads the digest of a call's arguments in tool results. A damaged body stays as it is.
+        # Nothing reads the digest of a call's arguments in tool results. A damaged body stays as it
+        # is.
         """
         UPDATE bodies SET body = json_remove(body, '$.arguments_digest')
         WHERE instr(body, '"arguments_digest"') > 0 AND json_valid(body)
         """,
     ),
-    # Where nothing is changed, entries can from there on hold something that older programs would call damaged.
+    # Where nothing is changed, entries can from there on hold something that older programs would
+    # call damaged.
     4: (),  # a message can hold the typed text
     5: (),  # a path can say how much its model thinks
     6: (),  # entries have fields for scripts, windows from notes, files that were put back …
@@ -78,8 +82,8 @@ _JOURNAL_BYTES = 16 * 1024 * 1024
 """Largest write-ahead log kept after a huge transaction, a fork of a long session say."""
 
 _CACHED_KIB = 512
-"""Kibibytes of the file that each thread's connection keeps: every thread that reads has one, and the system keeps the
-file's pages anyway."""
+"""Kibibytes of the file that each thread's connection keeps: every thread that reads has one, and
+the system keeps the file's pages anyway."""
 
 _MINIMUM_SQLITE = (3, 37, 0)
 """The first version with STRICT tables."""
@@ -170,7 +174,9 @@ def _sync(path: Path) -> None:
 
 
 class Database:
-    """The open session file. Every thread gets a connection of its own; writing is serialised between them.
+    """The open session file.
+
+    Every thread gets a connection of its own; writing is serialised between them.
 
     Args:
         path: The file; it and its directory are created when missing.
@@ -213,7 +219,8 @@ class Database:
                         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                         self._presence = FileLock(self.path.with_name(self.path.name + ".lock"))
                 if self._presence is not None:
-                    # All who have the file open share this lock, so that a migration can be alone with it.
+                    # All who have the file open share this lock, so that a migration can be alone
+                    # with it.
                     self._share(self._presence)
                 if self._presence is None or not self._open_for_writing():
                     self._open_for_reading()
@@ -410,7 +417,8 @@ class Database:
             found = self._inspect(connection)
             self._mode = "mode=ro"
         except sqlite3.OperationalError as error:
-            # In a directory that can't be written, WAL has no room for its index: the file alone is read.
+            # In a directory that can't be written, WAL has no room for its index: the file alone is
+            # read.
             if _primary(error) not in _REFUSED:
                 raise
             wal = self.path.with_name(self.path.name + "-wal")

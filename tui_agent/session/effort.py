@@ -28,8 +28,8 @@ class Effort(StrEnum):
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":
         """Return the one of a model's levels that comes closest to this one, None when it has none.
 
-        That is the next lower one, because thinking costs; below all of them, the lowest. Thinking is turned off only
-        where that was asked for.
+        That is the next lower one, because thinking costs; below all of them, the lowest. Thinking
+        is turned off only where that was asked for.
         """
         if self in levels:
             return self
@@ -45,8 +45,8 @@ class Effort(StrEnum):
 class EffortInForce:
     """The effort of the next request.
 
-    ``chosen`` is the path's level, ``preset`` the settings' for the model, ``levels`` those the model has;
-    without any it can't be asked to think more or less.
+    ``chosen`` is the path's level, ``preset`` the settings' for the model, ``levels`` those the
+    model has; without any it can't be asked to think more or less.
     """
 
     model: str

@@ -1,9 +1,10 @@
 """The entries of a session: a closed union of immutable records that form an append-only tree.
 
-Everything a session knows is an entry; a change of the model's view (compaction, prune, context edit, model
-change) is an entry too and never touches another one. Ids are integers that ascend within a session and are
-written ``#412`` for people and models. Tokens are estimates in the model's tokens, times are milliseconds since
-the epoch, blobs are hexadecimal SHA-256 digests of content kept in the store.
+Everything a session knows is an entry; a change of the model's view (compaction, prune, context
+edit, model change) is an entry too and never touches another one. Ids are integers that ascend
+within a session and are written ``#412`` for people and models. Tokens are estimates in the model's
+tokens, times are milliseconds since the epoch, blobs are hexadecimal SHA-256 digests of content
+kept in the store.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,8 @@ PLAN_PATH = "plan:"
 """The path of an attached part that is a plan the user approved."""
 
 REASONING = "reasoning"
-"""The part of answers that a provider refused to take back, as ``ContextEditEntry.parts`` says it."""
+"""The part of answers that a provider refused to take back, as ``ContextEditEntry.parts`` says
+it."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 """Stands in for the result of a call that never ended."""
@@ -34,7 +36,8 @@ INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 class _Record(BaseModel):
     """Base of everything stored: frozen, and strict about unknown fields."""
 
-    # Checking is compiled when the first of a kind is made: compiling all of them is a tenth of a start.
+    # Checking is compiled when the first of a kind is made: compiling all of them is a tenth of a
+    # start.
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
@@ -44,8 +47,8 @@ class _Record(BaseModel):
 class TextPart(_Record):
     """Text as written by the user or the model.
 
-    ``typed`` is what the user typed where that is something else: the line of a command (``/review app.py``) of
-    which this text and all other parts of the message were made.
+    ``typed`` is what the user typed where that is something else: the line of a command (``/review
+    app.py``) of which this text and all other parts of the message were made.
     """
 
     type: Literal["text"] = "text"
@@ -56,8 +59,8 @@ class TextPart(_Record):
 class FilePart(_Record):
     """A file the user attached with ``@path``; ``text`` is what the model is shown of it.
 
-    A path can also name what is no file: an entry (``#412``), a skill (``skill:pdf``), an agent (``agent:explore``), a
-    directory (``src/``), a server's resource (``docs:memo://today``).
+    A path can also name what is no file: an entry (``#412``), a skill (``skill:pdf``), an agent
+    (``agent:explore``), a directory (``src/``), a server's resource (``docs:memo://today``).
     """
 
     type: Literal["file"] = "file"
@@ -87,8 +90,8 @@ class ImagePart(_Record):
 class ReasoningPart(_Record):
     """What the model thought.
 
-    ``blob`` is the provider's own JSON for it, kept byte for byte, because signed thinking must go back exactly
-    as it came or not at all. ``model`` is the only model it may go back to.
+    ``blob`` is the provider's own JSON for it, kept byte for byte, because signed thinking must go
+    back exactly as it came or not at all. ``model`` is the only model it may go back to.
     """
 
     type: Literal["reasoning"] = "reasoning"
@@ -98,7 +101,10 @@ class ReasoningPart(_Record):
 
 
 class ToolCallPart(_Record):
-    """A call the model asked for. ``arguments`` is the JSON text as the model wrote it, valid or not."""
+    """A call the model asked for.
+
+    ``arguments`` is the JSON text as the model wrote it, valid or not.
+    """
 
     type: Literal["tool_call"] = "tool_call"
     call_id: str
@@ -115,7 +121,8 @@ AssistantPart = Annotated[TextPart | ReasoningPart | ToolCallPart, Field(discrim
 class Usage(_Record):
     """Tokens as the provider counted them.
 
-    ``input`` excludes what was read from or written to the prompt cache; ``output`` includes ``reasoning``.
+    ``input`` excludes what was read from or written to the prompt cache; ``output`` includes
+    ``reasoning``.
     """
 
     input: int = 0
@@ -185,7 +192,8 @@ class ToolMetadata(_Record):
     opens_window: bool = Field(default=False, exclude_if=lambda opens: not opens)
     """The model asked for a new context window."""
     known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
-    """The earlier result this one points to or tells the difference from, instead of saying all of it again."""
+    """The earlier result this one points to or tells the difference from, instead of saying all of
+    it again."""
     is_known: bool = Field(default=False, exclude_if=lambda known: not known)
     """Everything in it was in ``known_from``: it tells nothing new."""
 
@@ -207,7 +215,10 @@ class StateText(_Record):
 
 
 class SummaryDetails(_Record):
-    """What code, not the model, carried through a summary. File lists are cumulative, oldest touch first."""
+    """What code, not the model, carried through a summary.
+
+    File lists are cumulative, oldest touch first.
+    """
 
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
@@ -229,7 +240,8 @@ class SummaryDetails(_Record):
 class FileChange(_Record):
     """One change of a file; a missing blob means the file was absent, unless a reason says why it has no image.
 
-    ``path`` is relative to the project. A digest may name a blob that was dropped when images took too much room.
+    ``path`` is relative to the project. A digest may name a blob that was dropped when images took
+    too much room.
     """
 
     path: str
@@ -241,7 +253,8 @@ class FileChange(_Record):
     """Permission bits, 0 for no file."""
     after_mode: int = 0
     no_before: str = ""
-    """Why there is no image of the file as it was, although there was one: it was too large, say."""
+    """Why there is no image of the file as it was, although there was one: it was too large,
+    say."""
     no_after: str = ""
     job: bool = False
     """It was seen while a background job ran, so that the user may have made it."""
@@ -274,7 +287,10 @@ class RunnerState(StrEnum):
 
 
 class CheckResult(_Record):
-    """How a race's check ended in one copy. ``exit_code`` is None where it could not be run or took too long."""
+    """How a race's check ended in one copy.
+
+    ``exit_code`` is None where it could not be run or took too long.
+    """
 
     exit_code: int | None
     seconds: float = 0.0
@@ -282,7 +298,10 @@ class CheckResult(_Record):
 
 
 class RaceRunner(_Record):
-    """What one runner of a race is, and what it reached. Money is US dollars; the branch is ``root`` to ``leaf``."""
+    """What one runner of a race is, and what it reached.
+
+    Money is US dollars; the branch is ``root`` to ``leaf``.
+    """
 
     name: str
     model: str = ""
@@ -319,25 +338,29 @@ class RaceRunner(_Record):
 class EntryBase(_Record):
     """Fields every entry has. ``id`` is 0 until the store has appended the entry.
 
-    Traits of a kind of entry are class variables; the values here are those of a kind that only the program needs.
+    Traits of a kind of entry are class variables; the values here are those of a kind that only the
+    program needs.
     """
 
     letter: ClassVar[str]
     """Stands for the kind where there are very many entries; `UNKNOWN_KIND` is none of them."""
     is_message: ClassVar[bool | None] = False
-    """Whether the model is sent such entries as messages; None: it depends on the entry, see `is_sent`."""
+    """Whether the model is sent such entries as messages; None: it depends on the entry, see
+    `is_sent`."""
     sets_state: ClassVar[bool] = False
     """Only the last one on a path holds: the head, the model, the mode, the effort."""
     edits_view: ClassVar[bool] = False
     """Changes the model's view of other entries."""
     breaks_prefix: ClassVar[bool] = False
-    """Changes the earlier part of the request, too: the request after it need not extend the one before it."""
+    """Changes the earlier part of the request, too: the request after it need not extend the one
+    before it."""
     frees_room: ClassVar[bool] = False
     """Makes the next request smaller."""
     costs: ClassVar[bool] = False
     """Was made by a request: has a model, usage and a cost."""
     starts_turn: ClassVar[bool] = False
-    """A turn begins with it, if the model is sent it: something the user did, or a branch they came from."""
+    """A turn begins with it, if the model is sent it: something the user did, or a branch they came
+    from."""
     follows_calls: ClassVar[bool] = False
     """Belongs to the calls of the answer before it."""
     is_dialogue: ClassVar[bool] = False
@@ -353,7 +376,8 @@ class EntryBase(_Record):
     is_quiet: ClassVar[bool] = False
     """The tree shows it only where it shows everything."""
     undone_alone: ClassVar[bool | None] = False
-    """At the end of a path it is undone alone, the turn before it stays; None: it depends on the entry."""
+    """At the end of a path it is undone alone, the turn before it stays; None: it depends on the
+    entry."""
 
     id: int = 0
     parent_id: int | None = None
@@ -384,8 +408,8 @@ class SystemEntry(EntryBase):
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
     opening: str = Field(default="", exclude_if=lambda text: not text)
-    """Text particular to this session, sent as the conversation's first message; sessions from before have it as the
-    second of the blocks."""
+    """Text particular to this session, sent as the conversation's first message; sessions from
+    before have it as the second of the blocks."""
     tools: tuple[ToolSchema, ...] = ()
     model: str
     mode: str = "build"
@@ -405,7 +429,8 @@ class UserEntry(EntryBase):
     parts: tuple[UserPart, ...]
     synthetic: str | None = None
     mid_run: bool = False
-    """Sent while the agent was working; the model sees it wrapped as a reminder, then and ever after."""
+    """Sent while the agent was working; the model sees it wrapped as a reminder, then and ever
+    after."""
 
     @property
     def text(self) -> str:
@@ -463,12 +488,14 @@ class AssistantEntry(EntryBase):
     finish: Literal[
         "stop", "tool_calls", "length", "content_filter", "pause", "error", "interrupted"
     ] = "stop"
-    """Why it ended. ``pause``: the provider goes on with it when it is sent the conversation again."""
+    """Why it ended. ``pause``: the provider goes on with it when it is sent the conversation
+    again."""
     error: str | None = None
     """The failure, or why the provider refused to answer, in a sentence."""
     interrupted: bool = False
     estimate: int = 0
-    """Tokens the program had estimated for the request; with ``usage`` it calibrates later estimates."""
+    """Tokens the program had estimated for the request; with ``usage`` it calibrates later
+    estimates."""
     started_at: int = 0
     first_token_at: int | None = None
 
@@ -483,7 +510,10 @@ class AssistantEntry(EntryBase):
 
 
 class ToolResultEntry(EntryBase):
-    """What a tool call gave. ``output`` is what the model sees; ``full_output`` is the blob of all of it."""
+    """What a tool call gave.
+
+    ``output`` is what the model sees; ``full_output`` is the blob of all of it.
+    """
 
     letter = "c"
     is_message = True
@@ -526,10 +556,11 @@ class CompactionEntry(EntryBase):
     style: Literal["summary", "notes", "native", "hook"] = Field(
         default="summary", exclude_if=lambda style: style == "summary"
     )
-    """Who wrote the summary of the history: a summariser, the model in its working notes (older versions), the
-    provider, a hook."""
+    """Who wrote the summary of the history: a summariser, the model in its working notes (older
+    versions), the provider, a hook."""
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
-    """The provider's own compaction, JSON text: goes back byte for byte to ``model``, in place of ``summary``."""
+    """The provider's own compaction, JSON text: goes back byte for byte to ``model``, in place of
+    ``summary``."""
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
     """Whether the summary was written beside the work, so that nothing waited for it."""
@@ -594,7 +625,10 @@ class RaceEntry(EntryBase):
 
 
 class CheckEntry(EntryBase):
-    """The project's check ran because the model said that it was done. The model is sent a failure as a message."""
+    """The project's check ran because the model said that it was done.
+
+    The model is sent a failure as a message.
+    """
 
     letter = "q"
     in_outline = True
@@ -652,7 +686,8 @@ class PruneEntry(EntryBase):
     keep_chars: int = 0
     """Characters of each target that stay, from its head and tail, instead of a placeholder."""
     notes: tuple[str, ...] = ()
-    """Each target's placeholder text beside its gist, in the order of ``targets``; empty for none."""
+    """Each target's placeholder text beside its gist, in the order of ``targets``; empty for
+    none."""
 
 
 class ContextEditEntry(EntryBase):
@@ -669,7 +704,8 @@ class ContextEditEntry(EntryBase):
     target: int
     action: Literal["drop", "mask", "pin", "restore", "leave_out"]
     parts: tuple[str, ...] = Field(default=(), exclude_if=lambda parts: not parts)
-    """What is left out of it: images, by blob, or `REASONING`, which counts for the answers before it too."""
+    """What is left out of it: images, by blob, or `REASONING`, which counts for the answers before
+    it too."""
     note: str = Field(default="", exclude_if=lambda note: not note)
     """Why parts are left out, for people."""
 
@@ -735,11 +771,13 @@ class CheckpointEntry(EntryBase):
 
     kind: Literal["checkpoint"] = "checkpoint"
     files: tuple[FileChange, ...]
-    """In the order of the changes; a file that someone else changed in between is there more than once."""
+    """In the order of the changes; a file that someone else changed in between is there more than
+    once."""
     omitted: int = 0
     """Files that changed too, of which nothing is known: there were too many."""
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
-    """The user had files put back to how they were at this entry, 0 for the beginning, and stayed where they were."""
+    """The user had files put back to how they were at this entry, 0 for the beginning, and stayed
+    where they were."""
 
 
 Entry = Annotated[
@@ -777,7 +815,8 @@ OF_A_TURN: Final = (
     ToolMetadata,
     ToolResultEntry,
 )
-"""Classes any turn makes. The checks of each are built with the first of them, unless ``model_rebuild`` did before."""
+"""Classes any turn makes. The checks of each are built with the first of them, unless
+``model_rebuild`` did before."""
 
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:

@@ -1,4 +1,7 @@
-"""The statements on entries and blobs: appending, headers and bodies, the search index. Callers own the transaction."""
+"""The statements on entries and blobs: appending, headers and bodies, the search index.
+
+Callers own the transaction.
+"""
 
 import hashlib
 import json
@@ -42,7 +45,8 @@ _COSTING = "kind IN ({})".format(", ".join(f"'{kind}'" for kind in kinds(lambda 
 """Chooses the entries that were made by a request."""
 
 _GRACE_MS = 3600 * 1000
-"""Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that needs it yet."""
+"""Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that
+needs it yet."""
 
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:

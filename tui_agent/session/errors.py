@@ -13,7 +13,10 @@ from tui_agent.session.ids import short_id
 
 
 class StoreError(UserFacingError):
-    """Anything the store can't do. ``message`` is one sentence for a person; nothing was changed."""
+    """Anything the store can't do.
+
+    ``message`` is one sentence for a person; nothing was changed.
+    """
 
     sentence: ClassVar[str] = "{}"
     """The message, with a place for the subject of the error."""
@@ -40,7 +43,10 @@ class StoreFull(StoreError):
 
 
 class StoreDamaged(StoreError):
-    """The session file has unreadable pages. It is not written any more, so that nothing gets worse."""
+    """The session file has unreadable pages.
+
+    It is not written any more, so that nothing gets worse.
+    """
 
 
 class NotASessionFile(StoreError):
@@ -64,7 +70,10 @@ class SessionNotFound(StoreError):
 
 
 class AmbiguousSession(StoreError):
-    """Several sessions begin or end with this text. ``ids`` names some of them, the last used first."""
+    """Several sessions begin or end with this text.
+
+    ``ids`` names some of them, the last used first.
+    """
 
     def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
         ends = [short_id(session_id) for session_id in ids]

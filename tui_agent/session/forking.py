@@ -27,7 +27,8 @@ def insert_session(
 ) -> int:
     """Insert an empty session and return its number.
 
-    ``origin`` is the session and the entry it comes from, and the kind of the subagent that works in it, if one does.
+    ``origin`` is the session and the entry it comes from, and the kind of the subagent that works
+    in it, if one does.
     """
     number = connection.execute(
         "INSERT INTO sessions (id, cwd, title, created_at, updated_at, parent_session, parent_entry, agent) "
@@ -49,8 +50,8 @@ def begin(
 ) -> int:
     """Insert a session that is to become the copy of the path to ``at_entry`` and return its number.
 
-    ``fork`` is its id and the program that makes it. Until `finish` it counts as deleted by that program: nobody sees a
-    part of it, and a fork left unfinished is purged.
+    ``fork`` is its id and the program that makes it. Until `finish` it counts as deleted by that
+    program: nobody sees a part of it, and a fork left unfinished is purged.
     """
     new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
@@ -81,8 +82,8 @@ def path_to(
 ) -> tuple[int | None, Sequence[int]]:
     """Return the last entry of the path to one, and the ids copied with it, ascending.
 
-    Subagents' work for calls on the path comes along. A path that goes on from a subagent's work is a conversation:
-    the beginning of its branch stays behind.
+    Subagents' work for calls on the path comes along. A path that goes on from a subagent's work is
+    a conversation: the beginning of its branch stays behind.
     """
     spine = Spine()
     for rows in entry_table.spine_rows(connection, session, range(1, (entry_id or 0) + 1)):
@@ -133,8 +134,8 @@ def finish(
 ) -> None:
     """Make a copy of ``count`` entries the session it was begun as.
 
-    New ids start above all of the source's, so that a reference to an entry that was not copied (the leaf a branch
-    summary tells of) can never come to name another one.
+    New ids start above all of the source's, so that a reference to an entry that was not copied
+    (the leaf a branch summary tells of) can never come to name another one.
     """
     connection.execute(
         "INSERT INTO labels (session, id, text, created_at) "

@@ -1,7 +1,7 @@
 """The steps to undo and redo in a session, found in the log of moves and in the entries appended between them.
 
-The content of requests plays no part: a turn whose message was summarised, or an entry that is pinned, is found like
-any other.
+The content of requests plays no part: a turn whose message was summarised, or an entry that is
+pinned, is found like any other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -45,8 +45,9 @@ class Leg:
 class Step:
     """The newest thing the user or the program did: a turn, a move, a compaction, a merge, a race.
 
-    Without it the leaf is ``start``, with it ``end``. ``entry`` was appended for it, of a turn it is the message;
-    None for a move that appended nothing. ``move`` is the move, None where nothing moved.
+    Without it the leaf is ``start``, with it ``end``. ``entry`` was appended for it, of a turn it
+    is the message; None for a move that appended nothing. ``move`` is the move, None where nothing
+    moved.
     """
 
     start: int | None
@@ -69,7 +70,10 @@ class History:
         return self.done[-1].end if self.done else None
 
     def apply(self, move: LeafMove) -> None:
-        """Take one more logged move into account. One that fits nothing known begins the way again at its end."""
+        """Take one more logged move into account.
+
+        One that fits nothing known begins the way again at its end.
+        """
         self.reach(move.from_leaf)
         if move.action == "move":
             self.done.append(Leg(move.from_leaf, move.to_leaf, is_move=True))
@@ -240,8 +244,9 @@ class History:
     def before(self, entry_id: int, start: int | None = None) -> int | None:
         """Return where the path ends without the thing that began with an entry; at ``start`` at the latest.
 
-        That is before the prunes that were part of a compaction, before a new head that was made for a turn, before the
-        mode that the approval of a plan changed, and before the other edits of the context that were made together.
+        That is before the prunes that were part of a compaction, before a new head that was made
+        for a turn, before the mode that the approval of a plan changed, and before the other edits
+        of the context that were made together.
         """
         entry = self._entry(entry_id)
         at = self.reader.spine().parent(entry_id)

@@ -1,7 +1,7 @@
 """Operating-system locks that end with the process: who is alive, and who may change the file's schema.
 
-``flock`` locks belong to an open file and vanish with the process however it ends, so that a crash never leaves a
-stale lock behind. Locking twice conflicts within one process, too.
+``flock`` locks belong to an open file and vanish with the process however it ends, so that a crash
+never leaves a stale lock behind. Locking twice conflicts within one process, too.
 """
 
 import contextlib
@@ -11,11 +11,15 @@ import time
 from pathlib import Path
 
 _POLL = 0.01
-"""Seconds between tries while waiting for a lock; ``flock`` itself can't wait for a bounded time."""
+"""Seconds between tries while waiting for a lock; ``flock`` itself can't wait for a bounded
+time."""
 
 
 class FileLock:
-    """An open lock file. It is created when missing, and opened for reading where it can't be written."""
+    """An open lock file.
+
+    It is created when missing, and opened for reading where it can't be written.
+    """
 
     _descriptor = -1
 
@@ -55,8 +59,8 @@ class FileLock:
 class LivenessLocks:
     """One locked file per running program, named by a token that the database may mention.
 
-    Whoever reads a token can tell whether the program behind it still lives. The file is locked before its token is
-    published, so that a lock that can be had means that its owner is gone.
+    Whoever reads a token can tell whether the program behind it still lives. The file is locked
+    before its token is published, so that a lock that can be had means that its owner is gone.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -77,7 +81,10 @@ class LivenessLocks:
         self._own[token] = lock
 
     def alive(self, token: str) -> bool:
-        """Whether the program behind ``token`` lives. The file of a dead one is removed where possible."""
+        """Whether the program behind ``token`` lives.
+
+        The file of a dead one is removed where possible.
+        """
         if token in self._own:
             return True
         path = self._directory / token
@@ -89,7 +96,8 @@ class LivenessLocks:
                     return True
                 path.unlink(missing_ok=True)
         except OSError:
-            # Unreadable: nobody can tell, and a session that can't be opened is worse than a branch.
+            # Unreadable: nobody can tell, and a session that can't be opened is worse than a
+            # branch.
             return False
         return False
 

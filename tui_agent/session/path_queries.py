@@ -1,7 +1,8 @@
 """Queries on the end of a path, oldest entry first. A path may be whole, active or a part of one.
 
-Kinds are distinguished by the exact class: an instance check of pydantic takes twice as long, and paths are long.
-The typed text of a message is its command's line, which stands for everything that was made of it.
+Kinds are distinguished by the exact class: an instance check of pydantic takes twice as long, and
+paths are long. The typed text of a message is its command's line, which stands for everything that
+was made of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

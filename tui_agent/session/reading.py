@@ -23,7 +23,8 @@ IdsT = TypeVar("IdsT", bound=Sequence[int])
 
 _KEPT_ENTRIES = 2_048
 _KEPT_CHARS = 2_000_000
-"""Entries kept in memory beside those that callers hold, and their characters, whichever is reached first."""
+"""Entries kept in memory beside those that callers hold, and their characters, whichever is reached
+first."""
 
 
 class EntryReader:
@@ -46,7 +47,8 @@ class EntryReader:
         self._requests: list[RequestRecord] = []
         self._requests_until = 0
         self._requesting = Lock()
-        """Held while requests are read: a report and a screen may ask for them at once, in threads."""
+        """Held while requests are read: a report and a screen may ask for them at once, in
+        threads."""
 
     @property
     def damaged(self) -> int:
@@ -62,7 +64,8 @@ class EntryReader:
     def spine(self) -> Spine:
         """Return the shape of the tree, entries of other programs included."""
         last = self._last_id()
-        # Forked sessions begin with a greater last id than their last entry's; asking again costs little.
+        # Forked sessions begin with a greater last id than their last entry's; asking again costs
+        # little.
         if last > self._spine.last:
             for rows in self._fetch(range(self._spine.last + 1, last + 1), entry_table.spine_rows):
                 self._spine.extend(rows)

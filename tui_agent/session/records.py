@@ -12,8 +12,8 @@ class EntryHeader(NamedTuple):
 
     It is a named tuple because a tree of 100,000 is made at once.
 
-    ``tokens`` is the estimate stored with the entry, ``created_at`` milliseconds since the epoch, ``size`` the
-    characters a reader sees of the entry, for height estimates.
+    ``tokens`` is the estimate stored with the entry, ``created_at`` milliseconds since the epoch,
+    ``size`` the characters a reader sees of the entry, for height estimates.
     """
 
     id: int
@@ -28,10 +28,10 @@ class EntryHeader(NamedTuple):
 class RequestRecord(NamedTuple):
     """The request that made an entry (an answer, a summary), as the entry records it; its text is not read.
 
-    It is a named tuple because a session of 100,000 entries has 40,000. Tokens are the provider's: ``input`` excludes
-    tokens read from or written to its cache; all are 0 where it reported nothing. ``cost`` is US dollars, None when
-    the price is unknown, ``estimate`` the program's estimate for the request, 0 when it is not known,
-    ``created_at`` milliseconds since the epoch.
+    It is a named tuple because a session of 100,000 entries has 40,000. Tokens are the provider's:
+    ``input`` excludes tokens read from or written to its cache; all are 0 where it reported
+    nothing. ``cost`` is US dollars, None when the price is unknown, ``estimate`` the program's
+    estimate for the request, 0 when it is not known, ``created_at`` milliseconds since the epoch.
     """
 
     id: int
@@ -105,8 +105,8 @@ class Outlines(Sequence[EntryOutline]):
 class Divergence(NamedTuple):
     """Two ways through the tree from where they part.
 
-    ``ancestor`` is the deepest entry on both, None when they share none; ``left`` are the entries only
-    on the way to ``leaf``, oldest first.
+    ``ancestor`` is the deepest entry on both, None when they share none; ``left`` are the entries
+    only on the way to ``leaf``, oldest first.
     """
 
     leaf: int | None
@@ -182,7 +182,10 @@ class SessionTotals:
 
 @dataclass(frozen=True, slots=True)
 class DraftText:
-    """An answer that is being streamed, as far as it has come. ``calls`` may end in unfinished JSON."""
+    """An answer that is being streamed, as far as it has come.
+
+    ``calls`` may end in unfinished JSON.
+    """
 
     text: str = ""
     reasoning: str = ""

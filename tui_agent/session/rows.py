@@ -33,7 +33,8 @@ _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
 
 
 _NUL = "\\u0000"
-"""NUL in a body; the escape of a backslash before these letters looks the same, and does no harm."""
+"""NUL in a body; the escape of a backslash before these letters looks the same, and does no
+harm."""
 
 
 class BodyError(Exception):

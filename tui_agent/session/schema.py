@@ -2,22 +2,29 @@
 
 Why they look like this:
 
-- ``entries`` holds headers only and is clustered by session, so that the tree of 100,000 entries is one short range
+- ``entries`` holds headers only and is clustered by session, so that the tree of 100,000 entries is
+  one short range
   scan; the JSON bodies live in ``bodies``. A body holds nothing that a header column holds.
-- ``bodies.key`` and the rowid of ``entries_fts`` are ``session * 2**32 + id`` (`key_of`): one integer names an entry in
+- ``bodies.key`` and the rowid of ``entries_fts`` are ``session * 2**32 + id`` (`key_of`): one
+  integer names an entry in
   the whole file, and the entries of a session are a range.
-- Sessions are numbered with AUTOINCREMENT: a number is never used twice, so that nothing left behind by a damaged
+- Sessions are numbered with AUTOINCREMENT: a number is never used twice, so that nothing left
+  behind by a damaged
   purge can ever show up in another session.
-- ``entries_fts`` is contentless: the text is in the bodies already. Removing a row needs the indexed text again,
+- ``entries_fts`` is contentless: the text is in the bodies already. Removing a row needs the
+  indexed text again,
   which makes `tui_agent.session.search.index_text` part of the schema: changing it is a migration.
-- There is no foreign key from an entry to its parent: deleting a session would look for children row by row. Appending
-  checks the parent in its transaction, and an id is always greater than its parent's, so there are no cycles.
+- There is no foreign key from an entry to its parent: deleting a session would look for children
+  row by row. Appending
+  checks the parent in its transaction, and an id is always greater than its parent's, so there are
+  no cycles.
 """
 
 import sqlite3
 
 SCHEMA_VERSION = 9
-"""``PRAGMA user_version`` of the tables below and the entries' format: older programs refuse the file."""
+"""``PRAGMA user_version`` of the tables below and the entries' format: older programs refuse the
+file."""
 
 APPLICATION_ID = 0x54554941
 """``PRAGMA application_id``, "TUIA": tells a session file from any other SQLite file."""

@@ -1,11 +1,13 @@
 """Full-text search: the indexed words of an entry, and how typed words become a query.
 
-The index is FTS5 with the ``unicode61`` tokenizer over prepared text instead of the ``trigram`` tokenizer: trigrams
-take about four times the text in space and can't find words of two characters, as most Chinese words are.
-Preparing means:
+The index is FTS5 with the ``unicode61`` tokenizer over prepared text instead of the ``trigram``
+tokenizer: trigrams take about four times the text in space and can't find words of two characters,
+as most Chinese words are. Preparing means:
 
-- characters of scripts without spaces are set apart, so that each is a word and a run of them is a phrase;
-- ``myCamelCase`` is indexed as its parts and as the rest from each part on, so that ``case``, ``camelc`` and
+- characters of scripts without spaces are set apart, so that each is a word and a run of them is a
+  phrase;
+- ``myCamelCase`` is indexed as its parts and as the rest from each part on, so that ``case``,
+  ``camelc`` and
   ``mycamelcase`` all find it (``snake_case`` is split by the tokenizer).
 """
 
@@ -44,7 +46,8 @@ _UNSPACED = (
     "\uf900-\ufaff",
     "\U00020000-\U0003ffff",
 )
-"""First and last letters of scripts without spaces between words. To compile an expression of them takes 3 ms."""
+"""First and last letters of scripts without spaces between words. To compile an expression of them
+takes 3 ms."""
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _CAMEL_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -52,8 +55,8 @@ _CAMEL_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 def index_text(entry: Entry) -> str:
     """Return the text that is indexed for an entry.
 
-    The same entry must give the same text for as long as the schema version is the same: rows are removed from the
-    index by repeating it.
+    The same entry must give the same text for as long as the schema version is the same: rows are
+    removed from the index by repeating it.
     """
     text = text_of(entry)
     if len(text) > INDEXED_CHARS:
@@ -92,7 +95,8 @@ def ranked_expression(query: str) -> str | None:
 def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
     """Return the lines of a text in which words of a query stand, with their numbers, and the lines around them.
 
-    A line counts for each word in it, a rare word for more. Lines are in order, and cut when they are long.
+    A line counts for each word in it, a rare word for more. Lines are in order, and cut when they
+    are long.
     """
     words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
     lines = text.split("\n")

@@ -147,13 +147,14 @@ class WriteAccess:
 class Session:
     """One session, used from one thread; its `reader` from any.
 
-    Every session object has a leaf of its own: two programs on one session never move each other's. The leaf in the
-    file is that of whoever appended or moved last, and is where a session is opened. Entries another program
-    appends in between become a branch.
+    Every session object has a leaf of its own: two programs on one session never move each other's.
+    The leaf in the file is that of whoever appended or moved last, and is where a session is
+    opened. Entries another program appends in between become a branch.
 
-    An object that called `hold` checks with every change that it still holds the session. When another
-    one took it over, the change raises `SessionTakenOver`, stores nothing, and the object can only read from then on;
-    forking at its leaf goes on without loss. One that never held the session just writes.
+    An object that called `hold` checks with every change that it still holds the session. When
+    another one took it over, the change raises `SessionTakenOver`, stores nothing, and the object
+    can only read from then on; forking at its leaf goes on without loss. One that never held the
+    session just writes.
 
     Args:
         store: Where the session is kept.
@@ -194,8 +195,9 @@ class Session:
     def beside(self, leaf: int | None) -> "Session":
         """Return another object on this session, for work on a branch beside it, in the same thread.
 
-        It has a leaf of its own, which is nobody's to open the session at: appending below it and moving it are not
-        written down. When the session is taken over from this object, that one can't change anything either.
+        It has a leaf of its own, which is nobody's to open the session at: appending below it and
+        moving it are not written down. When the session is taken over from this object, that one
+        can't change anything either.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -210,7 +212,8 @@ class Session:
 
     def _go_to(self, leaf: int | None) -> None:
         self.leaf = leaf
-        """Where the next entry is appended; None for an empty conversation. Only this class changes it."""
+        """Where the next entry is appended; None for an empty conversation. Only this class changes
+        it."""
         self._path_ids: array[int] | None = None
         self._active: list[Entry] | None = None
 
@@ -246,9 +249,9 @@ class Session:
     def append(self, entry: Entry, *, moves_leaf: bool = True) -> Entry:
         """Append an entry below the leaf, move the leaf to it, and return it as stored.
 
-        It is committed when this returns. Id, parent and preview are filled in, time and tokens too unless the entry
-        brings its own. An answer removes the draft in the same transaction. If the leaf stays where it is, the next
-        entry becomes a sibling.
+        It is committed when this returns. Id, parent and preview are filled in, time and tokens too
+        unless the entry brings its own. An answer removes the draft in the same transaction. If the
+        leaf stays where it is, the next entry becomes a sibling.
 
         Raises:
             StoreError: nothing was stored, and the leaf is where it was.
@@ -325,7 +328,8 @@ class Session:
     def path(self, leaf: int | None = None) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another one; damaged ones are left out.
 
-        All of them are read: of a long session ask for `active_path`, or for some of them by `path_outline`.
+        All of them are read: of a long session ask for `active_path`, or for some of them by
+        `path_outline`.
 
         Raises:
             EntryNotFound: there is no such leaf.
@@ -335,9 +339,9 @@ class Session:
     def active_path(self) -> list[Entry]:
         """Return the entries of the path to the leaf that a request depends on, root first.
 
-        From the last compaction's first kept entry on that is everything, before it only entries still in effect:
-        see `tui_agent.session.tree_index.active_ids`. A request made from it is the one made from `path`.
-        `EntryReader.load_active` is the same for another leaf.
+        From the last compaction's first kept entry on that is everything, before it only entries
+        still in effect: see `tui_agent.session.tree_index.active_ids`. A request made from it is
+        the one made from `path`. `EntryReader.load_active` is the same for another leaf.
         """
         if self._active is None:
             self._active = self.reader.entries(
@@ -378,7 +382,9 @@ class Session:
     # -- moving ---------------------------------------------------------------------------------------------
 
     def move(self, target: int | None) -> None:
-        """Make another entry the leaf; None for an empty conversation. The move is logged and can be undone.
+        """Make another entry the leaf; None for an empty conversation.
+
+        The move is logged and can be undone.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -388,7 +394,9 @@ class Session:
             self._move(target, "move")
 
     def undo(self) -> int | None:
-        """Go back to before the newest thing that was done; return the leaf. The move is logged as an undo.
+        """Go back to before the newest thing that was done; return the leaf.
+
+        The move is logged as an undo.
 
         Raises:
             NothingToUndo: nothing was done yet.
@@ -471,8 +479,8 @@ class Session:
     def recover(self) -> AssistantEntry | None:
         """Turn drafts that were left over by programs that ended into interrupted answers; return the newest.
 
-        Each is appended below the leaf it belonged to; the session's leaf moves to it only if it is still there. The
-        draft of this object counts as left over, those of other live ones don't.
+        Each is appended below the leaf it belonged to; the session's leaf moves to it only if it is
+        still there. The draft of this object counts as left over, those of other live ones don't.
         """
         if self.read_only:
             return None

@@ -32,9 +32,9 @@ def is_silent_call(preview: str) -> bool:
 class Headers(Sequence[EntryHeader]):
     """The headers of some entries, ascending.
 
-    ``ids``, ``letters`` (one for each, of `KIND_LETTERS` or `SILENT_CALL`) and ``tokens`` are there for all of them.
-    A header itself is read when it is asked for: a tree of 100,000 shows forty. ``parents`` names those of entries
-    that do not hang on the number before their own.
+    ``ids``, ``letters`` (one for each, of `KIND_LETTERS` or `SILENT_CALL`) and ``tokens`` are there
+    for all of them. A header itself is read when it is asked for: a tree of 100,000 shows forty.
+    ``parents`` names those of entries that do not hang on the number before their own.
     """
 
     def __init__(

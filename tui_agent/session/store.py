@@ -1,4 +1,7 @@
-"""The store: all sessions of a user in one SQLite file. Changes inside a session are `Session`'s."""
+"""The store: all sessions of a user in one SQLite file.
+
+Changes inside a session are `Session`'s.
+"""
 
 import json
 import re
@@ -48,7 +51,8 @@ _DIGEST = re.compile(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000
-"""Milliseconds after which leftovers of a program that never ended properly are cleared away by another one."""
+"""Milliseconds after which leftovers of a program that never ended properly are cleared away by
+another one."""
 
 RETENTION_MS = 90 * 24 * 3600 * 1000
 """Milliseconds after which unsent text of a directory is forgotten."""
@@ -84,7 +88,8 @@ class Store(StoreReader):
             Database(path, busy_timeout=busy_timeout, read_only=read_only, migrations=migrations)
         )
         self.writer: Connecting = self._database.write
-        """Gives a write transaction for a ``with`` block: committed at its end, rolled back on any exception."""
+        """Gives a write transaction for a ``with`` block: committed at its end, rolled back on any
+        exception."""
         self.clock = clock
         self._writer_numbers = count(1)
 
@@ -111,7 +116,8 @@ class Store(StoreReader):
     ) -> SessionInfo:
         """Create an empty session.
 
-        ``parent`` names the session and entry it comes from, ``agent`` the kind of the subagent that works in it.
+        ``parent`` names the session and entry it comes from, ``agent`` the kind of the subagent
+        that works in it.
         """
         with self.writer() as connection:
             forking.insert_session(
@@ -178,8 +184,8 @@ class Store(StoreReader):
     def purge(self) -> int:
         """Delete for good the sessions this program deleted, and leftovers of others that ended without doing so.
 
-        Leftovers are sessions they deleted, and empty sessions of programs that were killed. To be called when the
-        program ends. Returns how many sessions it were.
+        Leftovers are sessions they deleted, and empty sessions of programs that were killed. To be
+        called when the program ends. Returns how many sessions it were.
         """
         longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
@@ -201,7 +207,8 @@ class Store(StoreReader):
     def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
         """Copy the path to an entry into a new session and return it; None forks to an empty one.
 
-        Entries keep their ids, so that every ``#412`` in summaries and answers still names the same entry.
+        Entries keep their ids, so that every ``#412`` in summaries and answers still names the same
+        entry.
 
         Raises:
             SessionNotFound: there is no such session.
@@ -232,8 +239,9 @@ class Store(StoreReader):
     def trim_file_images(self, limit: int) -> int:
         """Drop the images of files that were used longest ago while those of all checkpoints exceed ``limit`` bytes.
 
-        Bytes that are an output or an attached image as well stay, and so do the entries that name dropped images.
-        Returns how many were dropped. Takes a moment in a large store: call it in a thread.
+        Bytes that are an output or an attached image as well stay, and so do the entries that name
+        dropped images. Returns how many were dropped. Takes a moment in a large store: call it in a
+        thread.
         """
         with self.reader() as connection:
             images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
@@ -260,8 +268,8 @@ class Store(StoreReader):
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
         """Keep the user's unsent text, so that a crash loses nothing.
 
-        ``place`` is a session's id, or a directory in which a new session was begun. Each program keeps its own, so
-        that two of them in one directory don't take each other's words away.
+        ``place`` is a session's id, or a directory in which a new session was begun. Each program
+        keeps its own, so that two of them in one directory don't take each other's words away.
         """
         self.announce()
         key = valid(place), self._token

@@ -31,7 +31,8 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 
 _CONSIDERED = 2_000
-"""Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
+"""Matches of a search that are ordered by time; of more, those in the sessions begun last are
+taken."""
 
 _MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
@@ -74,7 +75,10 @@ class StoreReader:
         return self._database.refusal
 
     def damage(self) -> str:
-        """Describe the damage in the file, one line; "" where there is none. Reads all of the file."""
+        """Describe the damage in the file, one line; "" where there is none.
+
+        Reads all of the file.
+        """
         try:
             with self.reader() as connection:
                 found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
@@ -104,12 +108,14 @@ class StoreReader:
         limit: int = 200,
         offset: int = 0,
     ) -> list[SessionInfo]:
-        """Return sessions, the last used first. Those of subagents are found by a search, and listed with no other.
+        """Return sessions, the last used first.
+
+        Those of subagents are found by a search, and listed with no other.
 
         Sessions that a killed program left empty are not there.
 
-        ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory or id contains all
-        its words, or in which the words occur in an entry.
+        ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory
+        or id contains all its words, or in which the words occur in an entry.
         """
         conditions = ["deleted_at IS NULL"]
         values = list[object]()
@@ -135,7 +141,8 @@ class StoreReader:
     def session(self, id_or_part: str) -> SessionInfo:
         """Return a session by its id, or by the beginning or end of it.
 
-        Ids begin with their time, so that those of one minute differ only further on; people copy the end.
+        Ids begin with their time, so that those of one minute differ only further on; people copy
+        the end.
 
         Raises:
             SessionNotFound: no session matches.
@@ -231,8 +238,8 @@ class StoreReader:
     ) -> list[SearchHit]:
         """Return the newest entries in which all words of ``query`` occur; the last word may be unfinished.
 
-        All branches of all sessions are searched, or those of one session or one directory. No character in the
-        query has a special meaning.
+        All branches of all sessions are searched, or those of one session or one directory. No
+        character in the query has a special meaning.
         """
         if session_id is None:
             span = (0, key_of(1 << 30, 0))
@@ -283,7 +290,8 @@ class StoreReader:
         expression = match_expression(query)
         if expression is None:
             return []
-        # One text of all numbers: a letter may be in every entry, and a row for each takes longer than finding them.
+        # One text of all numbers: a letter may be in every entry, and a row for each takes longer
+        # than finding them.
         with self.reader() as connection:
             (found,) = connection.execute(
                 "SELECT json_group_array(id) FROM (SELECT rowid & 4294967295 AS id FROM entries_fts "
@@ -295,7 +303,8 @@ class StoreReader:
     def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
         """Return entries that say something and fit a query: by number, by words, by letters in order; newest first.
 
-        SQLite does the looking: a hundred thousand entries take tenths of a second, in which other threads go on.
+        SQLite does the looking: a hundred thousand entries take tenths of a second, in which other
+        threads go on.
         """
         number = self.number(session_id)
         query = valid(query)
@@ -322,8 +331,8 @@ class StoreReader:
     def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
         """Return the messages and shell commands the user typed, distinct, the newest first.
 
-        Shell commands begin with ``!``. Those of all sessions, or of the ones in a directory and below it. Prompts
-        of subagents are nobody's typing.
+        Shell commands begin with ``!``. Those of all sessions, or of the ones in a directory and
+        below it. Prompts of subagents are nobody's typing.
         """
         found: dict[str, TypedText] = {}
         where = ""

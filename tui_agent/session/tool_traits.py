@@ -34,7 +34,8 @@ class ToolTraits:
     shows_past: bool = False
     """Its output is the session's own past, which a search of the session leaves out."""
     state: Literal["", "list", "text"] = ""
-    """Its result outlives a summary: the last one, a list that may be shortened, or the last of each title."""
+    """Its result outlives a summary: the last one, a list that may be shortened, or the last of
+    each title."""
     protected: bool = False
     """Its results are never pruned, unless the setting names other tools."""
     counts: str = ""

@@ -1,7 +1,8 @@
 """The shape of a session's tree in a few bytes per entry, and the part of a path a request needs.
 
-A spine of 100,000 entries takes a megabyte, so that paths are walked in memory while headers and bodies are read only
-when they are shown or sent. Most entries follow the one before them: only where one does not, its parent is kept.
+A spine of 100,000 entries takes a megabyte, so that paths are walked in memory while headers and
+bodies are read only when they are shown or sent. Most entries follow the one before them: only
+where one does not, its parent is kept.
 """
 
 import re
@@ -47,7 +48,8 @@ _SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
 class SpineRows(NamedTuple):
     """Entries as they come into a spine, ascending: a column per field.
 
-    ``kinds`` has one letter for each entry, ``parents`` those that are not the number before the entry's own.
+    ``kinds`` has one letter for each entry, ``parents`` those that are not the number before the
+    entry's own.
     """
 
     ids: Sequence[int]
@@ -74,7 +76,8 @@ class Spine:
         self._kinds = bytearray(1)
         self._sizes = array("q", [0])
         self._starts: list[int] = []
-        """Entries that do not hang on the number before theirs; up to the next one, or a gap, all others do."""
+        """Entries that do not hang on the number before theirs; up to the next one, or a gap, all
+        others do."""
         self._parents: dict[int, int] = {}
         """The parents of those."""
         self._subagents: dict[int, int] = {}
@@ -220,8 +223,8 @@ class Spine:
     def returns(self, path: Sequence[int]) -> list[int]:
         """Return the entries of a path before which another way was left: someone went back and on from there.
 
-        A way that was left has more than answers: a failed answer stands beside the one that took its place.
-        Subagents' work was never left.
+        A way that was left has more than answers: a failed answer stands beside the one that took
+        its place. Subagents' work was never left.
         """
         found: list[int] = []
         for start in self._starts:
@@ -288,12 +291,13 @@ def active_ids(
 ) -> list[int]:
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
-    Without a compaction that its model reads that is the whole path. With one: everything from the first kept entry
-    of the newest on, and of earlier entries only
+    Without a compaction that its model reads that is the whole path. With one: everything from the
+    first kept entry of the newest on, and of earlier entries only
 
     - the last system entry, model change, mode change and effort change,
     - all context edits, because one after the cut may be the answer to one before it,
-    - the targets of pins that hold, each with the calls and results it belongs to, because pinned entries are carried
+    - the targets of pins that hold, each with the calls and results it belongs to, because pinned
+      entries are carried
       verbatim, and prunes that name one of these.
 
     ``load`` returns the entries with the given ids, damaged ones left out.

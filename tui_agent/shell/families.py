@@ -1,9 +1,9 @@
 """Which rule "always" offers for a command: the family it belongs to, where that is known; else the very same command.
 
-`git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A family is a program with the
-options listed in `families.txt`: each only selects input or how it is shown, or does the family's work.
-An option that is not listed (one that starts a program, writes to a named file, or reads other settings) is asked
-about, though a rule allows the family.
+`git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A family is a
+program with the options listed in `families.txt`: each only selects input or how it is shown, or
+does the family's work. An option that is not listed (one that starts a program, writes to a named
+file, or reads other settings) is asked about, though a rule allows the family.
 """
 
 import re
@@ -35,7 +35,8 @@ _MODULES = listed(
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
-"""Subcommands of git whose operands name remotes and branches; an address would reach another machine."""
+"""Subcommands of git whose operands name remotes and branches; an address would reach another
+machine."""
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
 """Known as modules of Python; programs may have these names, too."""
@@ -44,7 +45,8 @@ _MODULES_ONLY = listed("unittest doctest compileall coverage build")
 def family(words: Sequence[Word]) -> tuple[str, str]:
     """Return the pattern of the rule that "always" creates for a simple command.
 
-    With it the pattern of the family that the command would belong to but for an option; "" where there is none.
+    With it the pattern of the family that the command would belong to but for an option; "" where
+    there is none.
     """
     exact = escaped(" ".join(word.shown for word in words))
     named, fits = _named([word.value if word.value is not None else "$" for word in words]) or (

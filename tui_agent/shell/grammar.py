@@ -1,9 +1,9 @@
 """The closed grammar of commands that only read and run unasked where no sandbox holds a command.
 
-A line is free when every character of it belongs to a token named here, every command is in `TABLE`, every switch is
-one that its row names, and every operand has the form its row gives. Nothing else is: no expansion, glob, redirection
-to a file, here-document, assignment or group. A path has to lie in the project, be no link, and hold no secret.
-Nothing widens the table.
+A line is free when every character of it belongs to a token named here, every command is in
+`TABLE`, every switch is one that its row names, and every operand has the form its row gives.
+Nothing else is: no expansion, glob, redirection to a file, here-document, assignment or group. A
+path has to lie in the project, be no link, and hold no secret. Nothing widens the table.
 """
 
 import os
@@ -22,7 +22,8 @@ MAX_FILES = 20_000
 """Files below a directory that are looked at before a search of it; with more it asks."""
 
 MAX_SEARCHED_BYTES = 4_000_000
-"""Bytes of files below a directory, source code aside, that are looked into for secrets; with more it asks."""
+"""Bytes of files below a directory, source code aside, that are looked into for secrets; with more
+it asks."""
 
 _TOKEN = re.compile(
     r"""
@@ -141,9 +142,10 @@ _anything = _pattern(r".*")
 class ProgramUsage:
     """How a program may be used.
 
-    ``flags`` are letters that take nothing and may be joined (``-la``), ``valued`` ones that take a value, ``long`` is
-    a pattern of other switches. ``form`` is the form of operands, None when there may be none, ``first`` the first one
-    where that is another. A value in the same word is a number or a mark, one of its own is taken for an operand.
+    ``flags`` are letters that take nothing and may be joined (``-la``), ``valued`` ones that take a
+    value, ``long`` is a pattern of other switches. ``form`` is the form of operands, None when
+    there may be none, ``first`` the first one where that is another. A value in the same word is a
+    number or a mark, one of its own is taken for an operand.
     """
 
     flags: str = ""
@@ -152,7 +154,8 @@ class ProgramUsage:
     long: str = r"(?!)"
     first: OperandForm | None = None
     recursive: str = ""
-    """The letter with which it searches everything below its operands, "-" for one that always does."""
+    """The letter with which it searches everything below its operands, "-" for one that always
+    does."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
         if self.form is _anything:
@@ -165,7 +168,8 @@ class ProgramUsage:
         operands = [word for word in words[:end] if not word.startswith("-")] + list(
             words[end + 1 :]
         )
-        # No line has a NUL: it stands for no letter. Some programs take letters after a value for switches.
+        # No line has a NUL: it stands for no letter. Some programs take letters after a value for
+        # switches.
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
         if not all(
             re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-"
@@ -255,7 +259,8 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
             path = None
             if len(words) == 2 and is_listable(words[1], place):
                 path = place.inside(words[1])
-            # Nothing after it may run where it failed, and a pipe would leave the directory as it was.
+            # Nothing after it may run where it failed, and a pipe would leave the directory as it
+            # was.
             if (
                 path is None
                 or not is_directory(path)

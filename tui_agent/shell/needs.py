@@ -1,8 +1,9 @@
 """The permissions a command needs: one need for each simple command in it, and for each place it reaches.
 
-A line of the closed grammar is ``harmless`` and runs unasked everywhere. One that can't be understood is ``unclear``:
-no rule for a particular command covers it, only one that allows everything. A sandbox needs none of this to hold
-a command; there it is for rules, and for asking before a run that would only fail.
+A line of the closed grammar is ``harmless`` and runs unasked everywhere. One that can't be
+understood is ``unclear``: no rule for a particular command covers it, only one that allows
+everything. A sandbox needs none of this to hold a command; there it is for rules, and for asking
+before a run that would only fail.
 """
 
 import contextlib
@@ -23,8 +24,9 @@ from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, listed, read
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
-"""Subcommands of git that write to the repository, and those that change files, too: asked about before a run in the
-sandbox that would be for nothing. Others are asked about when they have failed."""
+"""Subcommands of git that write to the repository, and those that change files, too: asked
+about before a run in the sandbox that would be for nothing. Others are asked about when they
+have failed."""
 
 MAX_NESTING = 5
 """Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
@@ -40,7 +42,8 @@ _CARRIERS = listed(
     zsh ksh ash busybox watch parallel flock strace ltrace chroot unshare taskset script coproc ssh
     """
 )
-"""Programs that run others: a rule against a command means it however it is carried; one that allows it does not."""
+"""Programs that run others: a rule against a command means it however it is carried; one that
+allows it does not."""
 _QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
@@ -54,13 +57,17 @@ _PROSE = frozenset(
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
 _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
-"""A beginning a line may have, and parts it must not have, for all after a ``cd`` to run where it leads."""
+"""A beginning a line may have, and parts it must not have, for all after a ``cd`` to run where it
+leads."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
 _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
-    """Return all that a command line needs to be allowed, in its order. Looks at many files: call it in a thread."""
+    """Return all that a command line needs to be allowed, in its order.
+
+    Looks at many files: call it in a thread.
+    """
     root = Path(os.path.realpath(project))
     folder = Path(os.path.realpath(cwd))
     script = read_script(command)
@@ -119,12 +126,16 @@ class _CommandAnalyzer:
             yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
 
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
-        """Yield the needs of one command. With a file to write to, its output is no longer without consequence."""
+        """Yield the needs of one command.
+
+        With a file to write to, its output is no longer without consequence.
+        """
         if simple.fed:
             text = simple.source.partition("<<")[0]
         else:
             text = simple.source
-        # The grammar of the parser may lose a dash that stands alone; the rest is not the whole line.
+        # The grammar of the parser may lose a dash that stands alone; the rest is not the whole
+        # line.
         plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
         free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         yield _need(simple, harmless=free)
@@ -164,7 +175,8 @@ class _CommandAnalyzer:
         """Yield the secrets that a pattern for file names may stand for."""
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         directory, _, name = start.rpartition("/")
-        # With anything but stars in the last part of the path, every name is one that it may stand for.
+        # With anything but stars in the last part of the path, every name is one that it may stand
+        # for.
         last = pattern.removeprefix(f"{directory}/" if "/" in start else "")
         plain = re.fullmatch(r"[\w.*?-]+", last, re.ASCII) is not None
         for place in self._real(directory or "."):

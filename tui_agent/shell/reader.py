@@ -67,8 +67,8 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 class Word:
     """One word.
 
-    ``value`` is the program's argument, a pattern for file names as it stands; None when only running the command
-    would tell. ``start`` is its certain beginning.
+    ``value`` is the program's argument, a pattern for file names as it stands; None when only
+    running the command would tell. ``start`` is its certain beginning.
     """
 
     source: str
@@ -102,8 +102,8 @@ class SimpleCommand:
 class ParsedLine:
     """Everything in a command line that runs or touches a file, in the order written.
 
-    Nesting is not kept: whoever judges takes each command as if it ran. A part not looked into is a problem, and a
-    command line with problems is asked about.
+    Nesting is not kept: whoever judges takes each command as if it ran. A part not looked into is a
+    problem, and a command line with problems is asked about.
     """
 
     commands: list[SimpleCommand] = field(default_factory=list)
@@ -201,7 +201,8 @@ class _Reader:
                 self._unchecked(kind)
 
     def _walk(self, node: "Node") -> None:
-        # The grammar drops a lone dash before a here-document; the commands that take one read it either way.
+        # The grammar drops a lone dash before a here-document; the commands that take one read it
+        # either way.
         self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
         if node.type == "for_statement":
             name = next(

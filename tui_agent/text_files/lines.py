@@ -1,6 +1,7 @@
 """Lines of a text, counted in one way everywhere: only a line feed ends a line. Pure.
 
-So do git, ripgrep, ``wc`` and compilers. A lone carriage return, a form feed and U+2028 are characters of their line.
+So do git, ripgrep, ``wc`` and compilers. A lone carriage return, a form feed and U+2028 are
+characters of their line.
 """
 
 import io

@@ -42,7 +42,8 @@ class TextFile:
         """Return the bytes of the file with another text, in its encoding.
 
         Raises:
-            ToolError: a character has no place in the encoding, or it would be read in another one then.
+            ToolError: a character has no place in the encoding, or it would be read in another one
+                then.
         """
         encoding = self._encoding_of(text)
         try:
@@ -86,7 +87,10 @@ class TextStart:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some lines of a file. ``total`` counts all of its lines, or those seen if ``counted`` is off."""
+    """Some lines of a file.
+
+    ``total`` counts all of its lines, or those seen if ``counted`` is off.
+    """
 
     lines: list[str]
     first: int
@@ -102,7 +106,9 @@ class Window:
 
 
 def encoding_of(path: Path) -> Encoding | None:
-    """Return a file's encoding, None for one that is not text. ``path`` is absolute and without links.
+    """Return a file's encoding, None for one that is not text.
+
+    ``path`` is absolute and without links.
 
     Raises:
         OSError: it can't be read.
@@ -117,8 +123,8 @@ def load(path: Path, shown: str, *, max_bytes: int) -> TextFile:
     """Return a text file to be changed. ``path`` is absolute and without links.
 
     Raises:
-        ToolError: it is binary, larger than ``max_bytes``, or would not be the same when written again.
-        OSError: it can't be read.
+        ToolError: it is binary, larger than ``max_bytes``, or would not be the same when written
+            again. OSError: it can't be read.
     """
     if path.stat().st_size > max_bytes:
         raise ToolError(f"{shown} is larger than {max_bytes // 1_000_000} MB; change it with bash.")
@@ -203,7 +209,10 @@ def line_text(data: bytes, path: Path) -> str:
 
 
 def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
-    """Return a window as it may be shown. A file that is a secret as a whole was asked about before."""
+    """Return a window as it may be shown.
+
+    A file that is a secret as a whole was asked about before.
+    """
     if is_secret_file(path):
         return window
     lines = [

@@ -1,4 +1,7 @@
-"""Puts new content in place of a file in one step. The old content survives a full disk and a crash."""
+"""Puts new content in place of a file in one step.
+
+The old content survives a full disk and a crash.
+"""
 
 import contextlib
 import errno
@@ -13,8 +16,9 @@ from tui_agent.files.inside import directory
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Put new content in place of a file in one step; make it if there is none.
 
-    ``path`` is absolute and without links. The mode is kept unless one is given. A file that has other names (hard
-    links) or whose directory takes no new files is written in place instead: replacing it would cut the names apart.
+    ``path`` is absolute and without links. The mode is kept unless one is given. A file that has
+    other names (hard links) or whose directory takes no new files is written in place instead:
+    replacing it would cut the names apart.
 
     Raises:
         OSError: it can't be written, or a link is in the way; the old content is still there.

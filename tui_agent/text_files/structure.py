@@ -1,7 +1,7 @@
 """Whether a text is valid in the format that its file's name stands for. Pure.
 
-A change is judged against the text before it: what was no valid JSON before, such as a template, is not called invalid
-after.
+A change is judged against the text before it: what was no valid JSON before, such as a template, is
+not called invalid after.
 """
 
 import json

@@ -1,7 +1,7 @@
 """How the JSON text that a model wrote for a call becomes the tool's arguments.
 
-Unambiguous input is accepted: habits from other programs' tools, slips in the JSON. Input that is cut off or
-could mean two things is refused with a message that says what to send.
+Unambiguous input is accepted: habits from other programs' tools, slips in the JSON. Input that is
+cut off or could mean two things is refused with a message that says what to send.
 """
 
 import json
@@ -45,7 +45,8 @@ _ALIASES = {
     "url": ("uri", "link"),
     "id": ("jobid", "job"),
 }
-"""Names that models bring along from other programs' tools, without case, hyphens and underscores."""
+"""Names that models bring along from other programs' tools, without case, hyphens and
+underscores."""
 
 _COMMENTS = frozenset({"description", "explanation", "reason", "thought", "toolcallid"})
 """Fields that only explain a call; dropped where a tool has none of that name."""

@@ -34,8 +34,8 @@ _NOISE = frozenset(
         "minLength",
     }
 )
-"""Left out of schemas: every token is paid on every request, some providers refuse bounds, and a call that breaks
-one gets an error that says so."""
+"""Left out of schemas: every token is paid on every request, some providers refuse bounds, and a
+call that breaks one gets an error that says so."""
 
 
 class ToolInput(BaseModel):
@@ -46,7 +46,10 @@ class ToolInput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class FoundEntry:
-    """An entry of the session that a search found. ``here`` tells whether it is on the current branch."""
+    """An entry of the session that a search found.
+
+    ``here`` tells whether it is on the current branch.
+    """
 
     entry_id: int
     kind: str
@@ -76,7 +79,10 @@ class Archive(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SubagentReport:
-    """A subagent's result. ``branch`` is the last entry of the branch on which its work can be read."""
+    """A subagent's result.
+
+    ``branch`` is the last entry of the branch on which its work can be read.
+    """
 
     text: str
     branch: int | None
@@ -104,7 +110,8 @@ class SubagentHost(Protocol):
     ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it.
 
-        With ``in_conversation`` it goes on from the conversation as the model that made the call was sent it.
+        With ``in_conversation`` it goes on from the conversation as the model that made the call
+        was sent it.
 
         Raises:
             ToolError: there is no such kind.
@@ -138,8 +145,8 @@ class EditorText(Protocol):
 class ToolContext:
     """Everything a running call may use. One is made per call.
 
-    ``report`` sends live output to the screen and may be called as often as one likes. ``put_blob`` stores bytes
-    and returns their digest.
+    ``report`` sends live output to the screen and may be called as often as one likes. ``put_blob``
+    stores bytes and returns their digest.
     """
 
     cwd: Path
@@ -149,7 +156,8 @@ class ToolContext:
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
     stands_for: Path | None = None
-    """The project that ``project`` is a copy of: its paths mean those of the copy. None where it is no copy."""
+    """The project that ``project`` is a copy of: its paths mean those of the copy. None where it is
+    no copy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
@@ -171,9 +179,11 @@ class ToolContext:
     allow_host: AllowHost | None = None
     """Asks whether a running command may reach a host; None where nobody can be asked."""
     request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
-    """Asks for the grants a command lacked, given them and the command; returns the grants for a second run."""
+    """Asks for the grants a command lacked, given them and the command; returns the grants for a
+    second run."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
-    """Records changes to some files while it is entered, to any for None; None where nothing is recorded."""
+    """Records changes to some files while it is entered, to any for None; None where nothing is
+    recorded."""
     editor: EditorText | None = None
     """The editor with files open; None where there is none."""
     notify: Callable[[str], None] = lambda _text: None
@@ -188,9 +198,12 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The result of a finished call. ``output`` is the text for the model, already within the limits.
+    """The result of a finished call.
 
-    ``full_output`` is the blob of everything, when something was left out. ``title`` is a few words for a card.
+    ``output`` is the text for the model, already within the limits.
+
+    ``full_output`` is the blob of everything, when something was left out. ``title`` is a few words
+    for a card.
     """
 
     output: str
@@ -239,7 +252,9 @@ class Tool(ABC, Generic[InputT]):
         """Preload modules and programs for the first call. ``environment`` is its program's."""
 
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
-        """Return the files a call may change, as they are after links; None when it may be any. Takes a moment.
+        """Return the files a call may change, as they are after links; None when it may be any.
+
+        Takes a moment.
 
         Raises:
             ToolError: the call cannot work.
@@ -315,7 +330,8 @@ class RawInput(ToolInput):
 class DynamicTool(Tool[RawInput]):
     """A tool made from a schema that came from outside."""
 
-    # One class serves many tools, so a built-in tool's class attributes are set on each instance here.
+    # One class serves many tools, so a built-in tool's class attributes are set on each instance
+    # here.
     name: str  # type: ignore[misc]  # of the instance
     description: str  # type: ignore[misc]  # of the instance
     read_only: bool  # type: ignore[misc]  # of the instance

@@ -271,7 +271,8 @@ def _child_environment(
     if inside:
         return environment
     needs = command_needs(text, context.cwd, context.project)
-    # The name that rules give a command may change with the files its words match; where it reaches may not.
+    # The name that rules give a command may change with the files its words match; where it reaches
+    # may not.
     check_allowed((need for need in needs if need.permission is not Permission.BASH), context)
     if context.harmless and not all(need.harmless for need in needs):
         raise ToolError(
@@ -342,7 +343,8 @@ def _checked(command: str) -> str:
 def advice(command: str, output: str, *, failed: bool) -> str:
     """Return a line of advice where a command looks like one that asked, otherwise nothing.
 
-    A last line without an end is how questions look. ``failed``: it ended badly, or had to be stopped.
+    A last line without an end is how questions look. ``failed``: it ended badly, or had to be
+    stopped.
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_GOES_ON, "")
     if failed:

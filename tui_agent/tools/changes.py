@@ -30,7 +30,8 @@ def change_needs(
     """Return the needs of a change, each edit need with the diff.
 
     Raises:
-        ToolError: the change can't be made. Not for files outside the project, with secrets, or that a rule keeps
+        ToolError: the change can't be made. Not for files outside the project, with secrets, or
+            that a rule keeps
             from being read: the reason may quote the file, and nobody has allowed that yet.
     """
     needs = path_needs(Permission.EDIT, location)

@@ -51,7 +51,8 @@ _NOT_UTF_8 = (
     r"|(?:^|[\x00-\x7F])[\x80-\xBF]"
     r"|[\xE0-\xFF][\x80-\xBF](?:[\x00-\x7F]|$))"
 )
-"""Matches in nearly all lines that are not UTF-8: a character without its end, or an end without its beginning."""
+"""Matches in nearly all lines that are not UTF-8: a character without its end, or an end without
+its beginning."""
 
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
 _IGNORING_CASE = ("-i", "i", "ignore_case", "case_insensitive")
@@ -93,7 +94,9 @@ class Matches:
             self._forget()
 
     def rows(self, scope: Scope, *, apart: bool) -> list[tuple[str, bool]]:
-        """Return the first lines by path, without secrets, each with whether it is a match. Looks at files.
+        """Return the first lines by path, without secrets, each with whether it is a match.
+
+        Looks at files.
 
         ``apart`` puts dashes between groups.
         """
@@ -295,7 +298,10 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
 
 
 def _some(scope: Scope, paths: Iterable[str]) -> str:
-    """Return the names of the first files for an answer, "" for none. Looks at files: what is a secret is not named."""
+    """Return the names of the first files for an answer, "" for none.
+
+    Looks at files: what is a secret is not named.
+    """
     named: list[str] = []
     for path in sorted(paths):
         if not is_secret_file(scope.directory / path):
@@ -473,7 +479,10 @@ def _by_name(scope: Scope) -> list[str]:
 
 
 def _expression(query: _Query) -> str:
-    """Return a query's pattern as ripgrep takes it. A model sees odd bytes as U+FFFD; a NUL can't be an argument."""
+    """Return a query's pattern as ripgrep takes it.
+
+    A model sees odd bytes as U+FFFD; a NUL can't be an argument.
+    """
     if query.literal:
         pattern = re.escape(query.pattern)
     else:

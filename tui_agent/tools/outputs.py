@@ -28,11 +28,11 @@ CutHint = str | Callable[[Truncation], str]
 class Output:
     """A tool's output, before it is cut.
 
-    ``footer`` stands at the end. ``cut_hint`` says how to get the rest: with the head kept it is put in the footer's
-    place when lines are cut (a format with ``{shown}`` and ``{total}`` lines, or a function of the counts), with
-    both ends kept it stands where lines are missing. ``raw`` is stored when the text
-    is cut or differs from it. ``seen`` replaces the totals, for a tool that left something out before.
-    ``stored`` is off for output that can be read again.
+    ``footer`` stands at the end. ``cut_hint`` says how to get the rest: with the head kept it is
+    put in the footer's place when lines are cut (a format with ``{shown}`` and ``{total}`` lines,
+    or a function of the counts), with both ends kept it stands where lines are missing. ``raw`` is
+    stored when the text is cut or differs from it. ``seen`` replaces the totals, for a tool that
+    left something out before. ``stored`` is off for output that can be read again.
     """
 
     text: str
@@ -60,7 +60,8 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         truncation = output.seen.model_copy(update=kept)
     parts = [cut.text.rstrip("\n"), output.footer]
     if output.keep == "head" and cut.next_line is not None and truncation is not None:
-        # The note of the truncation counts within this text; the tool knows how much there is altogether.
+        # The note of the truncation counts within this text; the tool knows how much there is
+        # altogether.
         shown = cut.text.split("\n")[: truncation.kept_lines]
         counts = {"shown": truncation.kept_lines, "total": truncation.total_lines}
         hint = output.cut_hint

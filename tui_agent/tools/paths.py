@@ -30,9 +30,10 @@ _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
 class Location:
     """A path from a call's arguments.
 
-    ``path`` is absolute as it was meant, ``real`` is where it leads after symbolic links. ``shown`` is for the
-    user and the model: relative to the working directory where possible. ``pattern`` and ``real_pattern``
-    are for matching against rules: relative to the project inside it, absolute outside.
+    ``path`` is absolute as it was meant, ``real`` is where it leads after symbolic links. ``shown``
+    is for the user and the model: relative to the working directory where possible. ``pattern`` and
+    ``real_pattern`` are for matching against rules: relative to the project inside it, absolute
+    outside.
     """
 
     path: Path
@@ -65,7 +66,8 @@ def locate(raw: str, context: ToolContext) -> Location:
     if os.path.realpath(path) != str(real) or (
         real.is_relative_to(project) and not path.is_relative_to(context.project)
     ):
-        # ``link/..`` is the parent of where the link leads; and a project has several names when a link leads to it.
+        # ``link/..`` is the parent of where the link leads; and a project has several names when a
+        # link leads to it.
         path = real
     return Location(
         path=path,
@@ -103,7 +105,8 @@ def find(raw: str, context: ToolContext) -> Location:
     """Return where a path leads that should be there already, before anybody is asked for it.
 
     Raises:
-        ToolError: the text can't be a path, or nothing is there outside the project and the project has the one
+        ToolError: the text can't be a path, or nothing is there outside the project and the project
+            has the one
             meant: models make up the directories above it.
     """
     location = locate(raw, context)

@@ -15,12 +15,16 @@ from tui_agent.tools.base import ToolContext
 
 _SEARCH_NOTICE_SECONDS = 1.0
 MAX_RUNS = 4
-"""How often one program runs at most: each time with access it lacked before and the user granted."""
+"""How often one program runs at most: each time with access it lacked before and the user
+granted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A call's program. ``name`` is shown when the user is asked, ``timeout`` in seconds, ``descriptors`` stay open."""
+    """A call's program.
+
+    ``name`` is shown when the user is asked, ``timeout`` in seconds, ``descriptors`` stay open.
+    """
 
     name: str
     words: tuple[str, ...]
@@ -55,7 +59,9 @@ class EndedProgram:
 async def run_program(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> EndedProgram:
-    """Run a program to its end, without a sandbox for None. A cancelled call has reported the output until then.
+    """Run a program to its end, without a sandbox for None.
+
+    A cancelled call has reported the output until then.
 
     Raises:
         ToolError: it could not be started.

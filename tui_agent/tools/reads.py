@@ -22,19 +22,23 @@ class _State:
 class FileReads:
     """Remembers files as they were when last read, written or edited.
 
-    A file counts as changed when its content does: a touch, a checkout of the same content or a build that
-    writes the same bytes again is no change.
+    A file counts as changed when its content does: a touch, a checkout of the same content or a
+    build that writes the same bytes again is no change.
     """
 
     def __init__(self) -> None:
         self._states: dict[str, _State] = {}
 
     def note(self, path: Path) -> None:
-        """Remember the file's state now. Called before a read, so that a change during it shows later."""
+        """Remember the file's state now.
+
+        Called before a read, so that a change during it shows later.
+        """
         real = os.path.realpath(path)
         try:
             status = os.stat(real)  # noqa: PTH116 - a text, as the states are kept by
-            # Files that the system makes up as they are read say that they are empty, and some never end.
+            # Files that the system makes up as they are read say that they are empty, and some
+            # never end.
             digest = None
             if 0 < status.st_size <= HASHED_BYTES:
                 digest = _digest(real)
@@ -58,7 +62,8 @@ class FileReads:
         if not known.size:
             return False
         same_time = status.st_mtime_ns == known.modified_ns
-        # Small files are always compared: two writes within one tick of the file system's clock have the same time.
+        # Small files are always compared: two writes within one tick of the file system's clock
+        # have the same time.
         if known.digest is None or (same_time and known.size > _ALWAYS_HASHED_BYTES):
             return not same_time
         return _digest(real) != known.digest

@@ -21,7 +21,8 @@ MAX_NAMED = 3
 class Scope:
     """A place to search and the glob that files below it have to match; ``matcher`` None takes all.
 
-    With ``excludes`` those are taken that don't match. ``alike`` matches names that only look as the glob says.
+    With ``excludes`` those are taken that don't match. ``alike`` matches names that only look as
+    the glob says.
     """
 
     location: Location
@@ -92,7 +93,8 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
         if base.startswith("/") and (base == "/" or not os.path.lexists(base)):
             # From the root of the search: nobody means to look through the whole machine.
             base = base.strip("/")
-    # Folded into the path even when they are ``..``: the permission check then sees where the search leads.
+    # Folded into the path even when they are ``..``: the permission check then sees where the
+    # search leads.
     location = find(os.path.join(path, base) if base else path, context)  # noqa: PTH118 - a text that may be relative
     if any(".." in part.split("/") for part in wanted):
         raise ToolError(f"glob {glob.strip()!r}: put .. in path.")

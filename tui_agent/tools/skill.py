@@ -65,9 +65,12 @@ class SkillInput(ToolInput):
 
 
 class SkillTool(Tool[SkillInput]):
-    """Gives out skills; ``skills`` returns those there are now, by name. Rules may deny or ask for one.
+    """Gives out skills; ``skills`` returns those there are now, by name.
 
-    ``wanted`` says whether a head that is compared or rendered now has the tool; by default it has with any skill.
+    Rules may deny or ask for one.
+
+    ``wanted`` says whether a head that is compared or rendered now has the tool; by default it has
+    with any skill.
     """
 
     name = "skill"

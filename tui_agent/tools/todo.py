@@ -140,8 +140,9 @@ def parse(text: str) -> tuple[Todo, ...]:
 def current_todos(path: Sequence[Entry]) -> tuple[Todo, ...]:
     """Return the list as it stands at the end of a path, a whole path or the part a request needs.
 
-    That is the newest result of the tool. A summary carries the list of the entries it replaces: a compaction stands
-    before the entries it kept, so a result among them is newer; a branch summary stands where it is.
+    That is the newest result of the tool. A summary carries the list of the entries it replaces: a
+    compaction stands before the entries it kept, so a result among them is newer; a branch summary
+    stands where it is.
     """
     carried: str | None = None
     for entry in reversed(path):

@@ -52,7 +52,8 @@ SESSION_STYLES = ("transcript.tcss", "question.tcss")
 """Style sheets of the widgets of a session."""
 
 LATER_STYLES = ("screens.tcss", "tree.tcss")
-"""Style sheets of the other screens, in the order they are read: when the first of these is opened."""
+"""Style sheets of the other screens, in the order they are read: when the first of these is
+opened."""
 
 RESIZE_SETTLES = 0.3
 """Seconds after a resize in which another one would have arrived."""
@@ -73,7 +74,10 @@ LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 
 
 class ControlCharacterFilter(LineFilter):
-    """Drops control characters and marks that reorder a line. They have no width, so the line keeps its own."""
+    """Drops control characters and marks that reorder a line.
+
+    They have no width, so the line keeps its own.
+    """
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
         """Return the segments without them; the very same list when there are none."""
@@ -99,7 +103,8 @@ class TuiAgentApp(ErrorBoundary[int]):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
-    # No widget shows it, so that nothing is to be painted when it changes: Textual would paint the whole screen.
+    # No widget shows it, so that nothing is to be painted when it changes: Textual would paint the
+    # whole screen.
     sub_title = var("")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
@@ -110,13 +115,18 @@ class TuiAgentApp(ErrorBoundary[int]):
     def __init__(
         self, load: LoadServices, look: Look, memory: background.BackgroundMemory | None = None
     ) -> None:
-        """Make the application. ``load`` is called after the first paint; without ``memory`` nothing is remembered."""
-        # Without colour the terminal keeps its own, and emphasis is bold, dim, underlined or reversed.
+        """Make the application.
+
+        ``load`` is called after the first paint; without ``memory`` nothing is remembered.
+        """
+        # Without colour the terminal keeps its own, and emphasis is bold, dim, underlined or
+        # reversed.
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(
             css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
         )
-        # The last of them: nothing that a terminal would act on gets through, whatever widget draws it.
+        # The last of them: nothing that a terminal would act on gets through, whatever widget draws
+        # it.
         self._filters.append(ControlCharacterFilter())
         for theme in (WHITE_LIGHT, HIGH_CONTRAST, HIGH_CONTRAST_LIGHT):
             self.register_theme(theme)
@@ -128,7 +138,8 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._last_ctrl_c = float("-inf")
         self._keys = KeyOrder(self)
         self.is_refocusing = False
-        """Whether Textual just follows the terminal's focus: only the widget with the focus looks different then."""
+        """Whether Textual just follows the terminal's focus: only the widget with the focus looks
+        different then."""
         self._settling: Timer | None = None
         self._hasty = False
         """Whether the last resize came while the one before it was still settling."""
@@ -141,7 +152,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.apply_look(look)
 
     def apply_look(self, look: Look) -> None:
-        """Apply the settings that concern every screen. A theme chosen since stays until they name another."""
+        """Apply the settings that concern every screen.
+
+        A theme chosen since stays until they name another.
+        """
         self.animation_level = "none" if look.reduced_motion else self._animations
         if look.theme == self._chosen:
             return
@@ -236,7 +250,8 @@ class TuiAgentApp(ErrorBoundary[int]):
 
         # The parser of answers: loaded while nobody waits for it.
         await asyncio.to_thread(parse_blocks, "")
-        # The objects built up to here live as long as the program: the collector, off until now, can skip them.
+        # The objects built up to here live as long as the program: the collector, off until now,
+        # can skip them.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()

@@ -1,8 +1,8 @@
 """Calls the user back: by the title, the bell, the terminal's own notification and a command of theirs.
 
-The title always shows the state. The rest is for who looks elsewhere, when a question waits or a run of over 10 s
-ended: while the terminal says that it has no focus, or, where it never says anything of that, when no key was pressed
-for as long.
+The title always shows the state. The rest is for who looks elsewhere, when a question waits or a
+run of over 10 s ended: while the terminal says that it has no focus, or, where it never says
+anything of that, when no key was pressed for as long.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONG = 10.0
-"""Seconds after which nobody is expected to wait for the end of a run, or to be there without pressing a key."""
+"""Seconds after which nobody is expected to wait for the end of a run, or to be there without
+pressing a key."""
 PROGRESS_SECONDS = 10.0
 """Seconds after which the progress bar is set again: Ghostty removes one that is 15 s old."""
 COMMAND_SECONDS = 10.0

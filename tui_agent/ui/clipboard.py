@@ -1,7 +1,8 @@
 """Copies text to the clipboard by every way there is, and says which one worked; reads images out of it.
 
-A native tool confirms that it worked; the escape sequence OSC 52 reaches the terminal over ssh too, but no terminal
-confirms it. When nothing could confirm, the text is saved to a file as well, so that a copy is never lost.
+A native tool confirms that it worked; the escape sequence OSC 52 reaches the terminal over ssh too,
+but no terminal confirms it. When nothing could confirm, the text is saved to a file as well, so
+that a copy is never lost.
 """
 
 import base64
@@ -42,7 +43,8 @@ _TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
         ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL],
     ),
 )
-"""The variable that a tool needs, its command to copy a text, and its command to print the image."""
+"""The variable that a tool needs, its command to copy a text, and its command to print the
+image."""
 
 _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
 
@@ -50,8 +52,8 @@ _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf�
 def osc52(text: str, environment: Mapping[str, str]) -> str | None:
     """Return the escape sequence that sets the terminal's clipboard, None when the text is too long for it.
 
-    Inside tmux it is wrapped to pass through to the terminal outside; tmux with ``set-clipboard`` on takes the bare
-    one too, so both are sent.
+    Inside tmux it is wrapped to pass through to the terminal outside; tmux with ``set-clipboard``
+    on takes the bare one too, so both are sent.
     """
     data = text.encode("utf-8", errors="replace")
     if len(data) > OSC52_LIMIT:
@@ -65,7 +67,8 @@ def native_tools(
 ) -> list[Sequence[str]]:
     """Return the commands that may set, or read, the clipboard of the screen the user sits at, best first.
 
-    On the far side of an ssh connection without a display there is none: the tool would use the wrong machine's.
+    On the far side of an ssh connection without a display there is none: the tool would use the
+    wrong machine's.
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]
@@ -79,7 +82,9 @@ def native_tools(
 def copy_natively(
     text: str, environment: Mapping[str, str], outside: Path | None = None
 ) -> str | None:
-    """Give the text to the first tool that is installed and takes it; return its name. Blocks: call it in a thread.
+    """Give the text to the first tool that is installed and takes it; return its name.
+
+    Blocks: call it in a thread.
 
     No tool in ``outside`` is started: the project must not get the copied text.
     """
@@ -125,7 +130,9 @@ def _run(
 
 
 def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
-    """Return the image in the system's clipboard, None when there is none to be had. Blocks: call it in a thread.
+    """Return the image in the system's clipboard, None when there is none to be had.
+
+    Blocks: call it in a thread.
 
     No tool in ``outside``, the project, is started.
     """
@@ -167,9 +174,12 @@ def _save(text: str, directory: Path) -> Path | None:
 def copy(
     text: str, write: Callable[[str], None], directory: Path, outside: Path | None = None
 ) -> str:
-    """Copy by all ways and return a sentence about how it went. ``write`` sends a sequence to the terminal. Blocks.
+    """Copy by all ways and return a sentence about how it went.
 
-    A copy that nothing confirmed is saved in ``directory``. No tool in ``outside``, the project, is started.
+    ``write`` sends a sequence to the terminal. Blocks.
+
+    A copy that nothing confirmed is saved in ``directory``. No tool in ``outside``, the project, is
+    started.
     """
     environment = dict(os.environ)
     if (sequence := osc52(text, environment)) is not None:

@@ -1,6 +1,7 @@
 """Text in a theme's colours that can be read: the contrast of WCAG 2, and themes of our own that have enough of it.
 
-Whatever theme is applied, :func:`readable_variables` lifts each role's colour until it can be read on every ground.
+Whatever theme is applied, :func:`readable_variables` lifts each role's colour until it can be read
+on every ground.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +51,8 @@ COLOURED_ROLES: Final = {
     "role-tool": "secondary",
     "role-heading": "secondary",
 }
-"""Links and keywords, your words, tool calls and headings: each has a hue of its own. With the colour it begins at."""
+"""Links and keywords, your words, tool calls and headings: each has a hue of its own. With the
+colour it begins at."""
 
 SHADES: Final = {
     "text-muted": 0.62,
@@ -115,7 +117,8 @@ def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     """Return a theme's variables with roles that can be read on every ground.
 
-    A theme that names a role keeps its colour. Terminals that keep their own colours get the theme's names.
+    A theme that names a role keeps its colour. Terminals that keep their own colours get the
+    theme's names.
     """
     try:
         colours = {

@@ -48,7 +48,8 @@ class TerminalDriver(LinuxDriver):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__(app, debug=debug, mouse=mouse, size=size)
-        # Textual draws on standard error, which may be closed or a file where standard output is the terminal.
+        # Textual draws on standard error, which may be closed or a file where standard output is
+        # the terminal.
         drawn_on = next(
             (stream for stream in (sys.__stderr__, sys.__stdout__) if stream and stream.isatty()),
             None,
@@ -71,7 +72,8 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         self._has_screen, self._typed = early_prompt.is_shown, early_prompt.take()
         super().start_application_mode()  # type: ignore[no-untyped-call]
-        # Ctrl+S, typed while the terminal was another's, stops its output, and no key would start it again.
+        # Ctrl+S, typed while the terminal was another's, stops its output, and no key would start
+        # it again.
         with suppress(termios.error):
             termios.tcflow(self.fileno, termios.TCOON)
         if "TMUX" in os.environ:
@@ -106,7 +108,8 @@ class TerminalDriver(LinuxDriver):
     def suspend_to_shell(self) -> bool:
         """Give the terminal back and stop, with everything a shell started as the same job; returns when we go on.
 
-        Returns whether we were stopped at all. The system stops no program that no shell could bring back.
+        Returns whether we were stopped at all. The system stops no program that no shell could
+        bring back.
         """
         return self._stop(lambda: os.killpg(os.getpgrp(), signal.SIGTSTP))
 
@@ -199,7 +202,8 @@ class _Output:
         self._try(self._stream.flush)
 
     def _write(self, text: str) -> None:
-        # Another program on the same terminal may have left it like that; half a frame would be lost.
+        # Another program on the same terminal may have left it like that; half a frame would be
+        # lost.
         if not os.get_blocking(descriptor := self._stream.fileno()):
             os.set_blocking(descriptor, True)
         self._stream.write(text)

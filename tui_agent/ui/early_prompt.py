@@ -1,8 +1,9 @@
 """The prompt before the interface: its line is painted at once, and typed into until Textual has the terminal.
 
-The terminal's modes stay as they are: its own line editing shows and keeps the keys typed meanwhile, and the interface
-is given them as if they were typed then. So there is nothing to put back when the program is killed, stopped or
-interrupted, but the alternate screen. Nothing here imports Textual, or anything else that takes time.
+The terminal's modes stay as they are: its own line editing shows and keeps the keys typed
+meanwhile, and the interface is given them as if they were typed then. So there is nothing to put
+back when the program is killed, stopped or interrupted, but the alternate screen. Nothing here
+imports Textual, or anything else that takes time.
 """
 
 import json
@@ -41,7 +42,8 @@ class EarlyPrompt:
         if (picture := self._picture()) is None:
             yield
             return
-        # Stopped in between, the shell would be on the alternate screen: it waits until the interface can do it.
+        # Stopped in between, the shell would be on the alternate screen: it waits until the
+        # interface can do it.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
         ended = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
         try:
@@ -60,7 +62,8 @@ class EarlyPrompt:
     def take(self) -> bytes:
         """Return the input so far as keys; from now on the interface reads and draws.
 
-        One Enter at the very end sends, as it would later. Several may be of a paste, and make new lines.
+        One Enter at the very end sends, as it would later. Several may be of a paste, and make new
+        lines.
         """
         if not self.is_shown:
             return b""
@@ -84,7 +87,8 @@ class EarlyPrompt:
     def keep(self, frame: str, row: int, column: int) -> None:
         """Keep the prompt's line of the interface's first frame for the next start.
 
-        ``frame`` is the output written for it, ``row`` and ``column`` count from 0: where the first letter goes.
+        ``frame`` is the output written for it, ``row`` and ``column`` count from 0: where the first
+        letter goes.
         """
         picture = _line_of(frame, row, column)
         if picture is None or self._file is None or picture == self._picture():

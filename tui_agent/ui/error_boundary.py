@@ -1,8 +1,9 @@
 """The error boundary of the full-screen program: a page that fails is closed with a sentence, and the program stays.
 
-Textual ends the program when a widget, its own ones included, fails at anything: when it is made, shown or painted, at
-a timer, after a refresh. Here that closes the page. An action a person asked for (by a key, a click, work in the
-background) that fails is reported, and the page stays. A page ends its work before Textual takes its parts away.
+Textual ends the program when a widget, its own ones included, fails at anything: when it is made,
+shown or painted, at a timer, after a refresh. Here that closes the page. An action a person asked
+for (by a key, a click, work in the background) that fails is reported, and the page stays. A page
+ends its work before Textual takes its parts away.
 """
 
 import asyncio
@@ -44,7 +45,8 @@ class ErrorBoundary(App[Result]):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_started = False
-        """Whether there is a program that can go on; before that a first screen that can't be built ends it."""
+        """Whether there is a program that can go on; before that a first screen that can't be built
+        ends it."""
         self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
         """The tasks that handle a message now, and whose message it is."""
         self.ended: set[asyncio.Task[Any]] = set()
@@ -155,9 +157,12 @@ class BoundedScreen(Screen[Result]):
 
 
 class PageScreen(BoundedScreen[Result]):
-    """A screen of its own. It is left once, however often it is asked to, along with the pages over it.
+    """A screen of its own.
 
-    Textual takes the screen on top away, whichever one says that it is done, and keys and clicks come in bursts.
+    It is left once, however often it is asked to, along with the pages over it.
+
+    Textual takes the screen on top away, whichever one says that it is done, and keys and clicks
+    come in bursts.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:

@@ -31,7 +31,8 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
 The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
 """
 ENDING_SECONDS: Final = 0.02
-"""How long the entry of an answer waits after its last words, which are painted before all that the end changes."""
+"""How long the entry of an answer waits after its last words, which are painted before all that the
+end changes."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
@@ -46,10 +47,10 @@ class AgentEvents(Message):
 class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
-    A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
-    before the next burst in the screen's queue. Words wait for more of them as long as ``pause`` says, in seconds,
-    because waking the screen costs more than they say; events in ``HELD_SECONDS`` wait for the next one, and the
-    end of an answer until its words are painted.
+    A burst of deltas costs one message and one text, however many there are, and a key pressed
+    meanwhile stands before the next burst in the screen's queue. Words wait for more of them as
+    long as ``pause`` says, in seconds, because waking the screen costs more than they say; events
+    in ``HELD_SECONDS`` wait for the next one, and the end of an answer until its words are painted.
     """
 
     def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:

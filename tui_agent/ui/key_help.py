@@ -49,7 +49,10 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Rebindable:
-    """An action that can have another key. ``place`` is where it works: actions of one place need different keys."""
+    """An action that can have another key.
+
+    ``place`` is where it works: actions of one place need different keys.
+    """
 
     id: str
     keys: str
@@ -62,7 +65,8 @@ def checked(
 ) -> tuple[dict[str, str], list[str]]:
     """Return the keys that can be used, and a sentence for each that can't.
 
-    ``writing`` are the keys the prompt needs; actions of the main screen can't have them, nor plain characters.
+    ``writing`` are the keys the prompt needs; actions of the main screen can't have them, nor plain
+    characters.
     """
     actions = {action.id: action for action in known}
     good: dict[str, str] = {}

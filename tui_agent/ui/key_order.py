@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 LOOKS: Final = 20
 LOOK_SECONDS: Final = 0.05
-"""How often it is looked whether a part that was sent a key is still there, before the next key goes on anyway."""
+"""How often it is looked whether a part that was sent a key is still there, before the next key
+goes on anyway."""
 
 
 WORD_KEYS: Final = {
@@ -34,8 +35,9 @@ WORD_KEYS: Final = {
 class KeyOrder:
     """Hands keys and pastes to an application one by one.
 
-    Textual hands a key to the widget that has the focus when the key arrives, and the key's effect there can move
-    the focus or open a page later. The keys of one burst would all go to the first widget.
+    Textual hands a key to the widget that has the focus when the key arrives, and the key's effect
+    there can move the focus or open a page later. The keys of one burst would all go to the first
+    widget.
     """
 
     def __init__(self, app: App[Any]) -> None:
@@ -49,14 +51,16 @@ class KeyOrder:
         if event is self._passed or event.is_forwarded:
             return False
         if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
-            # A key tells Textual that the terminal has the focus: it must not come after the focus has gone.
+            # A key tells Textual that the terminal has the focus: it must not come after the focus
+            # has gone.
             self._waiting.append(event)
             return True
         if not isinstance(event, events.Key | events.Paste):
             return False
         writes = self._task is None and isinstance(event, events.Key) and len(event.key) == 1
         if writes and isinstance(self._app.focused, Input | TextArea):
-            # A character in a field moves no focus and opens no page; the field keeps its own order.
+            # A character in a field moves no focus and opens no page; the field keeps its own
+            # order.
             return False
         self._waiting.extend(self._parted(event))
         if self._task is None:

@@ -1,4 +1,7 @@
-"""The side panel's view of a session: its branches and messages as an outline, to-dos, files, jobs. Pure."""
+"""The side panel's view of a session: its branches and messages as an outline, to-dos, files, jobs.
+
+Pure.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -25,7 +28,8 @@ MAX_FILES = 12
 """Files listed; the ones changed last."""
 
 _OUTLINED = kinds(lambda kind: kind.in_outline)
-"""Kinds of entries on the path that have a row; of the others only the leaf and those with a label."""
+"""Kinds of entries on the path that have a row; of the others only the leaf and those with a
+label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,8 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
             )
         children = _ways(segment.children)
         branches = len(children) > 1
-        # The branch one is on comes last and is not indented, so that a long session does not move to the right.
+        # The branch one is on comes last and is not indented, so that a long session does not move
+        # to the right.
         children = sorted(children, key=lambda child: child.active == 0)
         if segment.active or any(child.active for child in children):
             stack.extend((child, depth + (branches and not child.active)) for child in children)

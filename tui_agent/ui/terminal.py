@@ -41,7 +41,8 @@ Those that are not here may print such a sequence, or take it for something else
 """
 
 _PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
-"""First versions that show a bar, by ``TERM_PROGRAM``; older ones show the sequence as a notification."""
+"""First versions that show a bar, by ``TERM_PROGRAM``; older ones show the sequence as a
+notification."""
 
 _VTE_WITH_PROGRESS = 8_000
 """GNOME Terminal, Ptyxis and others: VTE 0.80, as ``VTE_VERSION`` writes it."""
@@ -77,8 +78,8 @@ def through_multiplexer(sequence: str, environment: Mapping[str, str] = os.envir
 def notification(title: str, body: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """Return the sequence that shows a notification, None for a terminal that has none.
 
-    Nothing in ``title`` and ``body`` can end or extend it. Sources: the documents of kitty (OSC 99), iTerm2 (9) and
-    rxvt-unicode (777).
+    Nothing in ``title`` and ``body`` can end or extend it. Sources: the documents of kitty (OSC
+    99), iTerm2 (9) and rxvt-unicode (777).
     """
     shape = next(
         (
@@ -120,7 +121,8 @@ def shows_progress(environment: Mapping[str, str] = os.environ) -> bool:
 def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> str:
     """Return the sequence that sets the progress bar, "" for a terminal without one.
 
-    Sources: the documents of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs ST at the end.
+    Sources: the documents of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs ST
+    at the end.
     """
     if shows_progress(environment):
         return through_multiplexer(f"\x1b]9;4;{state.value}\x1b\\", environment)
@@ -130,8 +132,9 @@ def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> st
 def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | None = None) -> str:
     """Return the theme to use when the user chose none, as long as the terminal itself has not answered.
 
-    Reads ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others): foreground and background as ANSI colour numbers, of
-    which 7 and 9 to 15 are light. ``last`` is whether its background was light the last time, None if unknown.
+    Reads ``COLORFGBG`` (rxvt, Konsole, iTerm2 and others): foreground and background as ANSI colour
+    numbers, of which 7 and 9 to 15 are light. ``last`` is whether its background was light the last
+    time, None if unknown.
     """
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     return THEMES[int(background) in {7, *range(9, 16)} if background.isdecimal() else bool(last)]

@@ -1,7 +1,8 @@
 """Reads the terminal's input: keys, pastes and the mouse for Textual; answers of the terminal are taken out by grammar.
 
-Whoever asked for an answer, and in however many pieces it comes: control sequences (ECMA-48: CSI, OSC, DCS, SOS, PM,
-APC) that are no key become nothing. Textual's own parser would type what it does not know.
+Whoever asked for an answer, and in however many pieces it comes: control sequences (ECMA-48: CSI,
+OSC, DCS, SOS, PM, APC) that are no key become nothing. Textual's own parser would type what it does
+not know.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -82,7 +83,8 @@ class PasteComing(Message):
 class InputParser(XTermParser):
     """Textual's parser of input, given only what it knows.
 
-    A terminal sends the same for Escape and a letter as for Alt with it: here it is Alt, and the application decides.
+    A terminal sends the same for Escape and a letter as for Alt with it: here it is Alt, and the
+    application decides.
     """
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited

@@ -50,7 +50,8 @@ class Lending:
             OSError: the program can't be started.
         """
         with app.batch_update(), app.suspend():
-            # From before it is started: it may be up, and keys meant for it may come, before this program hears of it.
+            # From before it is started: it may be up, and keys meant for it may come, before this
+            # program hears of it.
             self._lent = True
             try:
                 self._borrower = await asyncio.create_subprocess_exec(*command, env=own(os.environ))

@@ -19,16 +19,22 @@ _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _KEPT = "%/?#[]@!$&'()*+,;=:~-._"
 
 _IPV4_INSIDE = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
-"""Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052), translated (RFC 2765), compatible (RFC 4291)."""
+"""Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052), translated (RFC 2765),
+compatible (RFC 4291)."""
 _LOCAL = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
-"""NAT64 of a network's own (RFC 8215) and site-local addresses (RFC 3879), which Python may take for global ones."""
+"""NAT64 of a network's own (RFC 8215) and site-local addresses (RFC 3879), which Python may take
+for global ones."""
 _METADATA = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
-"""Answer with secrets of the machine that asks (Azure, Oracle) though Python may take them for public."""
+"""Answer with secrets of the machine that asks (Azure, Oracle) though Python may take them for
+public."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """An http or https URL, taken apart once; ``host`` is lower case and ASCII. The fragment is left out."""
+    """An http or https URL, taken apart once; ``host`` is lower case and ASCII.
+
+    The fragment is left out.
+    """
 
     scheme: str
     host: str

@@ -52,7 +52,9 @@ class MovedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """An answer. ``body`` is decompressed and holds at most the limit; ``cut`` says that there was more.
+    """An answer.
+
+    ``body`` is decompressed and holds at most the limit; ``cut`` says that there was more.
 
     A ``binary`` one has only its first bytes. ``length`` is the size the server names.
     """
@@ -192,7 +194,8 @@ async def _connected(
 ) -> "httpx.Response":
     """Send the request to the first host that takes the connection.
 
-    The URL names the address that was checked; the server is asked, and its certificate judged, by the name.
+    The URL names the address that was checked; the server is asked, and its certificate judged, by
+    the name.
     """
     import httpx
 

@@ -1,6 +1,7 @@
 """Turns a web page into Markdown.
 
-A program of its own, HTML in and text out: a large page takes seconds, holds nothing up and can be stopped.
+A program of its own, HTML in and text out: a large page takes seconds, holds nothing up and can be
+stopped.
 """
 
 import re

@@ -1,7 +1,10 @@
-"""The proxies of the environment: which one is used for an address. Whatever the variables hold, nothing fails for it.
+"""The proxies of the environment: which one is used for an address.
 
-``NO_PROXY`` takes what curl, requests, Go and the desktops write: names with all below them, ``*`` for any letters,
-addresses, networks, ports, brackets. What can't be read or used is left out, and `Proxies.problems` says so.
+Whatever the variables hold, nothing fails for it.
+
+``NO_PROXY`` takes what curl, requests, Go and the desktops write: names with all below them, ``*``
+for any letters, addresses, networks, ports, brackets. What can't be read or used is left out, and
+`Proxies.problems` says so.
 """
 
 import ipaddress
@@ -23,7 +26,8 @@ _SCHEMES = {
     "socks5": "socks5",
     "socks5h": "socks5h",
 }
-"""How proxies may be named, and what they are for the connections. Desktops write ``socks`` for SOCKS 5."""
+"""How proxies may be named, and what they are for the connections. Desktops write ``socks`` for
+SOCKS 5."""
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
 _PATTERN = re.compile(r"<local>|[a-z0-9_.*?-]+")
 _PORTS = {"http": 80, "https": 443}
@@ -71,7 +75,10 @@ class Exempt:
 
 @dataclass(frozen=True, slots=True)
 class Proxies:
-    """The proxies by scheme, and the hosts without one. ``problems`` are sentences about what was left out."""
+    """The proxies by scheme, and the hosts without one.
+
+    ``problems`` are sentences about what was left out.
+    """
 
     by_scheme: Mapping[str, str]
     exempt: tuple[Exempt, ...] = ()

@@ -32,7 +32,8 @@ class StopRunError(Exception):
 
 
 GETS_THROUGH = (StopRunError, KeyboardInterrupt, GeneratorExit)
-"""What is raised on a call's way and does not become its result. Cancelling its task gets through too."""
+"""What is raised on a call's way and does not become its result. Cancelling its task gets through
+too."""
 
 
 class RefusedError(Exception):
@@ -43,8 +44,8 @@ class RefusedError(Exception):
 class Call:
     """One call, and what the stages know of it so far.
 
-    ``found`` and ``given`` are its tool and arguments; None where ``problem`` says, to the model, why they can't be
-    read.
+    ``found`` and ``given`` are its tool and arguments; None where ``problem`` says, to the model,
+    why they can't be read.
     """
 
     part: ToolCallPart
@@ -126,7 +127,10 @@ class Stage(Protocol):
     """One thing that is done around every call."""
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
-        """Return the call's outcome: that of ``proceed``, or another without it. Whatever it raises is the outcome."""
+        """Return the call's outcome: that of ``proceed``, or another without it.
+
+        Whatever it raises is the outcome.
+        """
         ...
 
 

@@ -30,7 +30,10 @@ _TITLE_CHARS = 80
 
 
 class RepetitionWatch:
-    """A stage that stops circles of calls, and what is done about repeating answers. It keeps what the user allowed."""
+    """A stage that stops circles of calls, and what is done about repeating answers.
+
+    It keeps what the user allowed.
+    """
 
     def __init__(
         self,

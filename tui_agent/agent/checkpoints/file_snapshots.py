@@ -1,4 +1,7 @@
-"""Images of files: bytes and permission bits of a regular file at one moment. Links are never followed."""
+"""Images of files: bytes and permission bits of a regular file at one moment.
+
+Links are never followed.
+"""
 
 import errno
 import hashlib
@@ -32,7 +35,10 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A file at a moment. Without a digest it was absent, or ``problem`` says why its content is not known."""
+    """A file at a moment.
+
+    Without a digest it was absent, or ``problem`` says why its content is not known.
+    """
 
     digest: str | None = None
     mode: int = 0
@@ -99,7 +105,8 @@ def _read(descriptor: int) -> Reading:
 def place_in(root: Path, path: str) -> Path | None:
     """Return where a recorded path is in a project; None when it leads outside, over a link or into ``.git``."""
     pure = PurePosixPath(path)
-    # Some file systems take it for ``.git``: without regard to case or to characters without a shape.
+    # Some file systems take it for ``.git``: without regard to case or to characters without a
+    # shape.
     names = {"".join(filter(str.isascii, part)).casefold().rstrip(". ") for part in pure.parts}
     if pure.is_absolute() or not pure.parts or ".." in pure.parts or names & {".git", "git~1"}:
         return None

@@ -1,7 +1,10 @@
-"""The manifest of a project: every file that searches see, with its stamp. Making one reads no file.
+"""The manifest of a project: every file that searches see, with its stamp.
 
-Between two looks the project is watched (Linux inotify). A watch only names the paths touched; where it can't
-say that for sure (a directory came or went, too much at once, another system), the project is listed again.
+Making one reads no file.
+
+Between two looks the project is watched (Linux inotify). A watch only names the paths touched;
+where it can't say that for sure (a directory came or went, too much at once, another system), the
+project is listed again.
 """
 
 import asyncio
@@ -33,10 +36,12 @@ CLOCK_TOLERANCE_NS = 2_000_000_000
 CACHES = frozenset(
     {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "node_modules"}
 )
-"""Directories that programs rebuild on their own: nobody wants them back, whether or not they are ignored."""
+"""Directories that programs rebuild on their own: nobody wants them back, whether or not they are
+ignored."""
 
 MAX_DIRECTORIES = 5_000
-"""A project with more is listed each time: a user has some ten thousand watches for all programs together."""
+"""A project with more is listed each time: a user has some ten thousand watches for all programs
+together."""
 
 _MODIFY = 0x2
 _ATTRIB = 0x4
@@ -111,8 +116,8 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
 def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
     """Return the project's files when only these names were touched since the last manifest.
 
-    That is the last manifest itself where nothing changed, and None where only a listing can say: a file is new, and an
-    ignore file may be about it.
+    That is the last manifest itself where nothing changed, and None where only a listing can say: a
+    file is new, and an ignore file may be about it.
     """
     began = time.time_ns()
     different: dict[str, Stamp | None] = {}

@@ -1,7 +1,8 @@
 """Plans the restoring of files on the way from one entry of the tree to another, as a three-way plan. Pure.
 
-A file is restored only if it is now exactly as the session last left it on the path one leaves. Everything else is a
-conflict and stays as it is: changes made since, or between two changes of the session, are not the session's.
+A file is restored only if it is now exactly as the session last left it on the path one leaves.
+Everything else is a conflict and stays as it is: changes made since, or between two changes of the
+session, are not the session's.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,9 +26,12 @@ FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A file that is one way here and another there. ``reason`` says why it can't be restored whatever it is now.
+    """A file that is one way here and another there.
 
-    ``taken`` are the contents that changes on the way took from there: other people's may be among them.
+    ``reason`` says why it can't be restored whatever it is now.
+
+    ``taken`` are the contents that changes on the way took from there: other people's may be among
+    them.
     """
 
     path: str
@@ -138,7 +142,8 @@ def decide(
             if there.exists and not difference.here.exists:
                 standing[difference.path.casefold()] = there
             if difference.reason:
-                # Somebody else wrote it in between; where it was moved to, it is not the session's to delete.
+                # Somebody else wrote it in between; where it was moved to, it is not the session's
+                # to delete.
                 stuck.update(difference.taken)
             continue
         reason = difference.reason or _reason(difference, now)
@@ -149,8 +154,9 @@ def decide(
             stuck.update(difference.taken, filter(None, [there.digest]))
         else:
             steps.append(RestoreStep(difference.path, now, there))
-    # A file that was moved and can't go back is not deleted where it is: it would be nowhere.
-    # Nor is one whose name differs in case from one that is there: many file systems take the two for one.
+    # A file that was moved and can't go back is not deleted where it is: it would be nowhere. Nor
+    # is one whose name differs in case from one that is there: many file systems take the two for
+    # one.
     kept_back = {
         step.path: MOVED if step.now.digest in stuck else SAME_FILE
         for step in steps

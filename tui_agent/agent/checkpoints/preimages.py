@@ -1,8 +1,9 @@
 """The shelf: how files were before a command that may change any of them, without copying a project for each command.
 
-A file that is unmodified in git is only remembered by git's name for its content and read back from the repository when
-a command changed it. Every other small file is copied once, into one nameless temporary file, and again when its stamp
-is another one. Nothing is written to the user's repository, and nothing is fetched.
+A file that is unmodified in git is only remembered by git's name for its content and read back from
+the repository when a command changed it. Every other small file is copied once, into one nameless
+temporary file, and again when its stamp is another one. Nothing is written to the user's
+repository, and nothing is fetched.
 """
 
 import os
@@ -25,7 +26,8 @@ from tui_agent.lazy import dataclass
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 READ_AHEAD = 200
-"""Objects that are read at once where they are expected; each call of git takes some milliseconds."""
+"""Objects that are read at once where they are expected; each call of git takes some
+milliseconds."""
 
 MAX_SHELF_BYTES = 100_000_000
 """Limit for copies on disk while the program runs."""
@@ -34,13 +36,17 @@ MAX_UNCHECKED_FILES = 200
 """So many are copied without asking git about them."""
 
 COPY_SECONDS = 1.0
-"""A command waits at most so long for copies; files that were not copied by then have no image of before."""
+"""A command waits at most so long for copies; files that were not copied by then have no image of
+before."""
 
 NOT_COPIED = "there was no time or room to copy it before the command"
 
 
 class GitObjects:
-    """The objects of the repository around a directory. Nothing is written to it and nothing fetched."""
+    """The objects of the repository around a directory.
+
+    Nothing is written to it and nothing fetched.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -138,7 +144,8 @@ class Shelf:
             objects = self._unmodified()
             sizes = self._git.sizes({name for path in missing if (name := objects.get(path))})
             for path in missing:
-                # Another size: git stores it otherwise than it lies there (line endings, large file storage).
+                # Another size: git stores it otherwise than it lies there (line endings, large file
+                # storage).
                 if (name := objects.get(path)) is not None and sizes.get(name) == manifest[
                     path
                 ].size:

@@ -1,8 +1,8 @@
 """Records a session's changes to the project's files: watches tool calls and commands, and makes checkpoints.
 
-A call that names its files has those read before and after it. A command may change any file: the project is listed
-before and after it, and files with another stamp are read; the shelf has them as they were. Nothing here may stop or
-fail a call: a failure costs the record, and is reported once.
+A call that names its files has those read before and after it. A command may change any file: the
+project is listed before and after it, and files with another stamp are read; the shelf has them as
+they were. Nothing here may stop or fail a call: a failure costs the record, and is reported once.
 """
 
 import asyncio
@@ -37,8 +37,8 @@ MAX_CHANGES = 60_000
 """Changed files of one command that are read; of more only their number is kept."""
 
 MAX_STORED = 1_000
-"""Of a command that changed more files than this no content is stored that git has, nor how the files are now: that is
-stored when something takes them back."""
+"""Of a command that changed more files than this no content is stored that git has, nor how the
+files are now: that is stored when something takes them back."""
 
 FILES_PER_BATCH = 500
 """Files whose contents are in memory at once."""
@@ -59,7 +59,8 @@ IS_OLDER = "it is older than the command: perhaps it was moved here"
 class SnapshotStore:
     """Where images go. ``trim`` drops the oldest ones where all of them take too much room.
 
-    Files in the directories ``apart`` are neither recorded nor restored: the store must not keep itself.
+    Files in the directories ``apart`` are neither recorded nor restored: the store must not keep
+    itself.
     """
 
     put: Callable[[bytes], str]
@@ -71,7 +72,8 @@ class SnapshotStore:
 class Recorder:
     """Watches one project for one session. Called on the event loop; files are read in threads.
 
-    ``tell`` is given a sentence for the user, at most one of a kind. ``jobs`` says how many background jobs run.
+    ``tell`` is given a sentence for the user, at most one of a kind. ``jobs`` says how many
+    background jobs run.
     """
 
     def __init__(
@@ -117,9 +119,12 @@ class Recorder:
 
     @asynccontextmanager
     async def around(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
-        """Watch changes to these files inside, or to any for None. Nothing is watched for an empty sequence.
+        """Watch changes to these files inside, or to any for None.
 
-        Being cancelled inside, or while it looks afterwards, loses no change; `settle` waits for it.
+        Nothing is watched for an empty sequence.
+
+        Being cancelled inside, or while it looks afterwards, loses no change; `settle` waits for
+        it.
         """
         if paths is None:
             async with self._lock:
@@ -336,8 +341,8 @@ class Recorder:
     ) -> list[FileChange]:
         """Store the images of files that differ and return the changes.
 
-        With ``object_of``, git's name for a file's former content, such contents are left to git, and files as they
-        are now are not stored.
+        With ``object_of``, git's name for a file's former content, such contents are left to git,
+        and files as they are now are not stored.
         """
         changes: list[FileChange] = []
         room = MAX_BYTES

@@ -1,6 +1,7 @@
 """Restoring files: applies a plan to the files as they are now.
 
-Files are stored before they are overwritten or deleted, so that restoring can be undone by restoring.
+Files are stored before they are overwritten or deleted, so that restoring can be undone by
+restoring.
 """
 
 import os
@@ -191,7 +192,10 @@ class ChangeAmount:
 
 
 def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> list[ChangeAmount]:
-    """Return how much each of several lists of differences changes; two versions are compared once. Reads files."""
+    """Return how much each of several lists of differences changes; two versions are compared once.
+
+    Reads files.
+    """
     known: dict[tuple[str | None, str | None], tuple[int, int]] = {}
     amounts = []
     for found in changes:

@@ -28,7 +28,10 @@ from tui_agent.session.entries import CheckpointEntry
 
 
 class FileRewind:
-    """The files of one session's project. Called on the event loop; files are read and written in threads."""
+    """The files of one session's project.
+
+    Called on the event loop; files are read and written in threads.
+    """
 
     def __init__(self, agent: Owner, end_calls: Callable[[], Awaitable[None]]) -> None:
         """``end_calls`` waits until interrupted calls have ended."""

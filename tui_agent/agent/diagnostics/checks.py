@@ -53,8 +53,8 @@ Origins = Mapping[str, Sequence[int | None]]
 class KnownChecker:
     """A program that is used where it is found.
 
-    ``markers`` are files that make a directory one that it works in, each with a text they have to hold; without any
-    it works in the project's root.
+    ``markers`` are files that make a directory one that it works in, each with a text they have to
+    hold; without any it works in the project's root.
     """
 
     name: str
@@ -103,7 +103,10 @@ KNOWN_CHECKERS = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One command. ``is_users`` says that the settings name it; others may be a project's own and need a sandbox."""
+    """One command.
+
+    ``is_users`` says that the settings name it; others may be a project's own and need a sandbox.
+    """
 
     name: str
     words: tuple[str, ...]
@@ -111,7 +114,10 @@ class Check:
     is_users: bool = False
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
-        """Return the words to run. Files are named from where it runs: a sandbox may show that at another place."""
+        """Return the words to run.
+
+        Files are named from where it runs: a sandbox may show that at another place.
+        """
         names = [os.path.join(".", path.relative_to(self.where)) for path in files]  # noqa: PTH118 - keeps the dot
         if self.is_users:
             return ("/bin/sh", "-c", self.words[0].replace(FILES, shlex.join(names)))
@@ -186,7 +192,10 @@ def _holds(path: Path, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that a checker found. ``path`` is relative to the project, ``line`` counts from 1."""
+    """One thing that a checker found.
+
+    ``path`` is relative to the project, ``line`` counts from 1.
+    """
 
     path: str
     line: int
@@ -233,10 +242,11 @@ def new_problems(
 ) -> list[Problem]:
     """Return the problems that were not there before, in order.
 
-    Where nothing is known of before, None, those are on lines that were written just now: all that is sure.
+    Where nothing is known of before, None, those are on lines that were written just now: all that
+    is sure.
 
-    A problem is known if the same was said of the line that its line was before, or else as often as the same was
-    said of lines that are gone.
+    A problem is known if the same was said of the line that its line was before, or else as often
+    as the same was said of lines that are gone.
     """
     if before is None:
         return [

@@ -1,10 +1,12 @@
 """Runs checkers in the background after edits, and reports their new findings.
 
-Edits never wait for them. The next request waits a moment for a check that runs, once; later findings go with a
-later request. The report is an entry after all others: nothing the model was sent before changes.
+Edits never wait for them. The next request waits a moment for a check that runs, once; later
+findings go with a later request. The report is an entry after all others: nothing the model was
+sent before changes.
 
-Problems from before an edit are found by running the checker once more in a view in which the edited files are as
-they were, the first time that it runs; after that its last findings are the earlier problems.
+Problems from before an edit are found by running the checker once more in a view in which the
+edited files are as they were, the first time that it runs; after that its last findings are the
+earlier problems.
 """
 
 import asyncio
@@ -137,8 +139,8 @@ class Diagnostics:
     async def findings(self) -> UserEntry | None:
         """Check edited files and return the entry with new findings for the model; None without any.
 
-        It waits for each check once, as long as the settings say, and not for one that took longer before; later
-        findings come with a later call.
+        It waits for each check once, as long as the settings say, and not for one that took longer
+        before; later findings come with a later call.
         """
         for checker in self.checkers.values():
             if checker.edited and not checker.running and not checker.gave_up and self.enabled:
@@ -362,7 +364,8 @@ def _written(place: Path, edited: Before) -> dict[Path, Path]:
         if is_file(path):
             copy = copies[path] = place / f"{number}-{path.name}"
             copy.write_bytes(was or b"")
-            # Checkers cache findings by time, often in whole seconds, and size; no file has this time.
+            # Checkers cache findings by time, often in whole seconds, and size; no file has this
+            # time.
             os.utime(copy, (later, later))
     return copies
 

@@ -1,7 +1,7 @@
 """Hooks in the format that Claude Code began and Codex, Qwen Code, Copilot, Cursor and Gemini CLI share.
 
-The same engine runs them: only the words of what they are given and answer differ. Source: Claude Code's reference of
-hooks.
+The same engine runs them: only the words of what they are given and answer differ. Source: Claude
+Code's reference of hooks.
 """
 
 import json
@@ -84,7 +84,10 @@ _MAX_GROUPS = 8
 
 @dataclass(frozen=True, slots=True)
 class FoundHook:
-    """One command of a settings file. ``event`` is their name; ``condition`` a rule that a call has to match."""
+    """One command of a settings file.
+
+    ``event`` is their name; ``condition`` a rule that a call has to match.
+    """
 
     event: str
     matcher: str

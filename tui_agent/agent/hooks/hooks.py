@@ -1,4 +1,7 @@
-"""The hooks of one session, asked in their order. A hook that fails is reported, and work goes on without it."""
+"""The hooks of one session, asked in their order.
+
+A hook that fails is reported, and work goes on without it.
+"""
 
 import asyncio
 import json
@@ -209,7 +212,8 @@ def from_settings(
 class CheckedCall:
     """A call after its hooks: its arguments, whether a hook allowed it, and why it may not run.
 
-    ``changed`` is the JSON text of the arguments when a hook changed them; ``asks`` says why the user has to be asked.
+    ``changed`` is the JSON text of the arguments when a hook changed them; ``asks`` says why the
+    user has to be asked.
     """
 
     arguments: ToolInput
@@ -220,7 +224,10 @@ class CheckedCall:
 
 
 class Hooks:
-    """Asks the hooks that ``load`` gives; there are none without it. ``bound`` makes them those of one session."""
+    """Asks the hooks that ``load`` gives; there are none without it.
+
+    ``bound`` makes them those of one session.
+    """
 
     def __init__(
         self,

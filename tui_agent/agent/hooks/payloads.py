@@ -18,7 +18,10 @@ class _Record(BaseModel):
 
 
 class About(_Record):
-    """Where it happens. ``parent`` is the session where a subagent works in it, None for the agent one talks to."""
+    """Where it happens.
+
+    ``parent`` is the session where a subagent works in it, None for the agent one talks to.
+    """
 
     session: str = ""
     parent: str | None = None
@@ -43,7 +46,10 @@ class Files(_Record):
 
 
 class SessionStart(_Record):
-    """Before the first message of this program in a session. ``resumed``: the session held messages already."""
+    """Before the first message of this program in a session.
+
+    ``resumed``: the session held messages already.
+    """
 
     event: Literal["session_start"] = "session_start"
     about: About
@@ -85,9 +91,10 @@ class AfterTool(_Record):
 class BeforeCompact(_Record):
     """Before the history is summarised: everything the summary would be made of.
 
-    ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are summarised,
-    ``conversation`` is their text as a summariser would read it, entries before ``first_kept_id`` leave the model's
-    view. Sizes are tokens; ``budget`` limits the whole history, ``summary_tokens`` the summary.
+    ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are
+    summarised, ``conversation`` is their text as a summariser would read it, entries before
+    ``first_kept_id`` leave the model's view. Sizes are tokens; ``budget`` limits the whole history,
+    ``summary_tokens`` the summary.
     """
 
     event: Literal["before_compact"] = "before_compact"
@@ -109,7 +116,10 @@ class BeforeCompact(_Record):
 
 
 class AfterCompact(_Record):
-    """After a compaction was committed as entry ``entry``. ``model`` is None when no model wrote the summary."""
+    """After a compaction was committed as entry ``entry``.
+
+    ``model`` is None when no model wrote the summary.
+    """
 
     event: Literal["after_compact"] = "after_compact"
     about: About
@@ -123,7 +133,9 @@ class AfterCompact(_Record):
 
 
 class BeforeTree(_Record):
-    """Before the leaf moves. ``leaf`` is where it goes, ``old_leaf`` where it was, ``entries`` those leaving the path.
+    """Before the leaf moves.
+
+    ``leaf`` is where it goes, ``old_leaf`` where it was, ``entries`` those leaving the path.
 
     ``wants_summary`` says whether the user asked for a summary of them, ``focus`` its emphasis.
     """
@@ -142,7 +154,10 @@ class BeforeTree(_Record):
 
 
 class AfterTree(_Record):
-    """After the leaf moved. ``summary`` is the summary of the branch left, given to the new one; None for nothing."""
+    """After the leaf moved.
+
+    ``summary`` is the summary of the branch left, given to the new one; None for nothing.
+    """
 
     event: Literal["after_tree"] = "after_tree"
     about: About

@@ -1,8 +1,8 @@
 """The user's own commands: Markdown files with front matter, found, taken apart and filled in.
 
-A template has three things to fill in: its arguments (``placeholders``), a command's output, and files named with an at
-sign. Arguments never become part of a command's text: the shell gets them as its own parameters, so text a user
-pastes is data there.
+A template has three things to fill in: its arguments (``placeholders``), a command's output, and
+files named with an at sign. Arguments never become part of a command's text: the shell gets them as
+its own parameters, so text a user pastes is data there.
 """
 
 import re
@@ -40,8 +40,8 @@ RunCommand = Callable[[str], Awaitable[str]]
 class UserCommand:
     """One command. ``name`` holds the folders below ``commands`` too: ``git:commit``.
 
-    ``model`` and ``agent`` are used from this message on. ``of_project`` tells that the project brought it along, not
-    the user; ``origin`` is where.
+    ``model`` and ``agent`` are used from this message on. ``of_project`` tells that the project
+    brought it along, not the user; ``origin`` is where.
     """
 
     name: str

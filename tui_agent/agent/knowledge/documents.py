@@ -57,7 +57,10 @@ class Document:
         return " ".join(str(value).split())
 
     def model(self, whose: str) -> str | None:
-        """Return the model's name. Other programs' short ones (``sonnet``, ``inherit``) mean nothing here."""
+        """Return the model's name.
+
+        Other programs' short ones (``sonnet``, ``inherit``) mean nothing here.
+        """
         name = self.text("model")
         return name if name and ("/" in name or not whose) else None
 
@@ -69,8 +72,8 @@ class Document:
 class FileCache:
     """Texts of files by path; a file is read again when its time or size changed.
 
-    A path in ``project`` by its name is read only if it really is in there, with every link followed: the user did
-    not write it.
+    A path in ``project`` by its name is read only if it really is in there, with every link
+    followed: the user did not write it.
     """
 
     def __init__(self, project: Path | None = None) -> None:

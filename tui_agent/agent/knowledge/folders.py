@@ -14,7 +14,10 @@ from tui_agent.plugins import Plugin
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder to look into. ``shown`` is how it is named, ``whose`` the other program it belongs to, if any."""
+    """A folder to look into.
+
+    ``shown`` is how it is named, ``whose`` the other program it belongs to, if any.
+    """
 
     path: Path
     shown: str
@@ -40,7 +43,9 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """The places of one session. ``config`` is the user's config directory, ``home`` their home directory.
+    """The places of one session.
+
+    ``config`` is the user's config directory, ``home`` their home directory.
 
     What other programs' places hold is ``left_out`` where the user said so.
     """
@@ -74,8 +79,8 @@ class Folders:
     def of_project(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
         """Return the project's folders of a kind, nearest first.
 
-        Folders that are the user's own anyway, because the project is their home directory, are left out; so are
-        links out of the project, which ``problems`` says.
+        Folders that are the user's own anyway, because the project is their home directory, are
+        left out; so are links out of the project, which ``problems`` says.
         """
         own = {folder.path for folder in self.of_user(kind)}
         there = [

@@ -1,7 +1,7 @@
 """Instruction files (AGENTS.md and its relatives): which there are, and the text the model is shown.
 
-Other programs' files are read as those read them: one main file per directory, the local one beside it, rules with
-the paths they hold for, and the files that a line names with ``@path``.
+Other programs' files are read as those read them: one main file per directory, the local one beside
+it, rules with the paths they hold for, and the files that a line names with ``@path``.
 """
 
 import os
@@ -31,7 +31,8 @@ from tui_agent.trust import importing_files
 FILE_BYTES = 32 * 1024
 """Bytes of one file the model is shown."""
 MAX_FILES = 50
-"""Files that one pattern of the ``instructions`` setting may name, and files that one file may import."""
+"""Files that one pattern of the ``instructions`` setting may name, and files that one file may
+import."""
 MAX_HOPS = 4
 """How far imports are followed, as in Claude Code."""
 _RULES = {".mdc": "globs", ".md": "paths"}
@@ -53,7 +54,8 @@ class Instruction:
 
     @property
     def section(self) -> str:
-        # A closing tag inside would end the section early, for the model and for whoever counts its tokens.
+        # A closing tag inside would end the section early, for the model and for whoever counts its
+        # tokens.
         body = self.text.replace("</instructions>", "<\\/instructions>")
         source = ""
         if self.imported:
@@ -75,8 +77,8 @@ class _Rule:
 class InstructionFiles:
     """Finds and reads the instructions of one session.
 
-    ``wanted`` is the ``instructions`` setting, ``order`` the names of main files, the one that counts first.
-    ``trusted`` says whether imports of the project may lead out of it.
+    ``wanted`` is the ``instructions`` setting, ``order`` the names of main files, the one that
+    counts first. ``trusted`` says whether imports of the project may lead out of it.
     """
 
     def __init__(
@@ -110,8 +112,8 @@ class InstructionFiles:
     ) -> tuple[Instruction, ...]:
         """Return the instructions that hold for files of the project and are not ``shown`` yet, outermost first.
 
-        ``paths`` are relative to the project. Ignored directories and other people's code are passed over. Files
-        that cannot be read are reported in ``problems``.
+        ``paths`` are relative to the project. Ignored directories and other people's code are
+        passed over. Files that cannot be read are reported in ``problems``.
         """
         reading = _Reading(self, problems, shown)
         root = Path(os.path.realpath(self._folders.project))
@@ -244,7 +246,8 @@ class InstructionFiles:
     def _rules(self, problems: list[str]) -> Iterator[_Rule]:
         """Yield Claude Code's and Cursor's rules, the user's first.
 
-        https://docs.cursor.com/context/rules. Rules that Cursor's model chooses by their description are not read.
+        https://docs.cursor.com/context/rules. Rules that Cursor's model chooses by their
+        description are not read.
         """
         for folder in (
             *self._folders.of_user("rules"),
@@ -266,7 +269,10 @@ class InstructionFiles:
 
 
 class _Reading:
-    """Takes in files and those they import, each text once. Files whose names are in ``shown`` are passed over."""
+    """Takes in files and those they import, each text once.
+
+    Files whose names are in ``shown`` are passed over.
+    """
 
     def __init__(
         self, files: InstructionFiles, problems: list[str], shown: Collection[str] = ()
@@ -381,7 +387,10 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
 
 
 def _below(base: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files at any depth that a pattern names. No link is followed: it could lead in circles."""
+    """Yield the files at any depth that a pattern names.
+
+    No link is followed: it could lead in circles.
+    """
     expression = compile_glob(f"/{pattern}")
     takes_hidden = pattern.startswith(".") or "/." in pattern
     for directory, folders, names in os.walk(base):

@@ -75,7 +75,8 @@ def list_skills(
 ) -> str:
     """Return the section of the head that lists skills in at most ``budget`` tokens; empty when there are none.
 
-    Where they don't fit, descriptions are cut evenly, then skills at the end are left out and counted.
+    Where they don't fit, descriptions are cut evenly, then skills at the end are left out and
+    counted.
     """
     rows = [(skill.name, skill.description) for skill in skills]
     if not rows:
@@ -150,8 +151,8 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
 class Sources:
     """Where a session's knowledge comes from.
 
-    ``instructions`` are files and globs; ``order`` names the main files of a directory, the one that counts first. Of
-    the project's notes the newest ``notes_tokens`` are shown.
+    ``instructions`` are files and globs; ``order`` names the main files of a directory, the one
+    that counts first. Of the project's notes the newest ``notes_tokens`` are shown.
     """
 
     folders: Folders
@@ -162,7 +163,10 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """A command as lists show it: typed with a slash before it. ``argument`` is how its argument is written."""
+    """A command as lists show it: typed with a slash before it.
+
+    ``argument`` is how its argument is written.
+    """
 
     name: str
     description: str
@@ -172,8 +176,8 @@ class CommandRow:
 class Knowledge:
     """The instructions, skills, commands and agents of one session.
 
-    Without sources there is nothing. ``trusted`` says whether the user trusts the project's own commands; it is
-    asked each time.
+    Without sources there is nothing. ``trusted`` says whether the user trusts the project's own
+    commands; it is asked each time.
     """
 
     def __init__(
@@ -184,7 +188,10 @@ class Knowledge:
         trusted: Callable[[], bool] = lambda: False,
         news: Callable[["Knowledge"], str] | None = None,
     ) -> None:
-        """Make it; nothing is read yet. ``news`` returns a sentence on files of other programs, "" for none."""
+        """Make it; nothing is read yet.
+
+        ``news`` returns a sentence on files of other programs, "" for none.
+        """
         self._sources = sources
         self._news = news
         self._prompt = prompt
@@ -221,7 +228,10 @@ class Knowledge:
     # -- loading --------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read new and changed files. Blocks, the first time for the network too: call it in a thread."""
+        """Read new and changed files.
+
+        Blocks, the first time for the network too: call it in a thread.
+        """
         if self._sources is None or self._instructions is None:
             return
         problems: list[str] = []
@@ -312,7 +322,8 @@ class Knowledge:
     ) -> tuple[str, ...]:
         """Return the head's sections: the list of skills, bounded for a window in tokens, and the instructions.
 
-        With ``subagents`` the user's own kinds of them are listed too; the tool tells of the built-in ones.
+        With ``subagents`` the user's own kinds of them are listed too; the tool tells of the
+        built-in ones.
         """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         offered = [skill for skill in self.skills.values() if skill.for_model]

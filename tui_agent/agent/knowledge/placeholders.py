@@ -1,8 +1,8 @@
 """Fills in the arguments of commands and skills, in the ways of several programs.
 
-``$ARGUMENTS`` is everything that was typed, ``$1`` … one word of it. Claude Code counts words from 0 and names them,
-Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and ``${1:-default}``. Sources: the programs' pages on commands
-and skills.
+``$ARGUMENTS`` is everything that was typed, ``$1`` … one word of it. Claude Code counts words from
+0 and names them, Codex takes ``NAME=value``, Pi has ``$@``, ``${@:2}`` and ``${1:-default}``.
+Sources: the programs' pages on commands and skills.
 """
 
 import re
@@ -29,8 +29,9 @@ _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 class Slots:
     """What a template's author may have written to be filled in.
 
-    ``first`` is the number of the first word. ``names`` are those of the words, in order. ``takes_named`` lets words
-    be ``NAME=value``. ``variables`` are the program's own (``CLAUDE_SKILL_DIR``).
+    ``first`` is the number of the first word. ``names`` are those of the words, in order.
+    ``takes_named`` lets words be ``NAME=value``. ``variables`` are the program's own
+    (``CLAUDE_SKILL_DIR``).
     """
 
     first: int = 1
@@ -76,7 +77,9 @@ def takes_arguments(template: str, slots: Slots) -> bool:
 
 
 def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = None) -> str:
-    """Return a template with its arguments and variables. What is none of them stays: ``it costs $5``.
+    """Return a template with its arguments and variables.
+
+    What is none of them stays: ``it costs $5``.
 
     ``whole``: the template that this is a part of.
     """

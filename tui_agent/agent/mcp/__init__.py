@@ -1,1 +1,4 @@
-"""Servers of the Model Context Protocol: their tools, prompts and resources. The SDK is imported when one starts."""
+"""Servers of the Model Context Protocol: their tools, prompts and resources.
+
+The SDK is imported when one starts.
+"""

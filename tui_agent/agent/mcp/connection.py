@@ -1,4 +1,7 @@
-"""One live connection to a server, from the SDK's types to ours. The SDK is imported here and only when needed."""
+"""One live connection to a server, from the SDK's types to ours.
+
+The SDK is imported here and only when needed.
+"""
 
 import asyncio
 import errno
@@ -63,10 +66,12 @@ _CHUNK = 65_536
 log = logging.getLogger(__name__)
 
 MAX_DESCRIPTION = 8_000
-"""Tool descriptions are cut at so many characters; the description and ``/mcp`` say how many are left out."""
+"""Tool descriptions are cut at so many characters; the description and ``/mcp`` say how many are
+left out."""
 
 MAX_PAGES = 50
-"""Pages of a list that are asked for; a server that never ends its list must not hang the program."""
+"""Pages of a list that are asked for; a server that never ends its list must not hang the
+program."""
 
 MAX_NOISE = 500
 """Characters of a line that is no message which go into the log."""
@@ -435,7 +440,9 @@ async def _watched(
 
 
 class _WatchedStream:
-    """A read stream that tells when it ends, and of lines that are no message. The SDK is not given these.
+    """A read stream that tells when it ends, and of lines that are no message.
+
+    The SDK is not given these.
 
     Lists of tools and results of calls are read leniently on their way, see ``tool_rows``.
     """
@@ -494,7 +501,10 @@ async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
 
 
 class Connection:
-    """A server that answers. Errors of the SDK become ``McpError``; a lost connection is reported to ``lost``."""
+    """A server that answers.
+
+    Errors of the SDK become ``McpError``; a lost connection is reported to ``lost``.
+    """
 
     def __init__(self, spec: ServerSpec, client: "Client", heard: _Heard) -> None:
         self._spec = spec

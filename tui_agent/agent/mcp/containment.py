@@ -1,4 +1,7 @@
-"""What a server in the sandbox could not see or reach, from its command line and its last words. Looks at files."""
+"""What a server in the sandbox could not see or reach, from its command line and its last words.
+
+Looks at files.
+"""
 
 import os
 import re

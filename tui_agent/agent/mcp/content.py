@@ -24,7 +24,10 @@ PutBlob = Callable[[bytes], str]
 
 
 class Reader:
-    """Reads content blocks. ``put_blob`` stores an image; without ``vision`` images are only mentioned."""
+    """Reads content blocks.
+
+    ``put_blob`` stores an image; without ``vision`` images are only mentioned.
+    """
 
     def __init__(self, put_blob: PutBlob, *, vision: bool = True) -> None:
         self._put_blob = put_blob

@@ -70,10 +70,12 @@ ListDetail = Literal["lines", "names", "numbers"]
 _WORD = re.compile(r"[a-z0-9]+")
 
 SHARE_OF_WINDOW = 0.1
-"""Part of a model's window that servers' tools may take before the model loads their parameters on demand."""
+"""Part of a model's window that servers' tools may take before the model loads their parameters on
+demand."""
 
 LIST_SHARE = 0.03
-"""Part of the window that the list of such tools may take: a line for each, else its name, else their number."""
+"""Part of the window that the list of such tools may take: a line for each, else its name, else
+their number."""
 
 INSTRUCTION_SHARE = 0.02
 """Part of a model's window that the instructions of one server may take."""
@@ -134,8 +136,8 @@ class McpTool(DynamicTool):
 class McpSearchTool(DynamicTool, FreeTool[RawInput]):
     """Lists servers' tools, shows the parameters of those the model asks for, and calls them by name.
 
-    Parameters come as results, at the end of the conversation, so that the provider's cache stays valid.
-    ``known`` gives the tools there are, by name, at the time of a call.
+    Parameters come as results, at the end of the conversation, so that the provider's cache stays
+    valid. ``known`` gives the tools there are, by name, at the time of a call.
     """
 
     def __init__(
@@ -252,10 +254,12 @@ def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema
 
 
 class McpHub:
-    """The servers that ``find`` names; none without it. ``find`` is asked when they are started and on a reload.
+    """The servers that ``find`` names; none without it.
 
-    Agents of one project share a hub. Everything is called on the event loop's thread. Requests that fail, for want of
-    such a server or because it refuses, raise McpError.
+    ``find`` is asked when they are started and on a reload.
+
+    Agents of one project share a hub. Everything is called on the event loop's thread. Requests
+    that fail, for want of such a server or because it refuses, raise McpError.
     """
 
     def __init__(
@@ -393,7 +397,8 @@ class McpHub:
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
         """Return the tools for a head rendered now; ``window`` is in tokens, as ``count`` counts.
 
-        The tools of the servers that are ready, and one that lists and loads those whose parameters are left out.
+        The tools of the servers that are ready, and one that lists and loads those whose parameters
+        are left out.
         """
         ready = self._tools_ready()
         later = self._on_demand(window, count)

@@ -98,7 +98,10 @@ ServerQuestion = ServerForm | ServerLink
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer; "cancel" is no answer. ``values`` are those of a form that was accepted."""
+    """A person's answer; "cancel" is no answer.
+
+    ``values`` are those of a form that was accepted.
+    """
 
     action: Literal["accept", "decline", "cancel"] = "cancel"
     values: Mapping[str, Value] = field(default_factory=dict)
@@ -109,7 +112,10 @@ Asker = Callable[[ServerQuestion], Awaitable[Answer]]
 
 
 class Host(Protocol):
-    """A session whose person servers can ask, if it has one. While it works, a question is most likely about that."""
+    """A session whose person servers can ask, if it has one.
+
+    While it works, a question is most likely about that.
+    """
 
     asker: Asker | None
 

@@ -1,4 +1,7 @@
-"""A server's records: its state, its tools, prompts and resources. No type of the SDK leaves this package."""
+"""A server's records: its state, its tools, prompts and resources.
+
+No type of the SDK leaves this package.
+"""
 
 import hashlib
 import re
@@ -87,7 +90,10 @@ class ServerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolInfo:
-    """A tool as its server describes it. ``read_only`` is the server's word, good for running calls side by side."""
+    """A tool as its server describes it.
+
+    ``read_only`` is the server's word, good for running calls side by side.
+    """
 
     name: str
     description: str
@@ -193,7 +199,10 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class McpToolRow:
-    """A tool for a screen: ``name`` is the model's name for it, ``own`` the server's. ``tokens`` are its schema's."""
+    """A tool for a screen: ``name`` is the model's name for it, ``own`` the server's.
+
+    ``tokens`` are its schema's.
+    """
 
     name: str
     own: str

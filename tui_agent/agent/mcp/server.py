@@ -35,7 +35,10 @@ MESSAGES_KEPT = 50
 
 
 class Trouble(NamedTuple):
-    """``reason`` is without its full stop, ``advice`` with it. ``remedy`` is what the screen has a key for."""
+    """``reason`` is without its full stop, ``advice`` with it.
+
+    ``remedy`` is what the screen has a key for.
+    """
 
     reason: str
     advice: str = ""
@@ -46,9 +49,9 @@ class Trouble(NamedTuple):
 class Circumstances:
     """Facts about a connection's end beside its error.
 
-    ``late`` are the seconds it had, when they were not enough; ``status`` is the last HTTP status that refused
-    something; ``last_words`` is the last line the server wrote to its standard error, ``noise`` the first one it wrote
-    to its standard output that is not the protocol.
+    ``late`` are the seconds it had, when they were not enough; ``status`` is the last HTTP status
+    that refused something; ``last_words`` is the last line the server wrote to its standard error,
+    ``noise`` the first one it wrote to its standard output that is not the protocol.
     """
 
     late: float | None = None
@@ -60,7 +63,10 @@ class Circumstances:
 
 
 def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    """Return why a connection failed or ended; None is an end without an error. Groups hold the cause inside."""
+    """Return why a connection failed or ended; None is an end without an error.
+
+    Groups hold the cause inside.
+    """
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
@@ -151,7 +157,10 @@ def _text(error: BaseException | None) -> str:
 
 
 class McpServer:
-    """Runs one server. ``asker`` returns who asks a person; ``on_change`` is given the state where that is new."""
+    """Runs one server.
+
+    ``asker`` returns who asks a person; ``on_change`` is given the state where that is new.
+    """
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ class McpConfigError(ValueError):
 class McpServerSettings(BaseModel):
     """One server: a command that speaks over its standard input and output, or the address of one over HTTP.
 
-    ``${NAME}`` and ``${NAME:-default}`` in command, arguments, variables, address and headers come from the
-    environment when the server is started.
+    ``${NAME}`` and ``${NAME:-default}`` in command, arguments, variables, address and headers come
+    from the environment when the server is started.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -260,8 +260,9 @@ def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServ
 class ConnectionContext:
     """Where servers live.
 
-    ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get, secrets taken
-    out. Logs of their error output and their login tokens are kept in the two directories.
+    ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get,
+    secrets taken out. Logs of their error output and their login tokens are kept in the two
+    directories.
     """
 
     environ: Mapping[str, str]
@@ -279,10 +280,13 @@ class ConnectionContext:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
+    """How long things may take, in seconds.
 
-    The first request waits ``settle`` for servers, None: as long as each one's setting ``start`` says. A server has
-    failed after ``starts`` times that. One that was up for ``healthy`` seconds has all its starts back.
+    ``pauses`` come before each new start of a server that died.
+
+    The first request waits ``settle`` for servers, None: as long as each one's setting ``start``
+    says. A server has failed after ``starts`` times that. One that was up for ``healthy`` seconds
+    has all its starts back.
     """
 
     settle: float | None = 2

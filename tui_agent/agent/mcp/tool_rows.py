@@ -1,7 +1,8 @@
 """Reads a server's list of tools and its results leniently, before the SDK checks all of either at once.
 
-The SDK refuses a whole list for one row that the protocol doesn't know. Here such a row gets a schema that it takes;
-that of a provider's format is made where requests are (``model.tool_schemas``). A row without a name is left out.
+The SDK refuses a whole list for one row that the protocol doesn't know. Here such a row gets a
+schema that it takes; that of a provider's format is made where requests are
+(``model.tool_schemas``). A row without a name is left out.
 """
 
 from typing import Any

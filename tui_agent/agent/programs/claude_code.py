@@ -1,6 +1,7 @@
 """Reads Claude Code's settings: rules, variables and directories in our forms, everything else by name.
 
-What restricts holds at once. What allows or runs something waits, in a project, until the project is trusted.
+What restricts holds at once. What allows or runs something waits, in a project, until the project
+is trusted.
 """
 
 import os

@@ -37,8 +37,8 @@ class ItemState(StrEnum):
 class FoundItem:
     """One thing in a file of another program.
 
-    ``kind`` is a word for it (``permission rule``), ``place`` its file and line, ``why`` the reason it has no effect or
-    the way to get one.
+    ``kind`` is a word for it (``permission rule``), ``place`` its file and line, ``why`` the reason
+    it has no effect or the way to get one.
     """
 
     program: str
@@ -58,7 +58,8 @@ class FoundItem:
 class ForeignSettings:
     """Settings of other programs in our forms.
 
-    ``environment`` is for commands. ``instructions`` are files and globs, as in the setting of that name.
+    ``environment`` is for commands. ``instructions`` are files and globs, as in the setting of that
+    name.
     """
 
     rules: tuple[Rule, ...] = ()

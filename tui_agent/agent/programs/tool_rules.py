@@ -1,8 +1,8 @@
 """Claude Code's grammar of rules and lists of tools, turned into our rules and names.
 
-A rule is ``Tool`` or ``Tool(what)``; a list has rules between commas or blanks. Agents, skills and commands of other
-programs use the same grammar. A piece that is not a whole known name never becomes a glob: it restricts by a rule, or
-it is left out and named.
+A rule is ``Tool`` or ``Tool(what)``; a list has rules between commas or blanks. Agents, skills and
+commands of other programs use the same grammar. A piece that is not a whole known name never
+becomes a glob: it restricts by a rule, or it is left out and named.
 
 Source: Claude Code's pages on permissions and subagents.
 """
@@ -49,7 +49,10 @@ class ForeignRuleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class RulePiece:
-    """One rule, taken apart. ``tool`` is our tool's name or a server's; ``what`` is "" for the whole tool."""
+    """One rule, taken apart.
+
+    ``tool`` is our tool's name or a server's; ``what`` is "" for the whole tool.
+    """
 
     text: str
     tool: str
@@ -70,9 +73,9 @@ class RulePiece:
 class Anchor:
     """Where relative paths of a rule begin.
 
-    ``folder`` is the directory of a path without a beginning, ``settings`` that of one that begins with a slash; both
-    are relative to the project, "" for its root, or None where they are outside. ``project`` and ``home`` are
-    absolute.
+    ``folder`` is the directory of a path without a beginning, ``settings`` that of one that begins
+    with a slash; both are relative to the project, "" for its root, or None where they are outside.
+    ``project`` and ``home`` are absolute.
     """
 
     folder: str | None = ""
@@ -85,8 +88,8 @@ class Anchor:
 class ToolList:
     """A list of tools.
 
-    ``names`` are tools, or globs over servers' tools. ``rules`` deny the rest of a tool that the list allows in part.
-    ``problems`` name the pieces that mean nothing here.
+    ``names`` are tools, or globs over servers' tools. ``rules`` deny the rest of a tool that the
+    list allows in part. ``problems`` name the pieces that mean nothing here.
     """
 
     names: tuple[str, ...] = ()
@@ -155,7 +158,8 @@ def allowed_tools(
 ) -> ToolList:
     """Read a list of tools that may be used.
 
-    ``own``: our own files may have globs (``github_*``). A list in which nothing is known allows nothing.
+    ``own``: our own files may have globs (``github_*``). A list in which nothing is known allows
+    nothing.
     """
     names: dict[str, None] = {}
     limits: dict[Permission, list[str]] = {}
@@ -238,7 +242,10 @@ def _patterns(piece: RulePiece, permission: Permission, anchor: Anchor) -> Itera
 
 
 def _command_pattern(text: str) -> str:
-    """Return the glob for a command. A blank before the last star ends a word; ``:*`` is an older spelling of that."""
+    """Return the glob for a command.
+
+    A blank before the last star ends a word; ``:*`` is an older spelling of that.
+    """
     if text.endswith(":*"):
         text = f"{text.removesuffix(':*')} *"
     return "*".join(_verbatim(part) for part in text.split("*"))

@@ -1,9 +1,10 @@
 """Copies of a project for the runners of a race: made without writing anything to the project or its repository.
 
-A copy has the files as they are, uncommitted and untracked ones too, with a repository of its own: the index and the
-references are copies, new objects stay in it, and the old ones are read from the project's. Of ignored paths, files
-and small directories are copied; a large directory (``node_modules``) becomes a link where a sandbox keeps commands
-from writing through it, and is copied otherwise. Caches that programs rebuild are left out.
+A copy has the files as they are, uncommitted and untracked ones too, with a repository of its own:
+the index and the references are copies, new objects stay in it, and the old ones are read from the
+project's. Of ignored paths, files and small directories are copied; a large directory
+(``node_modules``) becomes a link where a sandbox keeps commands from writing through it, and is
+copied otherwise. Caches that programs rebuild are left out.
 
 Everything here reads and writes many files: call it in a thread.
 """
@@ -78,8 +79,8 @@ def make_copy(
 ) -> Copy:
     """Copy a project into ``home/name``; raises OSError, GivenUpError soon after ``given_up`` is set.
 
-    ``names`` are the files that are not ignored; tracked files are added. ``may_link``: nothing can be written through
-    a link out of the copy.
+    ``names`` are the files that are not ignored; tracked files are added. ``may_link``: nothing can
+    be written through a link out of the copy.
     """
     project = Path(os.path.realpath(project))
     root = home / name
@@ -128,7 +129,8 @@ def make_copy(
 class RaceHome:
     """The directory of one race's copies, held by this program until it is removed.
 
-    One that nobody holds was left by a program that was killed: the next race, and ``doctor --clean``, remove it.
+    One that nobody holds was left by a program that was killed: the next race, and ``doctor
+    --clean``, remove it.
     """
 
     path: Path
@@ -196,7 +198,8 @@ def remove_left(path: Path) -> bool:
 def remove_home(home: Path) -> None:
     """Remove the directory of a race with its copies; directories that may not be written to are no hindrance.
 
-    A view that was being laid out for a runner's command may still add to it, so it is tried again for a moment.
+    A view that was being laid out for a runner's command may still add to it, so it is tried again
+    for a moment.
     """
     until = time.monotonic() + _REMOVAL_SECONDS
     remove_tree(home)

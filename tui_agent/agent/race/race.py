@@ -1,7 +1,8 @@
 """A race: runners that work on the same prompt at the same time, each on a branch of the session and in its own copy.
 
-A runner is an agent like any other: the same loop, recorder and sandbox, on a session object with a leaf of its own.
-Its changes to its copy are recorded as checkpoints on its branch, so that taking it is a move in the tree.
+A runner is an agent like any other: the same loop, recorder and sandbox, on a session object with a
+leaf of its own. Its changes to its copy are recorded as checkpoints on its branch, so that taking
+it is a move in the tree.
 """
 
 import asyncio
@@ -62,7 +63,8 @@ LAST_LINES = 10
 """Lines of a check's output that the table keeps."""
 FIRST_PAUSE = 2.0
 LONGEST_PAUSE = 60.0
-"""Seconds that all wait after a rate limit whose provider names no time: doubled each time, up to the longest."""
+"""Seconds that all wait after a rate limit whose provider names no time: doubled each time, up to
+the longest."""
 
 T = TypeVar("T")
 
@@ -118,7 +120,10 @@ class SharedQuestions:
         self._answers: dict[tuple[object, ...], asyncio.Future[PermissionAnswer]] = {}
 
     async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
-        """Return the user's answer to a runner's request. A runner stuck in a loop is asked about separately."""
+        """Return the user's answer to a runner's request.
+
+        A runner stuck in a loop is asked about separately.
+        """
         needs = frozenset((need.permission, need.pattern) for need in request.needs)
         key: tuple[object, ...] = (request.tool, request.rules, request.reason, needs)
         if request.loop:
@@ -141,7 +146,10 @@ class RaceError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class RaceOrder:
-    """The race to run. ``cost`` is US dollars for each runner; ``start`` is where the branches begin."""
+    """The race to run.
+
+    ``cost`` is US dollars for each runner; ``start`` is where the branches begin.
+    """
 
     prompt: str
     parts: tuple[UserPart, ...]
@@ -153,7 +161,10 @@ class RaceOrder:
 
 
 class Runner:
-    """One runner. ``record`` holds its state; ``agent`` works for it, None before its copy is made."""
+    """One runner.
+
+    ``record`` holds its state; ``agent`` works for it, None before its copy is made.
+    """
 
     def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
         self._race = race
@@ -325,7 +336,10 @@ class Runner:
 
 
 class Race:
-    """One race of one session. Everything is called on the event loop's thread. ``main`` is the session's agent."""
+    """One race of one session.
+
+    Everything is called on the event loop's thread. ``main`` is the session's agent.
+    """
 
     def __init__(self, main: "Agent", home: RaceHome, order: RaceOrder) -> None:
         self.main = main
@@ -360,7 +374,9 @@ class Race:
 
     @classmethod
     async def begin(cls, main: "Agent", order: RaceOrder, most: float | None = None) -> "Race":
-        """Begin a race; its runners work in tasks of their own. ``most`` is its stated maximum cost in US dollars.
+        """Begin a race; its runners work in tasks of their own.
+
+        ``most`` is its stated maximum cost in US dollars.
 
         Raises RaceError where there can be none, OSError where there is no room for its copies.
         """

@@ -9,8 +9,8 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
-"""The automatic choice at the end: nothing; the first that passes is taken, and the others are stopped; the one that
-comes first in the order of the result is taken."""
+"""The automatic choice at the end: nothing; the first that passes is taken, and the others are
+stopped; the one that comes first in the order of the result is taken."""
 PICKS: tuple[Pick, ...] = get_args(Pick)
 
 
@@ -21,7 +21,8 @@ SAME = "same"
 WHOLE = "whole"
 COMPACTED = "compacted"
 WITHOUT = "without"
-"""The part of the conversation a runner sees: all of it, a summary, or not these entries (``without #12 #14``)."""
+"""The part of the conversation a runner sees: all of it, a summary, or not these entries (``without
+#12 #14``)."""
 
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
@@ -55,9 +56,10 @@ def parse_runners(
 ) -> tuple[RunnerSpec, ...]:
     """Return the runners that a text names, separated by commas; only a number is so many of the same.
 
-    Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``; alone, a word is a
-    level, a mode or agent of ``modes``, or else a model, whose id ``find_model`` returns. ``whole``, ``compacted`` and
-    ``without #12 #14`` say how much of the conversation it sees. ``3x`` before them makes three. Raises RunnersError.
+    Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``;
+    alone, a word is a level, a mode or agent of ``modes``, or else a model, whose id ``find_model``
+    returns. ``whole``, ``compacted`` and ``without #12 #14`` say how much of the conversation it
+    sees. ``3x`` before them makes three. Raises RunnersError.
     """
     found: list[RunnerSpec] = []
     for item in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):

@@ -91,8 +91,8 @@ def _message(
 class HostClient:
     """Answers requests through litellm in another process.
 
-    The process is started by ``warm`` or the first request, and again when it ends or hangs. ``environ`` are the
-    variables it may have; ``log_path`` takes its output.
+    The process is started by ``warm`` or the first request, and again when it ends or hangs.
+    ``environ`` are the variables it may have; ``log_path`` takes its output.
     """
 
     def __init__(
@@ -147,7 +147,10 @@ class HostClient:
             link.close(number, cancel=last not in lines.LAST)
 
     async def _submit(self, call: dict[str, Any]) -> tuple[Link, int, Inbox]:
-        """Hand a request to the host. One that died or hung unnoticed is replaced: the provider was sent nothing."""
+        """Hand a request to the host.
+
+        One that died or hung unnoticed is replaced: the provider was sent nothing.
+        """
         link = await self._connected()
         try:
             return await self._hand_over(link, call)
@@ -179,7 +182,10 @@ class HostClient:
         return link, number, inbox
 
     async def _next(self, link: Link, inbox: Inbox, seconds: float) -> Event:
-        """Return the next event. A host that says nothing for longer than it waits for the provider is ended."""
+        """Return the next event.
+
+        A host that says nothing for longer than it waits for the provider is ended.
+        """
         try:
             async with asyncio.timeout(seconds + self.settings.answer_timeout):
                 return await inbox.take()

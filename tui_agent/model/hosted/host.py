@@ -1,10 +1,11 @@
 """The model host: the process that has litellm, answers requests given as JSON lines, and does nothing else.
 
-``python -m tui_agent.model.hosted.host`` speaks over stdin and stdout and ends with its parent. Its stderr is a log
-file. The lines are described in ``tui_agent.model.hosted.lines``. It retries nothing.
+``python -m tui_agent.model.hosted.host`` speaks over stdin and stdout and ends with its parent. Its
+stderr is a log file. The lines are described in ``tui_agent.model.hosted.lines``. It retries
+nothing.
 
-litellm is loaded silent, offline, and without parts no chat request uses; a later version that hasn't a part that is
-stood in for here works as well, only larger.
+litellm is loaded silent, offline, and without parts no chat request uses; a later version that
+hasn't a part that is stood in for here works as well, only larger.
 """
 
 import asyncio
@@ -40,7 +41,8 @@ Send = Callable[..., Awaitable[None]]
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
 _TURN = 0.004
-"""Seconds of one request's chunks that may be worked on before other requests and the reader get their turn."""
+"""Seconds of one request's chunks that may be worked on before other requests and the reader get
+their turn."""
 
 _CLOSE_GRACE_SECONDS = 2.0
 """Seconds to close connections after the parent is gone."""
@@ -126,14 +128,15 @@ def load() -> Any:
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "ERROR"
     module = types.ModuleType(_ENCODING_MODULE)
-    # Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load. Its
-    # result is about as long as the tokens would be.
+    # Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s
+    # to load. Its result is about as long as the tokens would be.
     tokenizer = types.SimpleNamespace(
         name="cl100k_base", encode=lambda text, **_: range(len(text) // 4)
     )
     module.__dict__["encoding"] = tokenizer
     sys.modules[_ENCODING_MODULE] = module
-    # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the import.
+    # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the
+    # import.
     gc.disable()
     import litellm
 
@@ -228,7 +231,8 @@ class Caller:
         try:
             return await self._litellm.acompletion(**call)
         except self._litellm.UnsupportedParamsError:
-            # Nothing was sent yet. Asked to drop them at once, litellm repeats a request a server finds unprocessable.
+            # Nothing was sent yet. Asked to drop them at once, litellm repeats a request a server
+            # finds unprocessable.
             return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
@@ -250,7 +254,8 @@ class Caller:
             except StopAsyncIteration:
                 return finish if is_said or _says_why(stream) else None
             except Exception:
-                # An error after the answer is complete (odd usage, mostly) doesn't make it incomplete.
+                # An error after the answer is complete (odd usage, mostly) doesn't make it
+                # incomplete.
                 if finish is None:
                     raise
                 log.exception("after the answer was complete")

@@ -1,7 +1,8 @@
 """The lines between the program and the model host: JSON, one document a line.
 
-To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op": "shutdown"}``. From
-the host: ``[id, event]``, id 0 being the host itself. An event is a list that begins with its name.
+To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op":
+"shutdown"}``. From the host: ``[id, event]``, id 0 being the host itself. An event is a list that
+begins with its name.
 """
 
 import json
@@ -25,13 +26,17 @@ FINISHED: Final = "finished"
 """``["finished"]``: the last event of an answer."""
 
 FAILED: Final = "failed"
-"""``["failed", {...}]``: the last event of a request that failed; the fields of ``errors.Failure``."""
+"""``["failed", {...}]``: the last event of a request that failed; the fields of
+``errors.Failure``."""
 
 LAST: Final = frozenset({FINISHED, FAILED})
 
 
 def encode(document: Any) -> bytes:
-    """Return a document as one line. ASCII, so that lone surrogates and odd line separators survive."""
+    """Return a document as one line.
+
+    ASCII, so that lone surrogates and odd line separators survive.
+    """
     return json.dumps(document, separators=(",", ":")).encode("ascii") + b"\n"
 
 

@@ -1,7 +1,7 @@
 """Chat completions, as OpenAI defined them and every other provider and server speaks them a little otherwise.
 
-A provider's differences on the way out are in ``route.chat``. On the way in every variant seen is read:
-calls however they are numbered, reasoning in five places, usage in any chunk.
+A provider's differences on the way out are in ``route.chat``. On the way in every variant seen is
+read: calls however they are numbered, reasoning in five places, usage in any chunk.
 """
 
 import json
@@ -159,8 +159,8 @@ def chat_message(
         wire["tool_call_id"] = message.call_id
     parts = [_part(part, request) for part in message.content]
     texts = [part["text"] for part in parts if part["type"] == "text"]
-    # Marks move on with every request. Where they may stand on text it is always sent in parts, so that a text without
-    # its mark is the same to the byte.
+    # Marks move on with every request. Where they may stand on text it is always sent in parts, so
+    # that a text without its mark is the same to the byte.
     if parts and (route.info.cache_marks or len(texts) < len(parts)):
         wire["content"] = parts
         if message.cache and route.info.cache_marks:
@@ -208,7 +208,8 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
     match form:
         case "reasoning_content" | "reasoning":
             if plain or (chat.reasoning_required and wire.get("tool_calls")):
-                # DeepSeek and Kimi refuse calls whose reasoning is missing, also those of other models.
+                # DeepSeek and Kimi refuse calls whose reasoning is missing, also those of other
+                # models.
                 wire[form] = plain or " "
         case "details":
             details = [detail for blob in kept for detail in as_list(blob.get("reasoning_details"))]
@@ -399,7 +400,10 @@ def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
-    """Return a report of usage in one form. ``apart``: reasoning is counted beside the output, not within it."""
+    """Return a report of usage in one form.
+
+    ``apart``: reasoning is counted beside the output, not within it.
+    """
     prompt_details = reported.get("prompt_tokens_details")
     details = reported.get("completion_tokens_details")
     prompt = reported.get("prompt_tokens")
@@ -434,7 +438,8 @@ class _Blocks:
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []
         self._pieces: dict[str, list[str]] = {}
-        """The texts of the last block, joined when it is whole: joining each time takes the square of them."""
+        """The texts of the last block, joined when it is whole: joining each time takes the square
+        of them."""
 
     def add(self, piece: Any) -> None:
         if not isinstance(piece, dict):

@@ -46,9 +46,11 @@ _FILTERED = {
     "MODEL_ARMOR",
 }
 _NO_SIGNATURE = "skip_thought_signature_validator"
-"""Google's own word for calls of other models: from the third generation on a call without a signature is refused."""
+"""Google's own word for calls of other models: from the third generation on a call without a
+signature is refused."""
 _SIGNATURE_IN_ID = "__thought__"
-"""Where litellm put a signature: behind a call's id. Sessions from before this module have such ids."""
+"""Where litellm put a signature: behind a call's id. Sessions from before this module have such
+ids."""
 _GENERATION = re.compile(r"(?:^|/)gemini-(\d+)")
 _VERSIONED = re.compile(r"/v\d+\w*$")
 _LEVELS = {**LEVELS, Effort.OFF: "minimal", Effort.MINIMAL: "minimal"}
@@ -60,7 +62,8 @@ _BUDGETS = {
     Effort.HIGH: 24_576,
     Effort.MAX: 24_576,
 }
-"""Tokens of thinking for models of the second generation; the last is the most each of them takes."""
+"""Tokens of thinking for models of the second generation; the last is the most each of them
+takes."""
 
 
 # -- the request --------------------------------------------------------------------------------------------
@@ -128,7 +131,8 @@ def _contents(
             results += _result(message, request, tools, given)
             continue
         if results:
-            # The results of one answer's calls stand together: there have to be as many as there were calls.
+            # The results of one answer's calls stand together: there have to be as many as there
+            # were calls.
             yield {"role": "user", "parts": results}
             results = []
         if message.role == "assistant":
@@ -181,7 +185,8 @@ def _answer(
 ) -> Iterator[dict[str, Any]]:
     """Yield the parts of an answer, each signature on the part it came with.
 
-    Where the message has changed since the model wrote it, its text comes first, then its calls with their signatures.
+    Where the message has changed since the model wrote it, its text comes first, then its calls
+    with their signatures.
     """
     calls = {called.call_id: called for called in message.tool_calls}
     sizes = sum(item["text"] for item in kept if isinstance(item.get("text"), int))

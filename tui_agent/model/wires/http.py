@@ -1,7 +1,8 @@
 """Sends the calls of wires and reads the answers: connections, time limits, server-sent events.
 
-One pool of connections a program. Proxies and certificates are those of the environment (HTTPS_PROXY, NO_PROXY,
-SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine are never behind a proxy.
+One pool of connections a program. Proxies and certificates are those of the environment
+(HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE); servers on this machine
+are never behind a proxy.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ FINISH_GRACE_SECONDS = 2.0
 """Seconds that usage and the last word may take once the provider has said why the answer ended."""
 
 _CLOSE_GRACE_SECONDS = 0.05
-"""Seconds a connection gets, after the last word of an answer, to end it so that it can be used again."""
+"""Seconds a connection gets, after the last word of an answer, to end it so that it can be used
+again."""
 
 _IDLE_SECONDS = 55.0
 """Seconds an idle connection is kept; most servers and their proxies close after a minute."""
@@ -46,7 +48,10 @@ _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
 class EventDecoder:
-    """Decodes ``text/event-stream`` (HTML standard, section 9.2). Comments, ids and retry times are left out."""
+    """Decodes ``text/event-stream`` (HTML standard, section 9.2).
+
+    Comments, ids and retry times are left out.
+    """
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -134,7 +139,10 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 
 
 class Http:
-    """The connections of a program to providers. ``environ`` names proxies and the certificates that are trusted."""
+    """The connections of a program to providers.
+
+    ``environ`` names proxies and the certificates that are trusted.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -179,7 +187,9 @@ class Http:
     async def fetch(
         self, method: str, url: str, limit: int = _ERROR_BODY, **options: Any
     ) -> tuple[httpx.Response, bytes]:
-        """Send a request and read its answer, of a body over ``limit`` bytes the first. No redirection is followed.
+        """Send a request and read its answer, of a body over ``limit`` bytes the first.
+
+        No redirection is followed.
 
         Raises:
             httpx.HTTPError: it was not answered.
@@ -197,7 +207,9 @@ class Http:
     async def answer(
         self, call: Call, route: Route, reader: Reader, limits: HostSettings
     ) -> AsyncGenerator[list[ModelEvent], None]:
-        """Post a call and yield the events of its answer, piece by piece. Closed early, it drops the connection.
+        """Post a call and yield the events of its answer, piece by piece.
+
+        Closed early, it drops the connection.
 
         Raises:
             WireFailure: anything went wrong.
@@ -267,7 +279,8 @@ class _Patience:
     def _allow(self, seconds: float) -> None:
         self._allowed = seconds
         self._left = seconds
-        """Of what is allowed; only time spent waiting counts, not what the reader of the events takes."""
+        """Of what is allowed; only time spent waiting counts, not what the reader of the events
+        takes."""
 
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
         """Note a piece of the answer: whether it held part of an event, and whether that adds to the answer."""
@@ -309,7 +322,8 @@ async def _read(
             if failed is not None:
                 raise failed
     except (httpx.HTTPError, WireFailure):
-        # A break after the answer is complete doesn't make it incomplete, and silence then is its end.
+        # A break after the answer is complete doesn't make it incomplete, and silence then is its
+        # end.
         if not reader.finished:
             raise
     if decoder is not None and not reader.done:
@@ -323,7 +337,8 @@ async def _read(
                 )  # half of an event: the rest of the answer is missing
             raise failed
     yield reader.end()
-    # Read to the end of the body, if it comes at once: the next request then needs no new connection.
+    # Read to the end of the body, if it comes at once: the next request then needs no new
+    # connection.
     with contextlib.suppress(TimeoutError, httpx.HTTPError, httpx.StreamError):
         async with asyncio.timeout(_CLOSE_GRACE_SECONDS):
             async for _rest in body:
@@ -388,7 +403,9 @@ async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | N
 
 
 def encode(body: Mapping[str, Any]) -> bytes:
-    """Return a body as JSON. Half characters, which have no bytes of their own, become question marks.
+    """Return a body as JSON.
+
+    Half characters, which have no bytes of their own, become question marks.
 
     Dates of the settings, which TOML has and JSON hasn't, are written out.
     """

@@ -1,12 +1,14 @@
 """Anthropic's Messages format: requests out, events in.
 
 Requests are described in Anthropic's API reference ("Messages", "Streaming", "Tool use",
-"Thinking", "Prompt caching", "Stop reasons"); the parameters of each of its models are in ``model.claude``.
+"Thinking", "Prompt caching", "Stop reasons"); the parameters of each of its models are in
+``model.claude``.
 
-An answer's reasoning blob lists its content blocks in order. Those that are signed, encrypted or made by the provider's
-own tools stand there as they came. ``{"type": "text", "chars": n}`` and ``{"type": "tool_use"}`` hold the places of the
-next ``n`` characters of the answer's text and of its next call; ``{"type": "added", "chars": n}`` is text that was
-written for people and doesn't go back.
+An answer's reasoning blob lists its content blocks in order. Those that are signed, encrypted or
+made by the provider's own tools stand there as they came. ``{"type": "text", "chars": n}`` and
+``{"type": "tool_use"}`` hold the places of the next ``n`` characters of the answer's text and of
+its next call; ``{"type": "added", "chars": n}`` is text that was written for people and doesn't go
+back.
 """
 
 import json
@@ -47,7 +49,8 @@ ContentBlock = dict[str, Any]
 """A content block as the format has it, or the placeholder of one in a blob."""
 
 DEFAULT_MAX_OUTPUT = 32_000
-"""Tokens of the longest answer asked of a model of which no longest one is known; the format wants a number."""
+"""Tokens of the longest answer asked of a model of which no longest one is known; the format wants
+a number."""
 
 _VERSION = "2023-06-01"
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
@@ -148,7 +151,10 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 
 @dataclass(slots=True)
 class _Thinking:
-    """The fields of a request for thinking. ``is_off``: the model must not think, and takes none back."""
+    """The fields of a request for thinking.
+
+    ``is_off``: the model must not think, and takes none back.
+    """
 
     max_tokens: int
     field: dict[str, Any] = field(default_factory=dict)
@@ -182,7 +188,10 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
 
 
 def _is_makers_own(route: Route) -> bool:
-    """Whether it is Anthropic's own address. Others often refuse fields and beta headers they don't know."""
+    """Whether it is Anthropic's own address.
+
+    Others often refuse fields and beta headers they don't know.
+    """
     return route.provider.messages.betas and route.base_url == route.provider.url
 
 
@@ -386,7 +395,10 @@ def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
 
 @dataclass(slots=True)
 class _Part:
-    """A content block being written: as it began, and the pieces since. ``shown`` is its characters of text."""
+    """A content block being written: as it began, and the pieces since.
+
+    ``shown`` is its characters of text.
+    """
 
     type: str
     block: ContentBlock

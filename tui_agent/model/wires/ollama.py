@@ -29,7 +29,8 @@ from tui_agent.model.wires.wire import (
 from tui_agent.session.effort import Effort
 
 _LEVELED = "gpt-oss"
-"""The models that take a level of thinking; others take a switch (docs.ollama.com/capabilities/thinking)."""
+"""The models that take a level of thinking; others take a switch
+(docs.ollama.com/capabilities/thinking)."""
 
 _TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}
 """Fields beside the messages; all others are the model's ``options``."""

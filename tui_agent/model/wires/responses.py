@@ -1,9 +1,10 @@
 """OpenAI's Responses: the whole path goes out as items, and reasoning comes and goes encrypted.
 
-Nothing is stored at the provider (``store`` is false, no ``previous_response_id``), so that the path alone decides the
-model's input. For that the reasoning items of an answer are kept whole and sent back in their places. OpenAI refuses
-one whose following item is not the one it was made for, so items that don't fit any more go without their reasoning.
-Source: https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
+Nothing is stored at the provider (``store`` is false, no ``previous_response_id``), so that the
+path alone decides the model's input. For that the reasoning items of an answer are kept whole and
+sent back in their places. OpenAI refuses one whose following item is not the one it was made for,
+so items that don't fit any more go without their reasoning. Source:
+https://platform.openai.com/docs/api-reference/responses, "Reasoning models" of the same site.
 """
 
 import json
@@ -74,7 +75,8 @@ _LAST = frozenset(
 _HOSTED = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools", "mcp_call"}
 )
-"""Items of tools that ran at the provider and need no answer: they go back as they came, like reasoning."""
+"""Items of tools that ran at the provider and need no answer: they go back as they came, like
+reasoning."""
 
 _BARE = frozenset({"type", "chars"})
 """The fields of a place of which nothing but the entry's text and call goes back."""
@@ -158,7 +160,8 @@ def _input(
 ) -> list[dict[str, Any]]:
     """Return the items of a conversation. Each message makes the same ones whatever follows it.
 
-    Images of results come after all results of an answer where the provider takes only text in them.
+    Images of results come after all results of an answer where the provider takes only text in
+    them.
     """
     items: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
@@ -351,7 +354,8 @@ class _Item:
     def goes_back(self) -> bool:
         """Whether it is sent back with the answer.
 
-        An item stored nowhere can be sent back only if it holds something: the reasoning, encrypted or plain.
+        An item stored nowhere can be sent back only if it holds something: the reasoning, encrypted
+        or plain.
         """
         match self.type:
             case "message":
@@ -373,9 +377,11 @@ class ResponsesReader(Reader):
         super().__init__(request, route)
         self._items: list[_Item] = []
         self._by_key: dict[int | str | None, _Item] = {}
-        """Items by ``output_index``, by id where a server leaves that out: ids change from event to event at some."""
+        """Items by ``output_index``, by id where a server leaves that out: ids change from event to
+        event at some."""
         self._runs: list[tuple[_Item | None, int]] = []
-        """Whose text came, in the order it came, and how much; None is text that was added for people."""
+        """Whose text came, in the order it came, and how much; None is text that was added for
+        people."""
         self._thought: tuple[int, str, int] | None = None
         """Item and part the last reasoning belonged to."""
         self._refused = False
@@ -443,7 +449,10 @@ class ResponsesReader(Reader):
                 self._take_rest(str(kind), value)
 
     def _take_rest(self, kind: str, value: dict[str, Any]) -> None:
-        """Take an event about the whole answer. Events about one item that aren't known change nothing."""
+        """Take an event about the whole answer.
+
+        Events about one item that aren't known change nothing.
+        """
         response = value if value.get("object") == "response" else value.get("response")
         if isinstance(response, dict):
             status = kind.removeprefix("response.") if kind in _LAST else response.get("status")
@@ -591,8 +600,8 @@ class ResponsesReader(Reader):
     def _kept(self) -> list[tuple[_Item, bool]]:
         """Return the items that go back, each with whether by its own id.
 
-        A reasoning item goes back only before the item it was made for, and by its own id only an item that goes with
-        the reasoning before it: each alone is refused.
+        A reasoning item goes back only before the item it was made for, and by its own id only an
+        item that goes with the reasoning before it: each alone is refused.
         """
         kept: set[int] = set()
         followed = False

@@ -1,7 +1,7 @@
 """Splits reasoning in tags from an answer's text, wherever the stream cuts the tags.
 
-Either the content begins with ``<think>``, or the server's template wrote that into the prompt: then only the closing
-tag comes, and what stands before it was sent as text.
+Either the content begins with ``<think>``, or the server's template wrote that into the prompt:
+then only the closing tag comes, and what stands before it was sent as text.
 """
 
 from typing import Literal
@@ -19,7 +19,8 @@ class ThinkingTags:
     def __init__(self) -> None:
         self._held = ""
         self._state: Literal["before", "within", "behind", "open", "text"] = "before"
-        """Nothing was said yet; a tag is open; it was just closed; text that may turn out to be reasoning; text."""
+        """Nothing was said yet; a tag is open; it was just closed; text that may turn out to be
+        reasoning; text."""
         self._is_shown = False
         self._said: list[str] = []
         """Text that may turn out to be reasoning."""
@@ -27,7 +28,10 @@ class ThinkingTags:
         """The reasoning with its tags and the space behind them, in the pieces it came in."""
 
     def take(self, text: str, *, reasoned: bool) -> list[ModelEvent]:
-        """Take a piece of content. ``reasoned``: reasoning came in a field of its own, so that a tag is just text."""
+        """Take a piece of content.
+
+        ``reasoned``: reasoning came in a field of its own, so that a tag is just text.
+        """
         if self._state == "text":
             return [TextDelta(text)]
         held = self._held + text

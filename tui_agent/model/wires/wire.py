@@ -1,7 +1,7 @@
 """The interface of a wire: one provider format, as the call for a request and a reader of the answer.
 
-Wires do no input and output and have no clock: the same request makes the same bytes, and a reader is fed server-sent
-events that others read. ``http`` sends and receives for all of them.
+Wires do no input and output and have no clock: the same request makes the same bytes, and a reader
+is fed server-sent events that others read. ``http`` sends and receives for all of them.
 """
 
 import base64
@@ -37,13 +37,17 @@ MAX_TOKENS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """The call for a request. ``path`` is appended to the route's address; the key is not among ``headers``."""
+    """The call for a request.
+
+    ``path`` is appended to the route's address; the key is not among ``headers``.
+    """
 
     path: str
     body: dict[str, Any]
     headers: dict[str, str] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
-    """Fields of the body without which it means the same: a server that refuses one is sent the rest."""
+    """Fields of the body without which it means the same: a server that refuses one is sent the
+    rest."""
 
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
@@ -80,8 +84,8 @@ class Reader(ABC):
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         """Take a server-sent event and return the events it adds to the answer.
 
-        ``event`` is "" where the server names none. A server that answers with one JSON document instead of a stream
-        is read by feeding the document.
+        ``event`` is "" where the server names none. A server that answers with one JSON document
+        instead of a stream is read by feeding the document.
 
         Raises:
             WireFailure: the event is an error, or can't be read (cause "broken").
@@ -125,7 +129,9 @@ class Wire(Protocol):
 
 
 def parse(data: str, event: str = "") -> dict[str, Any]:
-    """Return the object an event's data is. The only place that knows an error from a part of an answer.
+    """Return the object an event's data is.
+
+    The only place that knows an error from a part of an answer.
 
     Raises:
         WireFailure: it is none, or an error, which is judged as one with a status of its own.
@@ -163,7 +169,10 @@ def image_base64(image: ImageRef, request: ModelRequest) -> str | None:
 
 
 def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """Join the system messages at the head: some servers' templates take one only. Cache marks need them apart."""
+    """Join the system messages at the head: some servers' templates take one only.
+
+    Cache marks need them apart.
+    """
     messages = tuple(messages)
     count = next(
         (i for i, message in enumerate(messages) if message.role != "system"), len(messages)
@@ -206,9 +215,9 @@ def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
 def usage_of(reported: Mapping[str, Any] | None) -> Usage | None:
     """Return the usage a provider reported, None when it reported none or nonsense.
 
-    ``reported`` has prompt, completion, cache_read, cache_write and reasoning. ``prompt`` counts cached tokens too
-    where a provider follows OpenAI, which litellm makes most of them do; one that is smaller than the cached ones
-    cannot have, and counts the rest.
+    ``reported`` has prompt, completion, cache_read, cache_write and reasoning. ``prompt`` counts
+    cached tokens too where a provider follows OpenAI, which litellm makes most of them do; one that
+    is smaller than the cached ones cannot have, and counts the rest.
     """
     if not reported:
         return None

@@ -1,7 +1,8 @@
 """Claude Code's session files: JSON lines that name their parents, one line for each block of an answer.
 
-An answer with several blocks is several lines with one message id, and the results of parallel calls hang below the
-line of their call. Both are one path here: lines of one answer become one entry, results of one answer a chain.
+An answer with several blocks is several lines with one message id, and the results of parallel
+calls hang below the line of their call. Both are one path here: lines of one answer become one
+entry, results of one answer a chain.
 """
 
 import re
@@ -39,7 +40,8 @@ _OWN = (
     "<local-command-stderr>",
     "Continue from where you left off.",
 )
-"""Begins what it writes in the user's name for itself; other ``isMeta`` lines hold the text of a command or skill."""
+"""Begins what it writes in the user's name for itself; other ``isMeta`` lines hold the text of a
+command or skill."""
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """Lines that name the session, the more telling ones last, and where the name stands in them."""
@@ -96,7 +98,8 @@ class Reader(BlockReader):
             elif node.flag("isSidechain"):
                 self.leave_out("line of a subagent")
             elif node.text("uuid") in self._read:
-                # Its /branch, and a second /compact, write all lines once more, the first of them without a parent.
+                # Its /branch, and a second /compact, write all lines once more, the first of them
+                # without a parent.
                 self.leave_out("line that was written twice")
             else:
                 self._read.add(node.text("uuid"))
@@ -235,7 +238,8 @@ class Reader(BlockReader):
         else:
             facts = Node({}, "")
         by_itself = facts.text("trigger", "") == "auto"
-        # Messages kept beside the summary stand before it in the file, but for a fork, which begins with the summary.
+        # Messages kept beside the summary stand before it in the file, but for a fork, which begins
+        # with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
         kept = self._places.get(head)
         entry = summary_of(

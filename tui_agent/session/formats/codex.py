@@ -1,13 +1,13 @@
 """Codex's rollouts: JSON lines with a time, a type and a payload; the model's input and its answers.
 
-``response_item`` lines are the conversation as the provider's Responses API has it, ``event_msg`` lines tell the same
-to the screen and say which messages a person wrote. Seen in files of version 0.169; older versions say so with
-the event ``user_message``.
+``response_item`` lines are the conversation as the provider's Responses API has it, ``event_msg``
+lines tell the same to the screen and say which messages a person wrote. Seen in files of version
+0.169; older versions say so with the event ``user_message``.
 
-A message that is taken back, or a fork, goes on in a file of its own with only the new lines. The ``history_base``
-of its head names the rollout it goes on from and the ordinal of the first line that is no longer its history; without
-one it begins at the beginning. The file of a thread's beginning is named by the thread, a later one by the thread and
-an id of its own.
+A message that is taken back, or a fork, goes on in a file of its own with only the new lines. The
+``history_base`` of its head names the rollout it goes on from and the ordinal of the first line
+that is no longer its history; without one it begins at the beginning. The file of a thread's
+beginning is named by the thread, a later one by the thread and an id of its own.
 """
 
 import json
@@ -48,7 +48,8 @@ _LINEAGE = 100
 """Forks of forks that are followed."""
 
 _SYNTHETIC = "codex:context"
-"""A message in the user's name that no person wrote: the surroundings, instructions, a note on an interruption."""
+"""A message in the user's name that no person wrote: the surroundings, instructions, a note on an
+interruption."""
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Items that call a tool, and the key of its arguments."""
@@ -74,7 +75,8 @@ class Rollout:
     at: int = 0
     """When it was begun, in milliseconds."""
     base: tuple[str, int] | None = None
-    """The rollout it goes on from, and the ordinal of the first line there that it leaves behind."""
+    """The rollout it goes on from, and the ordinal of the first line there that it leaves
+    behind."""
     end: int | None = None
     """Ordinal of the first line that is not read, None: all are."""
 

@@ -1,7 +1,7 @@
 """Copilot CLI's sessions: a file ``events.jsonl`` with all that happened, one event a line.
 
-A rewind takes events out of the file, so that it is one path. Images are events of their own that messages name.
-Seen in files of version 1.0.102.
+A rewind takes events out of the file, so that it is one path. Images are events of their own that
+messages name. Seen in files of version 1.0.102.
 """
 
 from tui_agent.session.entries import (

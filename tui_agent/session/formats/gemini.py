@@ -1,8 +1,9 @@
 """Gemini CLI's chats: JSON lines of messages and of changes to them, in older versions one JSON document.
 
-A message that is written again under its id takes the place of the one before; ``$set`` with ``messages`` says which
-messages the chat has now, ``$rewindTo`` which one it goes back before. Seen in files of version 0.5x; the project's
-directory stands in the file ``.project_root`` beside the chats.
+A message that is written again under its id takes the place of the one before; ``$set`` with
+``messages`` says which messages the chat has now, ``$rewindTo`` which one it goes back before. Seen
+in files of version 0.5x; the project's directory stands in the file ``.project_root`` beside the
+chats.
 """
 
 import json

@@ -1,6 +1,7 @@
 """A session as one HTML file that needs nothing else: nothing from the network, every text escaped.
 
-Without its script it reads from top to bottom; the script searches, folds, and shows one way through the tree.
+Without its script it reads from top to bottom; the script searches, folds, and shows one way
+through the tree.
 """
 
 import base64
@@ -41,7 +42,8 @@ _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
     "script-src 'sha256-{}'"
 )
-"""Nothing is loaded from anywhere, and no script runs but the page's own, whatever a session says."""
+"""Nothing is loaded from anywhere, and no script runs but the page's own, whatever a session
+says."""
 _TOOLS = (
     '<div id="tools" hidden><input id="search" type="search" placeholder="Search  /" aria-label="Search">'
     '<span id="count" role="status"></span><button id="open">Open all</button><button id="fold">Fold all</button>'
@@ -56,7 +58,10 @@ MAX_LISTED = 400
 def write(
     copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str, script: str
 ) -> None:
-    """Write a session: the path to its leaf, or with ``whole`` every branch. The tree is at the top."""
+    """Write a session: the path to its leaf, or with ``whole`` every branch.
+
+    The tree is at the top.
+    """
     page = _Page(copy)
     (name, models, cost), info = facts_of(copy), copy.info
     title = escape(one_line(name, 200))

@@ -182,8 +182,8 @@ def import_file(
 ) -> list[Imported]:
     """Read a file and store its sessions: all of them, or nothing; of a database or a history, one by one.
 
-    ``estimate`` gives the tokens of entries that come without. A new session ``belongs_to`` a directory, whatever its
-    file names outside of it; without, it belongs where its file says.
+    ``estimate`` gives the tokens of entries that come without. A new session ``belongs_to`` a
+    directory, whatever its file names outside of it; without, it belongs where its file says.
 
     Raises:
         ImportRefused: the file can't be read.
@@ -193,7 +193,8 @@ def import_file(
     file, row = _opened(SourceFile(path, skip_damaged=skip_damaged), source)
     imported: list[Imported] = []
     for together in _read(row, file):
-        # A database changes with every session in it: the session's own content distinguishes two copies.
+        # A database changes with every session in it: the session's own content distinguishes two
+        # copies.
         digest = ""
         if row.function("is_line") is not None and not file.is_database:
             with path.open("rb") as opened:
@@ -223,8 +224,8 @@ class _SessionImport:
     belongs_to: Path | None
 
     def take(self, session: IncomingSession) -> Imported:
-        # Two files of one thread differ in their times only, so that their ids end alike; ours are random throughout.
-        # Those that are derived are of version 8.
+        # Two files of one thread differ in their times only, so that their ids end alike; ours are
+        # random throughout. Those that are derived are of version 8.
         while session.id[14:15] == "8" and self._number(session.id) is None:
             like = (f"%{short_id(session.id)}",)
             if (

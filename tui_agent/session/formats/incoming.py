@@ -108,7 +108,8 @@ def usage_of(
 ) -> Usage | None:
     """Return an answer's tokens, None where nothing was counted.
 
-    ``keys`` are the program's names for the fields of `Usage`; with ``cached_is_sent`` its input has the cached tokens.
+    ``keys`` are the program's names for the fields of `Usage`; with ``cached_is_sent`` its input
+    has the cached tokens.
     """
     if not counts.value:
         return None
@@ -150,7 +151,10 @@ class PackedEntries(Sequence[Entry]):
 
 @dataclass(slots=True)
 class IncomingSession:
-    """One session as a file tells it. Entries have their ids and parents, ascending; times are milliseconds."""
+    """One session as a file tells it.
+
+    Entries have their ids and parents, ascending; times are milliseconds.
+    """
 
     id: str
     source: str
@@ -196,8 +200,8 @@ def derived_id(at: int, *names: str) -> str:
 class SessionReader:
     """Puts a session together from a program's records, which name themselves and their parents by texts.
 
-    A record that becomes no entry is passed over: its children come below its own parent. Each program
-    has a subclass, whose ``read()`` returns the session of the file.
+    A record that becomes no entry is passed over: its children come below its own parent. Each
+    program has a subclass, whose ``read()`` returns the session of the file.
     """
 
     program: ClassVar[str]
@@ -374,7 +378,8 @@ class BlockReader(SessionReader):
                 case "text":
                     parts.append(TextPart(text=block.text("text")))
                 case "thinking":
-                    # Signatures are in the program's own form; a provider would refuse them, so only the words stay.
+                    # Signatures are in the program's own form; a provider would refuse them, so
+                    # only the words stay.
                     parts.append(ReasoningPart(text=block.text("thinking", ""), model=model))
                 case self.call_block:
                     tool = block.text("name")

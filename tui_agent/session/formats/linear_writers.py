@@ -1,7 +1,8 @@
 """Writes a session's model view as Claude Code and Codex keep their own sessions, so that they go on with it.
 
-Both go on from one branch. A summary replaces entries before the last compaction; reasoning, which only its own
-provider can read, and entries hidden from the model are left out. Seen in files of Claude Code 2.1 and Codex 0.169.
+Both go on from one branch. A summary replaces entries before the last compaction; reasoning, which
+only its own provider can read, and entries hidden from the model are left out. Seen in files of
+Claude Code 2.1 and Codex 0.169.
 """
 
 import base64

@@ -46,8 +46,8 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 class Section:
     """A stretch of the tree without branch points, read in one go.
 
-    ``after`` is the entry it goes on from, None at the beginning. ``number`` counts the sections of a whole tree from
-    1; 0 is the only one of a branch.
+    ``after`` is the entry it goes on from, None at the beginning. ``number`` counts the sections of
+    a whole tree from 1; 0 is the only one of a branch.
     """
 
     entries: Sequence[Entry]

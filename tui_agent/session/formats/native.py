@@ -1,7 +1,8 @@
 """Our own files: JSON lines that hold sessions without loss.
 
-A line with the type ``session`` begins each session; ``entry``, ``label``, ``move`` and ``blob`` follow it, ``end``
-closes the file and says how many lines there were, so that a file cut off on its way is noticed.
+A line with the type ``session`` begins each session; ``entry``, ``label``, ``move`` and ``blob``
+follow it, ``end`` closes the file and says how many lines there were, so that a file cut off on its
+way is noticed.
 """
 
 import base64
@@ -198,7 +199,8 @@ class LineReader:
             raise node.refuse("it is nested too deeply") from None
         if not 0 < entry.id <= _MAX_ID or entry.id in self._ids:
             raise node.refuse(f"#{entry.id} can't be the number of another entry")
-        # A time to come would make the provider's cache look warm, and the head of the file's writer be used for long.
+        # A time to come would make the provider's cache look warm, and the head of the file's
+        # writer be used for long.
         if not (0 <= entry.tokens < _MAX_NUMBER and 0 <= entry.created_at < now() + _DAY):
             raise node.refuse("its tokens or its time can't be right")
         if session.entries and entry.id <= session.entries[-1].id:

@@ -1,7 +1,8 @@
 """Sessions of this program from elsewhere: exported files, and the ``sessions.db`` of another machine or container.
 
-A store is read from a copy, which may be migrated to this version's schema: the file itself isn't changed, and another
-program can go on working with it. Its sessions are written out and checked like an exported file, one after the other.
+A store is read from a copy, which may be migrated to this version's schema: the file itself isn't
+changed, and another program can go on working with it. Its sessions are written out and checked
+like an exported file, one after the other.
 """
 
 import shutil
@@ -75,7 +76,8 @@ def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
 def _copied(path: Path, place: Path) -> Path:
     """Copy a store as it is at a moment, with changes its program has not written back yet."""
     target = place / "sessions.db"
-    # Nobody has a store open that has nothing beside it; then SQLite need not put anything there to read it.
+    # Nobody has a store open that has nothing beside it; then SQLite need not put anything there to
+    # read it.
     how = "mode=ro&immutable=1"
     if is_there(path.with_name(f"{path.name}-wal")):
         how = "mode=ro"
@@ -88,7 +90,8 @@ def _copied(path: Path, place: Path) -> Path:
         ):
             original.backup(copy)
     except sqlite3.Error:
-        # Beside a file in a directory that can't be written to SQLite can't keep the files it needs to read it.
+        # Beside a file in a directory that can't be written to SQLite can't keep the files it needs
+        # to read it.
         target.unlink(missing_ok=True)
         for ending in ("", "-wal"):
             if is_there(part := path.with_name(path.name + ending)):

@@ -285,7 +285,8 @@ class _Reader(SessionReader):
                     parts.append(ReasoningPart(text=part.text("text", ""), model=model))
                 case "tool":
                     if tools and parts and isinstance(parts[-1], TextPart | ReasoningPart):
-                        # An older version kept all steps of a turn in one message: each is an answer of its own.
+                        # An older version kept all steps of a turn in one message: each is an
+                        # answer of its own.
                         self._answer(info, model, parts[:-1], tools, time)
                         parts = parts[-1:]
                         tools = []

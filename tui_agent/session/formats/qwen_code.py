@@ -1,7 +1,7 @@
 """Qwen Code's chats: JSON lines that name their parents like Claude Code's, with messages like Gemini CLI's.
 
-A message that is rewound stays in the file; its successor names the record before it as its parent. Seen in files of
-version 0.15.
+A message that is rewound stays in the file; its successor names the record before it as its parent.
+Seen in files of version 0.15.
 """
 
 from tui_agent.session.formats.gemini import GeminiReader

@@ -27,7 +27,10 @@ MAX_ENTRIES = 1_000_000
 
 
 class ImportRefused(StoreError):  # noqa: N818 - states a condition, like its siblings
-    """A file can't be imported. The message names the file, the line where it applies, and the fault."""
+    """A file can't be imported.
+
+    The message names the file, the line where it applies, and the fault.
+    """
 
 
 class NoConversation(ImportRefused):
@@ -37,7 +40,8 @@ class NoConversation(ImportRefused):
 class Node:
     """A JSON object of the file with the place it stands at; values read from it are checked.
 
-    Only a text without a default has to be there: a missing object or list is empty, a missing flag False.
+    Only a text without a default has to be there: a missing object or list is empty, a missing flag
+    False.
     """
 
     __slots__ = ("value", "where")

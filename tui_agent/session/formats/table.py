@@ -1,4 +1,7 @@
-"""The formats sessions are imported from: one row each. A row's module is imported when a file is looked at."""
+"""The formats sessions are imported from: one row each.
+
+A row's module is imported when a file is looked at.
+"""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -20,11 +23,12 @@ _HEAD_LINES = 20
 class Format:
     """The session files of one program.
 
-    The module ``tui_agent.session.formats.MODULE`` has a `SessionReader` named ``Reader``, or, where a file can hold
-    several sessions, ``read(source)``, which yields them (those that come together are stored together or not at all).
-    It has any of ``is_line(node)`` (whether one of the first lines shows that the file is this program's),
-    ``is_file(source)`` (the same of the whole file) and ``project_of(source)`` (the directory its sessions worked in,
-    where the first lines don't say it).
+    The module ``tui_agent.session.formats.MODULE`` has a `SessionReader` named ``Reader``, or,
+    where a file can hold several sessions, ``read(source)``, which yields them (those that come
+    together are stored together or not at all). It has any of ``is_line(node)`` (whether one of the
+    first lines shows that the file is this program's), ``is_file(source)`` (the same of the whole
+    file) and ``project_of(source)`` (the directory its sessions worked in, where the first lines
+    don't say it).
     """
 
     name: str
@@ -35,7 +39,8 @@ class Format:
     file_names: tuple[str, ...] = ("*.jsonl",)
     """Patterns of the names of its files in a directory that is imported."""
     places: tuple[tuple[str, str, str], ...] = ()
-    """Where it keeps them: an environment variable, its default below the home directory, a pattern."""
+    """Where it keeps them: an environment variable, its default below the home directory, a
+    pattern."""
 
     def read(self, source: "SourceFile") -> "Iterator[Sequence[IncomingSession]]":
         if (read := self.function("read")) is not None:

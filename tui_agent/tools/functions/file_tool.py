@@ -205,7 +205,10 @@ class FileTool(DynamicTool):
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
-    """Return the view of a call, opened for the interpreter and for the file's directory. Looks at files."""
+    """Return the view of a call, opened for the interpreter and for the file's directory.
+
+    Looks at files.
+    """
     if sandbox is None:
         return context.view
     shown = (real_path(context.project), Path("/usr"))
@@ -230,7 +233,8 @@ class Answer(BaseModel):
 
     error: str = ""
     line: int = 0
-    """Where in the file the error was raised, 0 where that is unknown; ``frames`` have the way there."""
+    """Where in the file the error was raised, 0 where that is unknown; ``frames`` have the way
+    there."""
     frames: tuple[str, ...] = ()
     text: str = ""
     images: tuple[Base64Bytes, ...] = ()
@@ -241,7 +245,10 @@ class Answer(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the process of a tool file ended. ``answer`` is None when it said nothing, ``printed`` its last lines."""
+    """How the process of a tool file ended.
+
+    ``answer`` is None when it said nothing, ``printed`` its last lines.
+    """
 
     program: EndedProgram
     answer: Answer | None
@@ -272,8 +279,8 @@ async def run_file(  # noqa: PLR0913 - a file and how to run it
 ) -> Ended:
     """Run a tool file's process to its end.
 
-    ``request`` is sent to it, its ``source`` included; ``name`` is shown to the user who is asked for more
-    access, ``seconds`` is how long it may take.
+    ``request`` is sent to it, its ``source`` included; ``name`` is shown to the user who is asked
+    for more access, ``seconds`` is how long it may take.
 
     Raises:
         ToolError: it could not be started.

@@ -1,7 +1,7 @@
 """The process of a tool file: reads it and describes its functions, or calls one of them.
 
-The request comes as JSON in one open file, the answer goes as JSON into another. The functions' output is for people:
-it may be anything, and is no answer.
+The request comes as JSON in one open file, the answer goes as JSON into another. The functions'
+output is for people: it may be anything, and is no answer.
 """
 
 import base64

@@ -73,7 +73,8 @@ def signature_of(function: Callable[..., Any]) -> FunctionSignature:
     """Return a function's signature as a tool.
 
     Raises:
-        FunctionError: it has no docstring, an argument has no type or can't be given by name, or its types have no
+        FunctionError: it has no docstring, an argument has no type or can't be given by name, or
+            its types have no
             schema.
     """
     name = getattr(function, "__name__", "")
@@ -160,8 +161,9 @@ class Returned:
 def returned(value: Any) -> Returned:
     """Return a function's value as a model is shown it.
 
-    Text stays as it is, None is nothing, an image's bytes and objects that draw themselves (``_repr_png_``: figures,
-    pictures) are images, a list may mix those with text; everything else is written as JSON.
+    Text stays as it is, None is nothing, an image's bytes and objects that draw themselves
+    (``_repr_png_``: figures, pictures) are images, a list may mix those with text; everything else
+    is written as JSON.
 
     Raises:
         FunctionError: it can't be.

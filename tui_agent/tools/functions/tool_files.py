@@ -38,7 +38,11 @@ MAX_FILE_BYTES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A tool file. ``shown`` is its name for people, ``inside`` the project that it must be in; None for the user's."""
+    """A tool file.
+
+    ``shown`` is its name for people, ``inside`` the project that it must be in; None for the
+    user's.
+    """
 
     path: Path
     shown: str
@@ -74,7 +78,10 @@ class ToolPlace:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file's description of itself. ``tools`` is empty when it could not be read; ``problems`` say why."""
+    """A file's description of itself.
+
+    ``tools`` is empty when it could not be read; ``problems`` say why.
+    """
 
     source: str
     tools: "tuple[FileTool, ...]" = ()

@@ -1,4 +1,7 @@
-"""Completion in the prompt: which word is being completed, and which candidates fit it best. Pure."""
+"""Completion in the prompt: which word is being completed, and which candidates fit it best.
+
+Pure.
+"""
 
 import heapq
 import re
@@ -51,7 +54,8 @@ class Candidate:
     takes_argument: bool = False
     """For a command: whether Enter should wait for more after it."""
     score: float = 0.0
-    """How well it fits, to put the candidates of several sources in one order. Without a query all score 0."""
+    """How well it fits, to put the candidates of several sources in one order. Without a query all
+    score 0."""
 
 
 CompletionSource = tuple[
@@ -124,7 +128,8 @@ def _rated(query: str, candidate: Candidate) -> Candidate:
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
     """Return the paths that contain the query's letters in order, best first; those of directories end in a slash.
 
-    A cheap order picks who goes through the fuzzy scorer, so that a hundred thousand paths take tenths of a second.
+    A cheap order picks who goes through the fuzzy scorer, so that a hundred thousand paths take
+    tenths of a second.
     """
     if not query:
         shallow = sorted(paths, key=lambda path: (path.rstrip("/").count("/"), path))

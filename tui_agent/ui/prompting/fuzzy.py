@@ -1,8 +1,8 @@
 """How well letters fit a text, as fzf scores it: word starts and capitals count, gaps cost. Pure.
 
-Textual's search tries all ways to match, whose number grows exponentially with the length of the text. Here the best
-way is found in steps that grow with the number of places at which a letter stands. Source of the points:
-https://github.com/junegunn/fzf, ``algo.go``.
+Textual's search tries all ways to match, whose number grows exponentially with the length of the
+text. Here the best way is found in steps that grow with the number of places at which a letter
+stands. Source of the points: https://github.com/junegunn/fzf, ``algo.go``.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,10 @@ _SEPARATORS = frozenset("_-. :,#()[]")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A way to match: its score and the offsets of the letters, in order. Without letters nothing matched."""
+    """A way to match: its score and the offsets of the letters, in order.
+
+    Without letters nothing matched.
+    """
 
     score: float = 0.0
     offsets: tuple[int, ...] = ()
@@ -42,7 +45,8 @@ class _Place(NamedTuple):
     at: int
     score: int
     run: int
-    """Bonus of the letter with which the run of letters up to this one begins: it counts for the whole run."""
+    """Bonus of the letter with which the run of letters up to this one begins: it counts for the
+    whole run."""
     before: "_Place | None" = None
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 class PromptHistory:
     """A position in the list of earlier messages.
 
-    ``load`` returns them newest first and is called at the first step back, so that starting costs nothing.
+    ``load`` returns them newest first and is called at the first step back, so that starting costs
+    nothing.
     """
 
     def __init__(self, load: Callable[[], Sequence[str]]) -> None:
@@ -21,7 +22,10 @@ class PromptHistory:
         """The draft from before the walk began."""
 
     def older(self, shown: str) -> str | None:
-        """Return the message before the one shown, None at the oldest. ``shown`` is kept when it is the draft."""
+        """Return the message before the one shown, None at the oldest.
+
+        ``shown`` is kept when it is the draft.
+        """
         texts = self._texts()
         step = self._position + 1
         if step >= len(texts):

@@ -1,4 +1,7 @@
-"""Where candidates come from: files, agents, resources of servers, entries. Each source is a row of ``sources``."""
+"""Where candidates come from: files, agents, resources of servers, entries.
+
+Each source is a row of ``sources``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The keys of vi for a small text: the effect of each on text and cursor. Pure.
 
-A position is a number of characters from the beginning. In normal mode it is that of a character, not behind the last
-one of a line.
+A position is a number of characters from the beginning. In normal mode it is that of a character,
+not behind the last one of a line.
 """
 
 import re
@@ -30,7 +30,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The effect of a key. ``selected`` is a range, its end not included; ``wants`` is for the text's owner to do."""
+    """The effect of a key.
+
+    ``selected`` is a range, its end not included; ``wants`` is for the text's owner to do.
+    """
 
     text: str
     at: int

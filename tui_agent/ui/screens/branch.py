@@ -37,7 +37,10 @@ ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w message  esc bac
 
 
 class BranchScreen(Page[None]):
-    """Shows a branch over its parent, which goes on beneath. The gauge is that of the branch's next request."""
+    """Shows a branch over its parent, which goes on beneath.
+
+    The gauge is that of the branch's next request.
+    """
 
     AUTO_FOCUS = "Transcript"
     BINDINGS: ClassVar[list[BindingType]] = [

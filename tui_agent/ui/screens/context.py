@@ -1,6 +1,7 @@
 """The context map: every block of a request, its cost, and changing what the model sees of it.
 
-On top is the timeline: how big each request of the path was. Its cursor says which one the map shows.
+On top is the timeline: how big each request of the path was. Its cursor says which one the map
+shows.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ REST_SECONDS = 0.08
 """The map follows the timeline when its cursor rests for so long."""
 
 LATER_SECONDS = 0.5
-"""The timeline is made again so long after something happened, and at least nine times as long as making it took."""
+"""The timeline is made again so long after something happened, and at least nine times as long as
+making it took."""
 
 NEAR_MAPS = 8
 """Maps of requests that are kept, for going back and forth."""

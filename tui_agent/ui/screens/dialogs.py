@@ -1,4 +1,7 @@
-"""The one kind of dialog, over the screen it belongs to: title, text, body, keys. Escape goes back."""
+"""The one kind of dialog, over the screen it belongs to: title, text, body, keys.
+
+Escape goes back.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +164,10 @@ class ChoiceScreen(Dialog[str]):
 
 
 class LineScreen(Dialog[str]):
-    """Dismissed with the text without space around it. A command typed here is text like any other."""
+    """Dismissed with the text without space around it.
+
+    A command typed here is text like any other.
+    """
 
     def __init__(self, question: TextLine) -> None:
         super().__init__(question.question, question.details, f"enter {question.confirm}  esc back")

@@ -111,7 +111,10 @@ class EquipmentList(LineList):
         self.scroll_to(y=at, animate=False, force=True)
 
     def show(self, servers: Sequence[McpServerStatus]) -> None:
-        """List servers; the cursor stays at its row if that is still there. A server that is alone is unfolded."""
+        """List servers; the cursor stays at its row if that is still there.
+
+        A server that is alone is unfolded.
+        """
         if not self._servers and len(servers) == 1:
             self._open.add(servers[0].name)
         self._servers = tuple(servers)

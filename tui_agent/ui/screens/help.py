@@ -112,7 +112,8 @@ class HelpScreen(PickerScreen[HelpRow]):
         )
         texts = [(row, f"{row.name} {row.keys} {row.text}".lower()) for row in self._rows.values()]
         found = [row for row, text in texts if all(word in text for word in words)]
-        # A command of that name stands before rows that only mention it; keys that have no room over the list begin it.
+        # A command of that name stands before rows that only mention it; keys that have no room
+        # over the list begin it.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         if keys_first:
             named = "key"

@@ -185,8 +185,9 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.notify(warning, severity="warning", markup=False, timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
-        # Textual tells a widget its first size only if nobody has looked at the screen's map between mounting and
-        # layout (Compositor.full_map takes new widgets in silently), and the prompt's cursor looks all the time.
+        # Textual tells a widget its first size only if nobody has looked at the screen's map
+        # between mounting and layout (Compositor.full_map takes new widgets in silently), and the
+        # prompt's cursor looks all the time.
         await self.wait_for_refresh()
         view.transcript.on_resize()
         self.view = view
@@ -466,7 +467,8 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     @property
     def draft(self) -> str:
-        # The screen is emptied before it is notified: the draft has to be asked of the widget itself.
+        # The screen is emptied before it is notified: the draft has to be asked of the widget
+        # itself.
         return self._writing.draft
 
     def set_draft(self, text: str) -> None:
@@ -722,8 +724,9 @@ class MainScreen(BoundedScreen[None], Frontend):
     def on_key(self, event: events.Key) -> None:
         """Text is meant for the prompt, wherever the focus is, unless the user went there by Tab to use its letters.
 
-        Keys of one burst are on their way to a block before the first of them has moved the focus. The prompt
-        takes all text that is sent to it, so text that arrives here while it has the focus was on that way.
+        Keys of one burst are on their way to a block before the first of them has moved the focus.
+        The prompt takes all text that is sent to it, so text that arrives here while it has the
+        focus was on that way.
         """
         if (
             event.key == "escape"

@@ -18,7 +18,10 @@ ResultT = TypeVar("ResultT")
 
 
 class Page(PageScreen[ResultT | None], Generic[ResultT]):
-    """Dismissed with None by Escape. A subclass yields the widgets between the title and the keys."""
+    """Dismissed with None by Escape.
+
+    A subclass yields the widgets between the title and the keys.
+    """
 
     HEADING: ClassVar[str] = ""
     KEYS: ClassVar[str] = "esc back"

@@ -25,7 +25,8 @@ _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("allow", "changing files of the project", "only in auto-edit"),
     ("ask", "git commit, a host, a place outside", "in the sandbox, too"),
 )
-"""Decisions made before any rule is asked that can't be written as one: action, subject, condition."""
+"""Decisions made before any rule is asked that can't be written as one: action, subject,
+condition."""
 
 _EXPLAINED = (
     "Decided by what a call does, before the built-in rules; a rule of your own overrules it. "

@@ -43,7 +43,8 @@ def matching(
 ) -> list[tuple[RowT, tuple[int, ...]]]:
     """Return the rows that have all words of a query, each with the offsets in its text that matched.
 
-    They stay in their order. Where no row has the words, those with the letters: by ``rank``, then the best first.
+    They stay in their order. Where no row has the words, those with the letters: by ``rank``, then
+    the best first.
     """
     words = query.lower().split()
     plain = [row for row in rows if all(word in text_of(row).lower() for word in words)]
@@ -228,7 +229,10 @@ class PickScreen(PickerScreen[str]):
 
 
 class ThemePicker(PickerScreen[str]):
-    """Dismissed with the name of a theme. Each is shown as the highlight passes it; going back restores the first."""
+    """Dismissed with the name of a theme.
+
+    Each is shown as the highlight passes it; going back restores the first.
+    """
 
     HEADING = "Theme"
     KEYS = "↑↓ preview  enter keep  esc back"

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import RaceRunner
 
 REFRESH_SECONDS: Final = 0.25
-"""The runners' events are shown together after so long, however many pieces of their answers come."""
+"""The runners' events are shown together after so long, however many pieces of their answers
+come."""
 MARK: Final = "▸"
 """Stands at the runner that the next diff is compared to."""
 COLUMNS_FROM: Final = 100
@@ -68,7 +69,10 @@ HELD_UP: Final = frozenset({RunnerState.CUT_OFF, RunnerState.STOPPED, RunnerStat
 async def act_on_runner(
     controller: Controller, race: RaceView, number: int, act: str, *, other: int | None = None
 ) -> bool:
-    """Do something with a runner; returns whether it was taken. ``other`` is the one its diff is compared to."""
+    """Do something with a runner; returns whether it was taken.
+
+    ``other`` is the one its diff is compared to.
+    """
     runner = race.runners[number - 1]
     match act:
         case "stop":

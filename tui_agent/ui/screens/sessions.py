@@ -64,8 +64,9 @@ def name_of(info: SessionInfo) -> str:
 class SessionPicker(PickerScreen[OpenRequest]):
     """Dismissed with the session to open, how, and at which entry.
 
-    The list has the focus at first, so that single keys act on the highlighted session; ``/`` goes to the filter,
-    which searches the full text of every session and shows the entries it found below theirs.
+    The list has the focus at first, so that single keys act on the highlighted session; ``/`` goes
+    to the filter, which searches the full text of every session and shows the entries it found
+    below theirs.
     """
 
     HEADING = "Sessions"
@@ -151,7 +152,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
             for hit in self._hits.get(info.id, ())[:HITS_PER_SESSION]:
                 number = self.styled(f"    #{hit.entry_id} ", "faint")
                 words = [place for start, end in hit.highlights for place in range(start, end)]
-                # Characters a terminal would act on are replaced one for one, so that the words stand where they stood.
+                # Characters a terminal would act on are replaced one for one, so that the words
+                # stand where they stood.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)

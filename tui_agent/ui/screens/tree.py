@@ -1,4 +1,7 @@
-"""The session tree: look at every branch, go to any entry, merge, fork, label. Escape leaves everything as it was."""
+"""The session tree: look at every branch, go to any entry, merge, fork, label.
+
+Escape leaves everything as it was.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -94,7 +97,8 @@ REFRESH_SECONDS = 0.2
 """Entries that come while the tree is open are shown together after so long."""
 
 REFRESH_SHARE = 9
-"""Showing them is followed by a pause of at least so many times its cost: a tenth of one core at most."""
+"""Showing them is followed by a pause of at least so many times its cost: a tenth of one core at
+most."""
 FOLLOWED = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
 """Events after which the tree is another."""
 LARGE_TREE_ENTRIES = 20_000
@@ -409,7 +413,10 @@ class TreeScreen(Page[None]):
         return answer
 
     async def _summarise(self, work: SummaryWork, *, shown: bool = True) -> bool:
-        """Do some work, its summary ``shown`` as it grows; returns whether it was done. A failure is shown."""
+        """Do some work, its summary ``shown`` as it grows; returns whether it was done.
+
+        A failure is shown.
+        """
         if shown:
             problem = await self.app.push_screen_wait(SummarisingScreen(work))
         else:
@@ -553,7 +560,8 @@ class TreeScreen(Page[None]):
 class SummarisingScreen(Dialog[str]):
     """The summary of a branch that is left or merged, growing in sight.
 
-    Dismissed with the problem, "" when it is done, None when Escape cancelled it: then nothing has changed.
+    Dismissed with the problem, "" when it is done, None when Escape cancelled it: then nothing has
+    changed.
     """
 
     KEYS: ClassVar[str] = "esc back, nothing changes"

@@ -32,7 +32,10 @@ class _Row:
 
 
 class TextLines(LineList):
-    """The text under a cursor that is only there to scroll. ``find`` marks a text and goes to it."""
+    """The text under a cursor that is only there to scroll.
+
+    ``find`` marks a text and goes to it.
+    """
 
     CURSOR = "never"
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -41,7 +41,8 @@ class Asked:
     at: str | None
     """The answer the cursor begins on."""
     rules: Sequence[str] = ()
-    """Rules that the user may change before they answer: their subject and a pattern, ``allow bash: git *``."""
+    """Rules that the user may change before they answer: their subject and a pattern, ``allow bash:
+    git *``."""
     takes_words = False
     """Whether words sent from the prompt answer it."""
     takes_keys = True
@@ -64,7 +65,10 @@ class Asked:
         return None
 
     def settle(self, name: str, words: str = "", patterns: tuple[str, ...] = ()) -> None:
-        """Answer it. ``words`` are the user's own, ``patterns`` the rules' where they were changed."""
+        """Answer it.
+
+        ``words`` are the user's own, ``patterns`` the rules' where they were changed.
+        """
         raise NotImplementedError
 
     def leave(self) -> bool:

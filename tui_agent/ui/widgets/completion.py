@@ -1,4 +1,7 @@
-"""The list that offers commands, files, entries while the user types. Never takes the focus, never blocks a key."""
+"""The list that offers commands, files, entries while the user types.
+
+Never takes the focus, never blocks a key.
+"""
 
 import asyncio
 import logging

@@ -39,7 +39,8 @@ GLYPHS = {
     "reserve": "╱",
     "tick": "│",
 }
-"""One cell for each part of the bar: parts differ without colour too, and history looks as in the margin."""
+"""One cell for each part of the bar: parts differ without colour too, and history looks as in the
+margin."""
 
 FALL_SECONDS = 5.0
 """How long the gauge says by how much the next request became smaller."""
@@ -66,9 +67,12 @@ _WINDOW_NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class GaugeReading:
-    """The gauge's numbers. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
+    """The gauge's numbers.
 
-    ``warm_until`` is when the provider's cache expires, in seconds since the epoch; None where it never said.
+    ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
+
+    ``warm_until`` is when the provider's cache expires, in seconds since the epoch; None where it
+    never said.
     """
 
     size: ContextSize
@@ -97,7 +101,8 @@ def bar(
 ) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
 
-    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on.
+    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls
+    on.
     """
     if not size.window or width < 4:
         return []
@@ -151,7 +156,8 @@ def numbers(size: ContextSize) -> str:
 def extras(reading: GaugeReading, now: float) -> list[str]:
     """Return the texts after the numbers, most important first; a narrow screen drops from the end.
 
-    The provider's cache is told of where something can be done about it: it is about to be forgotten, or was not used.
+    The provider's cache is told of where something can be done about it: it is about to be
+    forgotten, or was not used.
     """
     found = []
     if reading.size.total > reading.size.window:
@@ -175,7 +181,10 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
 
 
 class Gauge(Widget):
-    """One line under the prompt. A click on it asks what fills the window, one on the button compacts."""
+    """One line under the prompt.
+
+    A click on it asks what fills the window, one on the button compacts.
+    """
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -286,7 +295,8 @@ class Gauge(Widget):
         pieces.extend(("  " + extra, self._style("gauge--extras")) for extra in reversed(shown))
         if button:
             press = Style.from_meta({"@click": "screen.command('compact')"})
-            # At the right edge like everything in the line below, also where the bar has its greatest length.
+            # At the right edge like everything in the line below, also where the bar has its
+            # greatest length.
             used = sum(len(piece if isinstance(piece, str) else piece[0]) for piece in pieces)
             pieces.extend(
                 [" " * (width - used - len(button)), (button, self._style("gauge--button") + press)]

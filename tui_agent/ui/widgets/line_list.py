@@ -43,14 +43,17 @@ def following(choices: type[E], now: E) -> E:
 
 
 class LineList(ScrollView, can_focus=True):
-    """Rows under a cursor. A subclass says how many there are (``set_count``) and makes one (``row``)."""
+    """Rows under a cursor.
+
+    A subclass says how many there are (``set_count``) and makes one (``row``).
+    """
 
     ALLOW_SELECT = False
     HEADED: ClassVar[bool] = False
     """Whether the first line on screen is a heading that does not scroll (``heading``)."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
-    """When the row under the cursor is marked; ``focused``: while keys come here. ``never`` is for a list that only
-    scrolls."""
+    """When the row under the cursor is marked; ``focused``: while keys come here. ``never`` is for
+    a list that only scrolls."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-list--{name}" for name in STYLES}
     BINDINGS: ClassVar[list[BindingType]] = [

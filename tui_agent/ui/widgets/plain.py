@@ -1,8 +1,8 @@
 """Painting widgets around whose lines a style sheet draws nothing: a line painted once is the same strip ever after.
 
-Textual puts each line of a widget together again from its styles. For those that fill the screen, and for those
-behind them, that is a quarter of the cost of a frame; a strip that stays the same object keeps the results of filters
-and cuts.
+Textual puts each line of a widget together again from its styles. For those that fill the screen,
+and for those behind them, that is a quarter of the cost of a frame; a strip that stays the same
+object keeps the results of filters and cuts.
 """
 
 from collections.abc import Callable, Sequence

@@ -24,7 +24,10 @@ _EMPTY = Series(((),), 1.0)
 
 
 class Plot(Widget, can_focus=True):
-    """Draws a series as wide as it is. The cursor is on a step; its column and the mark below it are lit."""
+    """Draws a series as wide as it is.
+
+    The cursor is on a step; its column and the mark below it are lit.
+    """
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {

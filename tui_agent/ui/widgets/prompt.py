@@ -104,11 +104,13 @@ class Prompt(TextArea):
         self._restored = ""
         self._vi = Vim()
         self._vi_at = 0
-        """Where the cursor of vi is while something is selected: in the selection, not behind it."""
+        """Where the cursor of vi is while something is selected: in the selection, not behind
+        it."""
         self.last_typed = float("-inf")
         """When a key last changed the text, in the clock's seconds."""
         self._begins_chord = False
-        """Whether the last key was Ctrl+X with nothing selected, which Ctrl+E makes the editor's, as in a shell."""
+        """Whether the last key was Ctrl+X with nothing selected, which Ctrl+E makes the editor's,
+        as in a shell."""
 
     def on_mount(self) -> None:
         """Keep the terminal's own cursor at the caret: an input method shows its composition there."""
@@ -314,13 +316,15 @@ class Prompt(TextArea):
             event.stop()
             event.prevent_default()
             return
-        # Here and not as priority bindings: those overtake the keys typed before that still wait their turn.
+        # Here and not as priority bindings: those overtake the keys typed before that still wait
+        # their turn.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
             act()
         elif event.is_printable or not await self._run_own(event.key):
             if event.character == "/":
-                # A restored text that nobody touched goes into the history: a command begins, and not at its end.
+                # A restored text that nobody touched goes into the history: a command begins, and
+                # not at its end.
                 if (
                     self._restored
                     and self.text == self._restored
@@ -488,7 +492,8 @@ class Prompt(TextArea):
         token, candidate = choice
         typed = self.document.get_line(token.row)[token.start : token.end]
         if token.kind != "command" and not self._popup.moved:
-            # A name typed in full is meant as it is: a number most of all, whatever others begin with it.
+            # A name typed in full is meant as it is: a number most of all, whatever others begin
+            # with it.
             self._popup.follow(None)
             if candidate.insert.rstrip() == typed or (
                 token.kind == "entry" and token.query.isdigit()

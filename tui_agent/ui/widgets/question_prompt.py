@@ -1,4 +1,7 @@
-"""The one form of a question: what, why, what it is about, and answers with their keys. In place, never modal."""
+"""The one form of a question: what, why, what it is about, and answers with their keys.
+
+In place, never modal.
+"""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -51,9 +54,11 @@ class QuestionChoices(Options, can_focus=True):
         self.hold = hold
         self._held = ""
         self.typed = False
-        """Whether text was typed since the question took the keys; keys close behind are text, too."""
+        """Whether text was typed since the question took the keys; keys close behind are text,
+        too."""
         self.touched = False
-        """Whether the user moved among the choices: then Enter takes the highlighted one at once."""
+        """Whether the user moved among the choices: then Enter takes the highlighted one at
+        once."""
 
     def action_select(self) -> None:
         if self.touched or self._question.has_stood:
@@ -93,8 +98,9 @@ class QuestionChoices(Options, can_focus=True):
 class QuestionPrompt(VerticalGroup):
     """Shows the oldest question that waits; others are counted.
 
-    A question takes no key at first, not while the user is typing, and not while the prompt has words: where it is
-    about a call, those are sent as the answer "no, but …". The user can give it the keys all the same, by Tab.
+    A question takes no key at first, not while the user is typing, and not while the prompt has
+    words: where it is about a call, those are sent as the answer "no, but …". The user can give it
+    the keys all the same, by Tab.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", show=False)]
@@ -133,7 +139,8 @@ class QuestionPrompt(VerticalGroup):
         self._pattern = Input(compact=True, select_on_focus=False)
         """The pattern of a rule before it is made."""
         self._made: list[str] = []
-        """The rules as the user wants them: their subject and a pattern, ``allow bash: git commit *``."""
+        """The rules as the user wants them: their subject and a pattern, ``allow bash: git commit
+        *``."""
         self._changed = 0
         self._shows_all = False
         self._is_scrolled = False

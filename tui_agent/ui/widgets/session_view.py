@@ -1,6 +1,7 @@
 """Everything that shows the open session and its agent: conversation, questions, notices, waiting messages.
 
-It is mounted after the first paint, because its parts take longer to import than a prompt takes to show.
+It is mounted after the first paint, because its parts take longer to import than a prompt takes to
+show.
 """
 
 from __future__ import annotations
@@ -415,7 +416,8 @@ class SessionView(Room):
         if ended.error == INTERRUPTED:
             self._main.say(COMPACTION_STOPPED, "warning")
         elif ended.error and ended.trigger == "manual":
-            # Of one that nobody asked for, whoever began it reports how the work goes on without it.
+            # Of one that nobody asked for, whoever began it reports how the work goes on without
+            # it.
             self._main.say(ended.error, "warning")
         self._facts_changed = True
         self._main.refresh_bindings()

@@ -76,7 +76,8 @@ class StatusLine(Widget):
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
     block: reactive[str] = reactive("")
-    """The tokens of the block with the focus, and how the model has it; in place of the model while there is one."""
+    """The tokens of the block with the focus, and how the model has it; in place of the model while
+    there is one."""
     told_elsewhere: reactive[bool] = reactive(default=False)
     """Whether the visible end of the conversation shows the activity."""
     hints: reactive[tuple[Hint, ...]] = reactive(())

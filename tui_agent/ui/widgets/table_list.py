@@ -16,7 +16,10 @@ Cells = Sequence[StyledSpan]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. ``wanted`` says how much: the column with the least leaves first. One column ``grows``."""
+    """One column.
+
+    ``wanted`` says how much: the column with the least leaves first. One column ``grows``.
+    """
 
     title: str
     wanted: int = 0

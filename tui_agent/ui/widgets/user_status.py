@@ -26,7 +26,10 @@ _STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
 
 
 class UserStatusLine(Widget):
-    """Hidden without a command. It is run after something changed, never twice at once, and never while idle."""
+    """Hidden without a command.
+
+    It is run after something changed, never twice at once, and never while idle.
+    """
 
     ALLOW_SELECT = False
     text: reactive[str] = reactive("")

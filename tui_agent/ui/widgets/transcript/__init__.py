@@ -1,1 +1,4 @@
-"""The conversation pane: one line-rendered widget over the entries of a session. Start with ``transcript.py``."""
+"""The conversation pane: one line-rendered widget over the entries of a session.
+
+Start with ``transcript.py``.
+"""

@@ -87,7 +87,8 @@ class Block:
     """The text copied from a block without a document."""
 
     is_told: bool = True
-    """Whether it is its entry's content, so that the model may have it; other blocks are the program's words."""
+    """Whether it is its entry's content, so that the model may have it; other blocks are the
+    program's words."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -377,7 +378,10 @@ class CutOffBlock(MarkerBlock):
 
 
 class EndingBlock(MarkerBlock):
-    """Why an answer did not end on its own. The model does not see it; the newest can be asked for again."""
+    """Why an answer did not end on its own.
+
+    The model does not see it; the newest can be asked for again.
+    """
 
     is_told = False
 

@@ -51,7 +51,8 @@ def body_lines(
 ) -> Iterator[Line]:
     """Yield at most ``rows`` of a body from its head or tail, None for all, with a line that tells how much is missing.
 
-    A single missing row is shown instead of that line. ``opens`` says that a key shows the whole elsewhere.
+    A single missing row is shown instead of that line. ``opens`` says that a key shows the whole
+    elsewhere.
     """
     total = len(body)
     limit, action = (MAX_ROWS, "open") if rows is None else (rows, "more")

@@ -75,11 +75,11 @@ _FINISHES = {
 class BuildContext:
     """What a block needs of other entries.
 
-    ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
-    compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
-    answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
-    was: the answer came after it. ``size_of`` returns a result's tokens in the model's view, ``load`` the entries
-    that a marker is about.
+    ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the
+    entries a compaction stands for, ``live`` says that calls without a result may still get one,
+    ``newest`` that no message or answer came after, ``running`` that the run goes on, so that a
+    failure may still be mended, and ``mended`` that it was: the answer came after it. ``size_of``
+    returns a result's tokens in the model's view, ``load`` the entries that a marker is about.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)

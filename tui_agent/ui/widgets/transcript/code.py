@@ -1,8 +1,8 @@
 """Source code with syntax colours that are computed a few lines at a time, and only for lines that are looked at.
 
-Code is lexed in chunks of ``CHUNK`` lines. The lexer's state is carried from chunk to chunk and starts afresh every
-``RESET`` lines, so that colours at any line cost a bounded amount of work and never depend on the lines looked at
-before, or on whether the code arrived in one piece.
+Code is lexed in chunks of ``CHUNK`` lines. The lexer's state is carried from chunk to chunk and
+starts afresh every ``RESET`` lines, so that colours at any line cost a bounded amount of work and
+never depend on the lines looked at before, or on whether the code arrived in one piece.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,8 @@ RESET: Final = 400
 """Lines after which the lexer starts afresh."""
 
 LONG_LINE: Final = 1_000
-"""Characters from which on a line's chunk stays plain: such code is generated, and lexers are slow on it."""
+"""Characters from which on a line's chunk stays plain: such code is generated, and lexers are slow
+on it."""
 
 PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 

@@ -40,15 +40,18 @@ _MAX_STEPS: Final = 50_000
 """Pairs of equal words looked at for two lines."""
 
 _NEAR: Final = 2
-"""Characters between two marked parts that are marked too: a lone bracket in between would only flicker."""
+"""Characters between two marked parts that are marked too: a lone bracket in between would only
+flicker."""
 
 
 @dataclass(slots=True)
 class DiffRow:
-    """A row of a diff. Rows that are no code (a gap between hunks, a file's name, a note) have their text in ``told``.
+    """A row of a diff.
 
-    ``old`` and ``new`` are line numbers, 0 where the line is not in that version. ``partner`` is the row that stands
-    beside a changed one.
+    Rows that are no code (a gap between hunks, a file's name, a note) have their text in ``told``.
+
+    ``old`` and ``new`` are line numbers, 0 where the line is not in that version. ``partner`` is
+    the row that stands beside a changed one.
     """
 
     kind: DiffRowKind
@@ -67,7 +70,10 @@ class DiffRow:
 
 
 class _Reader:
-    """Reads a diff line by line. How many lines a hunk has is counted: a line may look like a file's head."""
+    """Reads a diff line by line.
+
+    How many lines a hunk has is counted: a line may look like a file's head.
+    """
 
     def __init__(self) -> None:
         self._rows: list[DiffRow] = []
@@ -144,7 +150,8 @@ class _Reader:
         for side, code in self._codes.items():
             code.replace(0, self._lines[side])
             self._lines[side] = []
-        # A file's head ends a hunk that the next one's head ends again: nothing may be taken from its rows then.
+        # A file's head ends a hunk that the next one's head ends again: nothing may be taken from
+        # its rows then.
         self._codes = {side: Code(self._language, "output") for side in ("old", "new")}
 
 

@@ -1,11 +1,13 @@
 """A Markdown text that grows: parsed, wrapped and drawn in time proportional to its unfinished end.
 
-Everything before the last top-level block is settled ("frozen") and never looked at again; so are the finished items
-of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished pieces of a long paragraph. The
-rest, the tail, is parsed again each time. A tail that starts inside a block is parsed behind a stub that opens
-the same kind of block: the fence's first line, or a letter that stands for the paragraph so far.
+Everything before the last top-level block is settled ("frozen") and never looked at again; so are
+the finished items of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished
+pieces of a long paragraph. The rest, the tail, is parsed again each time. A tail that starts inside
+a block is parsed behind a stub that opens the same kind of block: the fence's first line, or a
+letter that stands for the paragraph so far.
 
-The result is the same however the text was cut into pieces. A text that takes too long is shown as its source.
+The result is the same however the text was cut into pieces. A text that takes too long is shown as
+its source.
 """
 
 import re
@@ -39,7 +41,8 @@ _LETTER: Final = "x"
 _UNDECIDED: Final = re.compile(
     r"(?:^|\n)(?:[ \t]*(?:[-=*_#>`~|:+\s]+|\d{1,9}[.)]?|`{3,}[^`\n]*|~{3,}[^\n]*)|(?<!\|)\n?\|[^\n]*(?:\n[|:\- ]*)?)\Z"
 )
-"""An unfinished last line that may become several things; it is held back while more is coming, so nothing flips."""
+"""An unfinished last line that may become several things; it is held back while more is coming, so
+nothing flips."""
 
 _DELIMITERS: Final = re.compile(r"[^\n]*\n[ \t]*[|:=-][|:= \t-]*(?:\n|\Z)")
 """A second line that would turn the first one into a heading or a table."""
@@ -99,7 +102,10 @@ class MarkdownDocument:
         self._changed = True
 
     def lines(self, width: int) -> list[Line]:
-        """Return the document as lines of at most ``width`` cells. The list is the document's own."""
+        """Return the document as lines of at most ``width`` cells.
+
+        The list is the document's own.
+        """
         if width != self._width:
             self._width = width
             self._builder = LineBuilder(width)

@@ -56,7 +56,10 @@ from tui_agent.ui.widgets.transcript.source import ACTIVITY_ID, LIVE, LIVE_ID
 
 
 class LiveFeed:
-    """Turns events into changes of a model. Places of changed items are collected in ``changed``."""
+    """Turns events into changes of a model.
+
+    Places of changed items are collected in ``changed``.
+    """
 
     def __init__(self, model: TranscriptModel, clock: Callable[[], float] = perf_counter) -> None:
         self._model = model
@@ -426,7 +429,8 @@ class LiveFeed:
 def _adopt(blocks: list[Block], live: list[Block]) -> None:
     """Put the blocks that were streamed in the place of the stored ones that say the same.
 
-    They keep their laid-out lines and how the user folded them, so nothing moves when an answer is finished.
+    They keep their laid-out lines and how the user folded them, so nothing moves when an answer is
+    finished.
     """
     cards = {block.key: block for block in live if isinstance(block, CardBlock)}
     texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]

@@ -23,7 +23,8 @@ from tui_agent.ui.widgets.transcript.lines import (
 MIN_TEXT_WIDTH = 8
 """Cells that text gets at least: deeper nesting loses its decoration instead of its words."""
 MAX_TEXT_WIDTH = 100
-"""Cells of a line of prose: longer ones are hard to follow. Code, tables and diffs take all there is."""
+"""Cells of a line of prose: longer ones are hard to follow. Code, tables and diffs take all there
+is."""
 
 
 COPY: StyledSpan = ("copy", "muted code act:code")
@@ -50,7 +51,10 @@ class Frame:
 
 @dataclass(slots=True)
 class TextFlow:
-    """A paragraph or heading: rows that wrap. ``joins`` says that the first row goes on where the last flow ended."""
+    """A paragraph or heading: rows that wrap.
+
+    ``joins`` says that the first row goes on where the last flow ended.
+    """
 
     rows: list[list[StyledSpan]]
     frame: Frame = field(default_factory=Frame)

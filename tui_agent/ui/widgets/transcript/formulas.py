@@ -1,4 +1,7 @@
-r"""Formulas of TeX in characters of Unicode: ``\sum_i p_i`` as ∑ᵢ pᵢ. What has no such characters stays as it is."""
+r"""Formulas of TeX in characters of Unicode: ``\sum_i p_i`` as ∑ᵢ pᵢ.
+
+What has no such characters stays as it is.
+"""
 
 import re
 from functools import lru_cache
@@ -9,7 +12,8 @@ FORMULA: Final = re.compile(
     r"|\\\[(?=[^\n]{0,400}?\\\w)(.{1,1000}?)\\\]|\\\((?=[^\n]{0,400}?\\[\w,;:!])(.{1,400}?)\\\)",
     re.DOTALL,
 )
-"""A formula between dollars, or between ``\\( \\)`` or ``\\[ \\]`` where a command of TeX is in it."""
+"""A formula between dollars, or between ``\\( \\)`` or ``\\[ \\]`` where a command of TeX is in
+it."""
 
 _SPACE: Final = re.compile(r"\\(?:[,;:! ]|quad\b|qquad\b)|~")
 _NO_WIDTH: Final = re.compile(r"\\(?:left|right|big|Big|bigl|bigr|displaystyle|limits)\b\.?")

@@ -1,6 +1,7 @@
 """Runs of small tool calls as one row that opens: several files read, searched and listed one after another.
 
-A run may go through several answers. Which calls are in one depends only on the path, not on entries loaded or shown.
+A run may go through several answers. Which calls are in one depends only on the path, not on
+entries loaded or shown.
 """
 
 from collections import Counter
@@ -22,7 +23,8 @@ MIN_CALLS: Final = 3
 """Calls that are worth a row of their own; fewer are clearer one by one."""
 
 _REACH: Final = 64
-"""Entries in which a run is looked for: it ends where their number is a multiple of this, so looking stays cheap."""
+"""Entries in which a run is looked for: it ends where their number is a multiple of this, so
+looking stays cheap."""
 
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
 """Entries that stand between two answers without showing anything."""

@@ -13,7 +13,8 @@ from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.time_limit import limited
 
 _SECONDS: Final = 0.2
-"""Processor time for a chunk of lines. Some lexers take minutes for code that is none of their language."""
+"""Processor time for a chunk of lines. Some lexers take minutes for code that is none of their
+language."""
 
 _STYLES: Final = {
     Token.Comment: "syntax-comment",
@@ -73,7 +74,8 @@ def coloured(
         return [((line, base),) if line else () for line in lines], state
     with limited(_SECONDS):
         text = "\n".join(lines) + "\n"
-        # Only plain regular-expression lexers can go on from a state; others start afresh with each chunk.
+        # Only plain regular-expression lexers can go on from a state; others start afresh with each
+        # chunk.
         if (
             isinstance(lexer, RegexLexer)
             and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed

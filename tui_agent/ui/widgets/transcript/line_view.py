@@ -31,7 +31,10 @@ def diff_lines(diff: str, width: int) -> Iterator[Line]:
 
 
 class LineView(Widget):
-    """Lines as high as they are; put it into a container that scrolls. They are rebuilt for another width."""
+    """Lines as high as they are; put it into a container that scrolls.
+
+    They are rebuilt for another width.
+    """
 
     ALLOW_SELECT = True
     COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)

@@ -1,7 +1,8 @@
 """The transcript's parts below blocks: runs of styled text, lines of them, and how text wraps into lines.
 
-A style is a key: names of component classes without their prefix, separated by spaces ("text strong"). A key may
-also hold ``url:…`` (a link) or ``act:…`` (something that can be clicked); see :mod:`.paint`.
+A style is a key: names of component classes without their prefix, separated by spaces ("text
+strong"). A key may also hold ``url:…`` (a link) or ``act:…`` (something that can be clicked); see
+:mod:`.paint`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,10 +32,11 @@ _width = lru_cache(maxsize=8192)(get_character_cell_size)
 class Line:
     """One line on screen, without its margin.
 
-    ``prefix`` is decoration that is neither selected nor copied (indent, quote bar, line number). ``runs`` is the
-    text. ``tail`` stands at the right edge, or ends at the cell ``extent``. ``join`` is the logical text between
-    the line before and this one: a newline, or text a wrap swallowed. ``lead`` is put by copying before a
-    new logical line. ``fill`` is the style of the rest of the row; one of ``ROW_GROUNDS`` goes from edge to edge.
+    ``prefix`` is decoration that is neither selected nor copied (indent, quote bar, line number).
+    ``runs`` is the text. ``tail`` stands at the right edge, or ends at the cell ``extent``.
+    ``join`` is the logical text between the line before and this one: a newline, or text a wrap
+    swallowed. ``lead`` is put by copying before a new logical line. ``fill`` is the style of the
+    rest of the row; one of ``ROW_GROUNDS`` goes from edge to edge.
     """
 
     __slots__ = ("extent", "fill", "join", "lead", "prefix", "runs", "tail")
@@ -117,8 +119,9 @@ def crop_runs(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
 def wrap(runs: Sequence[StyledSpan], width: int) -> Iterator[tuple[str, StyledSpans]]:
     """Wrap runs into lines of at most ``width`` cells, breaking at spaces and between wide characters.
 
-    Yields for each line the text swallowed before it and its runs. A line's break never depends on anything behind
-    the first character that doesn't fit, so wrapping can go on from the start of the last line when text grows.
+    Yields for each line the text swallowed before it and its runs. A line's break never depends on
+    anything behind the first character that doesn't fit, so wrapping can go on from the start of
+    the last line when text grows.
     """
     text = "".join(part for part, _ in runs)
     if len(text) <= width and text.isascii():

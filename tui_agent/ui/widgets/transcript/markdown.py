@@ -1,7 +1,8 @@
 """Markdown to flows: CommonMark with tables, strikethrough and task lists, parsed by markdown-it.
 
-HTML is shown as text. A newline inside a paragraph is kept, because models mean it. Lists are spaced as their
-source is, item by item, so that an item's look never depends on items that come after it.
+HTML is shown as text. A newline inside a paragraph is kept, because models mean it. Lists are
+spaced as their source is, item by item, so that an item's look never depends on items that come
+after it.
 """
 
 import re
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
-"""Characters of a paragraph after which it is cut at the next good place, to be parsed in pieces."""
+"""Characters of a paragraph after which it is cut at the next good place, to be parsed in
+pieces."""
 
 MAX_SEGMENT_CHARS: Final = 6_000
 """Characters after which it is cut at the next space even inside emphasis."""
@@ -101,8 +103,8 @@ def top_blocks(tokens: "Sequence[Token]") -> list[TopBlock]:
 def split_paragraph(content: str) -> Iterator[tuple[int, int]]:
     """Yield the pieces a paragraph's text is parsed in, as start and end.
 
-    Each cut depends only on the text before it, so a growing text keeps its cuts. Cuts are made at white space
-    where no code span, link or emphasis seems open.
+    Each cut depends only on the text before it, so a growing text keeps its cuts. Cuts are made at
+    white space where no code span, link or emphasis seems open.
     """
     start = 0
     while len(content) - start > SEGMENT:
@@ -241,8 +243,8 @@ class _Container:
 class FlowMaker:
     """Turns block tokens into flows.
 
-    ``base`` is the style of plain text, ``blank_before`` whether a blank line precedes the first block in the
-    source, ``number`` the first item's number in a list that goes on.
+    ``base`` is the style of plain text, ``blank_before`` whether a blank line precedes the first
+    block in the source, ``number`` the first item's number in a list that goes on.
     """
 
     def __init__(
@@ -388,8 +390,8 @@ class FlowMaker:
     def gap(self, kind: str, line: int) -> bool:
         """Return whether a blank line stands before a block of this kind that begins at this line.
 
-        Top-level blocks always stand apart, except text that leads straight into a list; inside lists and quotes
-        the source decides.
+        Top-level blocks always stand apart, except text that leads straight into a list; inside
+        lists and quotes the source decides.
         """
         previous, self.previous = self.previous, kind
         if self._pending_gap is not None:

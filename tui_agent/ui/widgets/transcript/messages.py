@@ -1,4 +1,7 @@
-"""The transcript's messages to the app. The app owns clipboard, viewer and every change of the session."""
+"""The transcript's messages to the app.
+
+The app owns clipboard, viewer and every change of the session.
+"""
 
 from textual.message import Message
 
@@ -37,4 +40,5 @@ class BlockFocused(Message, namespace="transcript"):
     """Another block has the focus, or none."""
 
     entry_id: int | None
-    """The entry of the block; None for a block without one, and when the conversation has lost the focus."""
+    """The entry of the block; None for a block without one, and when the conversation has lost the
+    focus."""

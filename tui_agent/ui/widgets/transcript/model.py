@@ -104,8 +104,8 @@ class Row:
 class HeightIndex:
     """A list of heights with running totals.
 
-    Changing a height costs nothing, finding an offset or the item at one costs a few microseconds, because
-    totals are kept per chunk and summed at C speed.
+    Changing a height costs nothing, finding an offset or the item at one costs a few microseconds,
+    because totals are kept per chunk and summed at C speed.
     """
 
     def __init__(self, heights: Iterable[int] = ()) -> None:
@@ -185,7 +185,8 @@ class TranscriptModel:
         """Whether calls without a result may still get one."""
 
         self.told: Callable[[int], str] | None = None
-        """Returns the text the model gets of an entry, where only its view is shown; None shows everything."""
+        """Returns the text the model gets of an entry, where only its view is shown; None shows
+        everything."""
 
         self.fold_turns: turns.FoldTurns = "off"
         """What is folded of a turn when the next one begins."""
@@ -475,7 +476,8 @@ class TranscriptModel:
     def settle(self, index: int, *, mended: bool) -> int | None:
         """Take back the offers of the answer before a place, because it is not the newest any more; return its place.
 
-        ``mended`` says that an answer came after it: to the same request, where nobody said anything between.
+        ``mended`` says that an answer came after it: to the same request, where nobody said
+        anything between.
         """
         place = self.owner_of(index)
         item = None
@@ -850,7 +852,8 @@ class TranscriptModel:
             return False
         before = self._cache.use(previous)
         if before is None and first.tight and (owner := self.owner_of(index)) is not None:
-            # A guess would stay: whether calls stand apart depends on whether the one before is open.
+            # A guess would stay: whether calls stand apart depends on whether the one before is
+            # open.
             before = self.item(owner)
         shown = before.shown if before is not None else []
         if shown:
@@ -860,7 +863,8 @@ class TranscriptModel:
     def remeasure(self, index: int) -> None:
         """Lay an item out again because it changed, and the next one, whose gap may depend on it."""
         self.measure(index)
-        # The rows of a group may be those of items before: a call's group can change with the next one.
+        # The rows of a group may be those of items before: a call's group can change with the next
+        # one.
         others = self._regrouped - {index}
         self._regrouped = set()
         for place in sorted(others):

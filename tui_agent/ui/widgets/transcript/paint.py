@@ -158,7 +158,8 @@ def paint(
 ) -> Strip:
     """Return a line as a strip of ``width`` cells, ``standing`` in its margin.
 
-    ``focused`` is the text at the right edge of a line of the focused block where there is room; None elsewhere.
+    ``focused`` is the text at the right edge of a line of the focused block where there is room;
+    None elsewhere.
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]

@@ -23,7 +23,10 @@ OPENED_ROWS = 6
 
 
 class BlockPane(Viewport):
-    """A viewport whose blocks can be used. Posts messages of :mod:`.messages`; does nothing to a session itself."""
+    """A viewport whose blocks can be used.
+
+    Posts messages of :mod:`.messages`; does nothing to a session itself.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "up", show=False, id="transcript.up"),
@@ -276,7 +279,10 @@ class BlockPane(Viewport):
     # -- mouse
 
     def on_click(self, event: events.Click) -> None:
-        """Fold, act, focus; a second click selects a word, a third one a block. A drag has selected text instead."""
+        """Fold, act, focus; a second click selects a word, a third one a block.
+
+        A drag has selected text instead.
+        """
         event.prevent_default()
         offset = event.get_content_offset(self)
         row = None

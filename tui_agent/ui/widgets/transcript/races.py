@@ -57,7 +57,10 @@ def race_cells(
 
 
 def race_block(entry: RaceEntry) -> MarkerBlock:
-    """Return the block of a race that is over. It is open at first: it says how work goes on from here."""
+    """Return the block of a race that is over.
+
+    It is open at first: it says how work goes on from here.
+    """
     copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"
     block = MarkerBlock(

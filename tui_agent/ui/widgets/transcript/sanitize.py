@@ -1,8 +1,8 @@
 """Text from models, tools and users made harmless for a terminal: the only way text gets into the transcript.
 
-After it, a text holds no control characters except newline and tab, no lone surrogates, nothing that reorders a
-line, and no character of zero width except combining marks. Widths of its parts therefore add up, whatever the
-terminal thinks of joined emoji.
+After it, a text holds no control characters except newline and tab, no lone surrogates, nothing
+that reorders a line, and no character of zero width except combining marks. Widths of its parts
+therefore add up, whatever the terminal thinks of joined emoji.
 """
 
 import re
@@ -24,7 +24,8 @@ _TABLE: Final[dict[int, str | None]] = {
 }
 
 _UNSAFE: Final = frozenset(map(chr, _TABLE))
-"""As a set, because it is looked for in every text: 10 MB take 0.05 s, with an expression of so many characters 4 s."""
+"""As a set, because it is looked for in every text: 10 MB take 0.05 s, with an expression of so
+many characters 4 s."""
 
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"\x1b(?:"

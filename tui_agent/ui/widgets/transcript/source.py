@@ -33,7 +33,8 @@ class EntrySource:
 
     headers: Outlines
     load: Callable[[Sequence[int]], Sequence[Entry]]
-    """Returns some entries in the order of their ids; called from the event loop, so it must be quick."""
+    """Returns some entries in the order of their ids; called from the event loop, so it must be
+    quick."""
 
 
 def estimate(kind: str, size: int, width: int) -> int:

@@ -13,12 +13,15 @@ class TooLongError(Exception):
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Give the block up after so many seconds of processor time. It must leave nothing half done that is used again.
+    """Give the block up after so many seconds of processor time.
+
+    It must leave nothing half done that is used again.
 
     Without effect in a block that is limited already, and in other threads, which hold up nobody.
 
     Raises:
-        TooLongError: the time is over; also within a single call of ``re``, which looks for signals.
+        TooLongError: the time is over; also within a single call of ``re``, which looks for
+            signals.
     """
     if (
         threading.current_thread() is not threading.main_thread()

@@ -1,4 +1,7 @@
-"""The conversation pane: entries and the agent's work, with keys and mouse. See :mod:`.viewport` for the drawing."""
+"""The conversation pane: entries and the agent's work, with keys and mouse.
+
+See :mod:`.viewport` for the drawing.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,12 +46,14 @@ FLUSH_SECONDS: Final = 0.1
 """Least time between two looks at the stream."""
 
 MAX_FLUSH_SECONDS: Final = 0.25
-"""Most time between them, also where more comes than anyone reads along: ``FAST_CHARS`` a second."""
+"""Most time between them, also where more comes than anyone reads along: ``FAST_CHARS`` a
+second."""
 
 FAST_CHARS: Final = 1_500
 
 FLUSH_SHARE: Final = 19
-"""A flush is followed by a pause of so many times its cost, where that is between those: 5 % of one core."""
+"""A flush is followed by a pause of so many times its cost, where that is between those: 5 % of one
+core."""
 
 SPINNER_SECONDS: Final = 0.25
 ELAPSED_SECONDS: Final = 1.0
@@ -62,8 +67,9 @@ MAX_REPEAT_DISTANCE = 64
 class Transcript(BlockPane, can_focus=True):
     """Shows the entries of a path and the agent's activity.
 
-    Only the screen, and a page around it, is loaded and laid out; heights of the rest are estimates that are
-    corrected without moving the lines the user looks at. Nothing ticks while nothing moves.
+    Only the screen, and a page around it, is loaded and laid out; heights of the rest are estimates
+    that are corrected without moving the lines the user looks at. Nothing ticks while nothing
+    moves.
     """
 
     FOCUS_ON_CLICK = False
@@ -117,7 +123,9 @@ class Transcript(BlockPane, can_focus=True):
             self.set_standings(before.grown(self._agent.session.active_path()))
 
     def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
-        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown.
+        """Show the entries of a source.
+
+        Where the user was is kept if it is still there, else the end is shown.
 
         With ``from_start`` they are shown, and measured, from the first on.
         """
@@ -188,7 +196,8 @@ class Transcript(BlockPane, can_focus=True):
                 self._feed.stream(event)
                 self._flush_soon()
             case EntryAppended(entry=entry):
-                # A path read again after a move holds entries appended since, although their events come later.
+                # A path read again after a move holds entries appended since, although their events
+                # come later.
                 if isinstance(entry, UserEntry) and not self.following:
                     self.model.keep_open(len(self.model) - 1)
                 if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:

@@ -60,7 +60,10 @@ class TurnBlock(FoldingBlock):
     def __init__(
         self, calls: int, results: Callable[[], Sequence[Entry]], seconds: Callable[[], float]
     ) -> None:
-        """Make the line. ``results`` and ``seconds`` are asked when it is drawn for the first time."""
+        """Make the line.
+
+        ``results`` and ``seconds`` are asked when it is drawn for the first time.
+        """
         super().__init__(KEY)
         self._calls = calls
         self._results = results

@@ -36,10 +36,12 @@ _KEPT_STRIPS: Final = 1_500
 
 
 MAX_COLUMN: Final = 126
-"""Cells of the conversation at most: diffs are side by side in it, and prose is not far from the middle."""
+"""Cells of the conversation at most: diffs are side by side in it, and prose is not far from the
+middle."""
 
 ROW_SPAN: Final = 1_000_000
-"""Rows of one item at most. A row's number stays the same when items above it change their height."""
+"""Rows of one item at most. A row's number stays the same when items above it change their
+height."""
 
 _MAX_ROWS: Final = 50_000
 WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
@@ -89,8 +91,9 @@ def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[in
 class Viewport(ScrollView):
     """Draws the lines of a model.
 
-    The truth about the scroll position is ``top``, a line of an item, or ``following``, the end. The scroll offset
-    is computed from it, so correcting an estimated height never moves the lines on screen.
+    The truth about the scroll position is ``top``, a line of an item, or ``following``, the end.
+    The scroll offset is computed from it, so correcting an estimated height never moves the lines
+    on screen.
     """
 
     ALLOW_SELECT = True

@@ -1,6 +1,7 @@
 """The lines of the tree as they stand on screen: segments in order, branch points indented, branches folded. Pure.
 
-Only branch points indent. A branch off the path is folded at first: its first row, and how much is below.
+Only branch points indent. A branch off the path is folded at first: its first row, and how much is
+below.
 """
 
 from bisect import bisect_right
@@ -23,7 +24,10 @@ _MIN_FOLDED_ROWS = 3
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """The user's choices. ``folds`` holds branches, by first entry, that are not as they are at first."""
+    """The user's choices.
+
+    ``folds`` holds branches, by first entry, that are not as they are at first.
+    """
 
     filter: Filter = Filter.DEFAULT
     labels: Mapping[int, str] = field(default_factory=dict)
@@ -82,7 +86,10 @@ class _Placed(NamedTuple):
 
 
 class Outline:
-    """The lines of an index in a view. Making one costs a look at every entry, asking it next to nothing."""
+    """The lines of an index in a view.
+
+    Making one costs a look at every entry, asking it next to nothing.
+    """
 
     def __init__(self, index: TreeIndex, view: TreeOptions, base: "Outline | None" = None) -> None:
         """``base`` is an earlier outline of the same index, whose rows are taken over where they are the same."""

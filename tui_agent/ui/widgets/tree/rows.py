@@ -1,4 +1,7 @@
-"""Which rows a segment has under a filter. Pure; a row is one entry, or a run of tool calls with their results."""
+"""Which rows a segment has under a filter.
+
+Pure; a row is one entry, or a run of tool calls with their results.
+"""
 
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -40,7 +43,8 @@ class RowSpan(NamedTuple):
 class Rows:
     """The rows of a segment, in few objects: there may be 100,000.
 
-    ``firsts`` are the offsets of first entries, ``calls`` the last ones of rows about tool calls by the first.
+    ``firsts`` are the offsets of first entries, ``calls`` the last ones of rows about tool calls by
+    the first.
     """
 
     __slots__ = ("calls", "firsts")
@@ -76,7 +80,10 @@ def rows_of(
     labels: Mapping[int, str],
     opened: Container[int] = frozenset(),
 ) -> Rows:
-    """Return the rows of a segment. ``opened`` holds the first entry's id of runs that are shown call by call."""
+    """Return the rows of a segment.
+
+    ``opened`` holds the first entry's id of runs that are shown call by call.
+    """
     match wanted:
         case Filter.EVERYTHING:
             return Rows(range(len(headers)))

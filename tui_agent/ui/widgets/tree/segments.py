@@ -1,6 +1,9 @@
-"""The tree of a session as linear segments, one between two branch points. Pure; made from headers only.
+"""The tree of a session as linear segments, one between two branch points.
 
-A tree of 100,000 entries with 20 branches is 40 segments, so everything but its rows is decided on few objects.
+Pure; made from headers only.
+
+A tree of 100,000 entries with 20 branches is 40 segments, so everything but its rows is decided on
+few objects.
 """
 
 from bisect import bisect_right
@@ -79,14 +82,16 @@ class TreeIndex:
     ) -> None:
         """Make the index; ``calibrated`` turns stored tokens into the model's (see ``TokenCounter``).
 
-        Headers do not say how much of an entry is outside ASCII: the sums are those of a text in English.
+        Headers do not say how much of an entry is outside ASCII: the sums are those of a text in
+        English.
         """
         self.headers = headers
         self.leaf = leaf
         self.segments: list[Segment] = []
         self.roots: list[Segment] = []
         self._starts: list[int] = []
-        """Position among the headers at which each piece begins; pieces are runs cut at branch points."""
+        """Position among the headers at which each piece begins; pieces are runs cut at branch
+        points."""
         self._owners: list[Segment] = []
         self._cut()
         self._total(costs or {}, calibrated)

@@ -46,7 +46,8 @@ _STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is Assist
 class SessionTree(LineList):
     """Shows a tree of entries; posts messages and changes nothing itself.
 
-    The row under the cursor is known by its entry, so it stays the same one when branches fold or entries come.
+    The row under the cursor is known by its entry, so it stays the same one when branches fold or
+    entries come.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-list--{name}" for name in _STYLES}

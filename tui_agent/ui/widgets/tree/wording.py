@@ -40,9 +40,8 @@ _PATH = re.compile(r"^\S*/(\S+)$")
 class RowTexts:
     """Makes the text of rows.
 
-    ``load`` returns an entry's body, None when it can't be read; it is asked for messages, markers and results on
-    screen only.
-    ``now`` is seconds since the epoch.
+    ``load`` returns an entry's body, None when it can't be read; it is asked for messages, markers
+    and results on screen only. ``now`` is seconds since the epoch.
     """
 
     index: TreeIndex
