@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -22,6 +23,7 @@ from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice, Frontend, Page, Question, Remedy, Severity
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.pasted_images import PastedImages
+from tui_agent.app.run_state import RunState
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.errors import CommandError, report
 from tui_agent.lazy import dataclass
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
     from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.agent.race.race import Race
     from tui_agent.app.services import AppServices
+    from tui_agent.app.side_by_side import Aside
     from tui_agent.session.entries import UserPart
     from tui_agent.session.errors import SessionHeld
+    from tui_agent.session.session import Session
 
 MAX_WARNINGS = 100
 """Warnings that are kept, the newest ones."""
@@ -77,7 +81,10 @@ class WarningLog:
 
 
 class Controller:
-    """At most one session at a time. ``hear`` is called with every event of its agent."""
+    """One session is open at a time; others may go on aside.
+
+    ``hear`` is called with every event of the open session's agent.
+    """
 
     def __init__(self, frontend: Frontend, hear: Callable[[AgentEvent], None]) -> None:
         self.frontend = frontend
@@ -99,6 +106,10 @@ class Controller:
         """The agent of the open session; None before the first is open."""
         self.race: Race | None = None
         """The race of the open session; None where none is to be looked after."""
+        self.asides: dict[str, Aside] = {}
+        """Sessions that go on off the screen, or went on since they were last looked at, by id."""
+        self.progress = RunState()
+        """What the open session's agent was at when the session came back on the screen."""
         self.outbox = Outbox(self)
         """Sends the user's messages."""
         self.attached = asyncio.Event()
@@ -275,27 +286,82 @@ class Controller:
             StoreError: it can't be opened. In both cases the open one stays.
         """
         self.frontend.opening()
+        aside = self.asides.get(request.session_id or "")
+        if aside is not None and request.how is not OpenHow.FORK:
+            await self._leave_open_one()
+            agent = self._bring_back(aside)
+        else:
+            session = await self._open_session(request)
+            await self._leave_open_one()
+            agent = self.services.make_agent(session)
+            agent.mcp.asker = partial(self._answer_server, agent)
+            self.progress = RunState()
+        self.agent = agent
+        self._unsubscribe = agent.channel.subscribe(lambda event: self._heard(agent, event))
+        self.frontend.opened(agent, request.entry)
+        self.frontend.show_asides(tuple(self.asides.values()))
+        self.outbox.send_early()
+        return agent
+
+    async def _open_session(self, request: OpenRequest) -> Session:
         opened = self.services.open_session
         if request.how is OpenHow.FORK:
             self.say(COPYING)
-            session = await asyncio.to_thread(opened, request)
-        else:
-            session = opened(request)
-        await self.close()
-        agent = self.agent = self.services.make_agent(session)
-        self._unsubscribe = agent.channel.subscribe(lambda event: self._heard(agent, event))
+            return await asyncio.to_thread(opened, request)
+        return opened(request)
 
-        async def answer_server(question: ServerQuestion) -> Answer:
-            from tui_agent.agent.mcp.questions import Answer
-            from tui_agent.app.server_questions import ask
+    async def _answer_server(self, agent: Agent, question: ServerQuestion) -> Answer:
+        """Ask what an MCP server of an agent wants to know, once its session is on the screen."""
+        from tui_agent.agent.mcp.questions import Answer
+        from tui_agent.app.server_questions import ask
 
-            # A failure is no answer.
-            return await self.attempt(ask(self, question)) or Answer()
+        aside = self.asides.get(agent.session.id)
+        if aside is not None:
+            await aside.ask_when_shown("a server has a question")
+        # A failure is no answer.
+        return await self.attempt(ask(self, question)) or Answer()
 
-        agent.mcp.asker = answer_server
-        self.frontend.opened(agent, request.entry)
-        self.outbox.send_early()
-        return agent
+    # -- sessions side by side ----------------------------------------------------------------------------------
+
+    async def _leave_open_one(self) -> None:
+        """Take the open session off the screen: it goes on aside while it has something to do, or is closed."""
+        from tui_agent.app.side_by_side import Aside, is_busy
+
+        agent = self.agent
+        if agent is None or not self.frontend.keeps_asides or not is_busy(agent, self.race):
+            await self._close_open_one()
+            return
+        self._stop_hearing()
+        session_id = agent.session.id
+        self.asides[session_id] = Aside(
+            agent,
+            self.race,
+            progress=self.frontend.progress,
+            clock=self.clock,
+            report=self._aside_changed,
+        )
+        self.agent = None
+        self.race = None
+
+    def _bring_back(self, aside: Aside) -> Agent:
+        del self.asides[aside.agent.session.id]
+        aside.leave()
+        self.race = aside.race
+        self.progress = aside.progress
+        self.services.show_agent(aside.agent)
+        return aside.agent
+
+    def _aside_changed(self, aside: Aside) -> None:
+        from tui_agent.app.side_by_side import Standing, news_of
+
+        self.frontend.show_asides(tuple(self.asides.values()))
+        if aside.standing is not Standing.WORKING:
+            self.frontend.call_to_aside(aside, news_of(aside))
+
+    def _stop_hearing(self) -> None:
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; ask about the plan that a run has made, unless the user is writing."""
@@ -322,14 +388,26 @@ class Controller:
             self.soon(self.open(request))
 
     async def close(self) -> None:
-        agent, self.agent = self.agent, None
-        if agent is None:
-            return
-        race, self.race = self.race, None
+        """Close every session, the open one last: the way back leads to it."""
+        asides = list(self.asides.values())
+        self.asides.clear()
+        for aside in asides:
+            aside.leave()
+            await self._end(aside.agent, aside.race)
+        await self._close_open_one()
+
+    async def _close_open_one(self) -> None:
+        agent = self.agent
+        race = self.race
+        self.agent = None
+        self.race = None
+        if agent is not None:
+            self._stop_hearing()
+            await self._end(agent, race)
+
+    async def _end(self, agent: Agent, race: Race | None) -> None:
         if race is not None:
             await self.attempt(race.aclose())
-        if self._unsubscribe is not None:
-            self._unsubscribe()
         await agent.aclose()
         self.services.close_session(agent.session)
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tui_agent.app.format import visible
+from tui_agent.app.run_state import RunState
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race
     from tui_agent.agent.subagents import FinishedSubagent
     from tui_agent.app.services import OpenRequest
+    from tui_agent.app.side_by_side import Aside
     from tui_agent.config import Config
     from tui_agent.session.entries import RaceEntry
 
@@ -339,6 +341,8 @@ class Frontend:
 
     has_screen = False
     """Whether it can show every page and ask every question."""
+    keeps_asides = False
+    """Whether a session that works goes on when another one is opened, instead of being stopped."""
     is_attended = True
     """Whether a person is there to be asked."""
     keymap: Mapping[str, str] = MappingProxyType({})
@@ -385,6 +389,19 @@ class Frontend:
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
+
+    @property
+    def progress(self) -> RunState:
+        """What the open session's agent is at."""
+        return RunState()
+
+    def show_asides(self, asides: Sequence[Aside]) -> None:
+        """Show how the sessions off the screen stand."""
+
+    def call_to_aside(self, aside: Aside, sentence: str) -> None:
+        """Call the user to a session off the screen."""
+        del aside
+        self.announce(sentence)
 
     def refresh_facts(self) -> None:
         """Show title, leaf, model, mode, size and cost as they are now."""

@@ -111,6 +111,8 @@ class AppServices(Protocol):
     """
     make_agent: Callable[[Session], Agent]
     close_session: Callable[[Session], None]
+    show_agent: Callable[[Agent], None]
+    """Takes note that an agent made earlier is the one on the screen again."""
 
     # -- settings -------------------------------------------------------------------------------------------------
 

@@ -170,10 +170,11 @@ async def theme(controller: Controller, argument: str) -> None:
 
 @Command("quit", "quit the program", aliases=("exit",), needs_screen=True, is_early=True, place=420)
 async def leave(controller: Controller, _argument: str) -> None:
-    if controller.agent is not None and controller.agent.running and not controller.is_leaving:
+    at_work = _at_work(controller)
+    if at_work and not controller.is_leaving:
         answers = [("y", "yes, stop it and quit"), ("n", "no, stay")]
         asked = Choice(
-            "The agent is working. Quit?",
+            f"{at_work} Quit?",
             answers,
             why="What it has done so far is saved.",
             inline=True,
@@ -185,3 +186,21 @@ async def leave(controller: Controller, _argument: str) -> None:
         if answer != "y":
             return
     controller.frontend.leave()
+
+
+def _at_work(controller: Controller) -> str:
+    """Return which sessions would be stopped by leaving, as a sentence; "" when none would."""
+    from tui_agent.app.side_by_side import Standing
+
+    names = [
+        f"“{aside.title}”"
+        for aside in controller.asides.values()
+        if aside.standing in {Standing.WORKING, Standing.NEEDS_YOU}
+    ]
+    is_running = controller.agent is not None and controller.agent.running
+    if not names:
+        return "The agent is working." if is_running else ""
+    if is_running:
+        names.append("this session")
+    verb = "is" if len(names) == 1 else "are"
+    return f"{' and '.join(names)} {verb} still at work."

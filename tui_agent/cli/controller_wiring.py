@@ -83,6 +83,9 @@ class ControllerWiring(AppServices):
         self.forget_rule = partial(write_rule, project=project, is_kept=False)
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
+        """The agent on the screen."""
+        self._agents: list[Agent] = []
+        """All that have a session open."""
         self.last_typed: Callable[[], float] = lambda: 0.0
         """Returns when the user last pressed a key, in seconds since the epoch."""
         self._background: set[asyncio.Task[None]] = set()
@@ -124,8 +127,8 @@ class ControllerWiring(AppServices):
 
     def reread_settings(self) -> tuple[str, ...]:
         changed = self._wiring.reload()
-        if self._agent is not None:
-            self._agent.adopt(self._wiring.adjustable(self._agent.ports))
+        for agent in self._agents:
+            agent.adopt(self._wiring.adjustable(agent.ports))
         return changed
 
     def start(self) -> FirstView:
@@ -176,11 +179,17 @@ class ControllerWiring(AppServices):
                 )
 
     def make_agent(self, session: Session) -> Agent:
-        self._agent = self._wiring.make_agent(session, self._servers)
+        agent = self._wiring.make_agent(session, self._servers)
+        self._agents.append(agent)
+        self.show_agent(agent)
         self.on_ready()
-        return self._agent
+        return agent
+
+    def show_agent(self, agent: Agent) -> None:
+        self._agent = agent
 
     def close_session(self, session: Session) -> None:
+        self._agents = [agent for agent in self._agents if agent.session is not session]
         self.way_back = self._wiring.way_back(session)
         self._wiring.close(session)
 

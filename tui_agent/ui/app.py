@@ -420,7 +420,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             main.prompt.reset()
             return
         if now - self._last_ctrl_c <= QUIT_WINDOW:
-            self.exit(0)
+            main.controller.begin("quit")
             return
         self._last_ctrl_c = now
         if self.screen is main:

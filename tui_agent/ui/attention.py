@@ -23,7 +23,9 @@ from tui_agent.ui import terminal
 if TYPE_CHECKING:
     from textual.timer import Timer
 
+    from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import PermissionRequest, RunEnded
+    from tui_agent.app.side_by_side import Aside
     from tui_agent.ui.screens.main import MainScreen
 
 log = logging.getLogger(__name__)
@@ -138,9 +140,23 @@ class Attention:
             self._repeat.stop()
             self._repeat = None
 
-    def _call(self, event: str, text: str, took: float = 0.0) -> None:
-        """Call the user; ``event`` is asks, done, failed or stopped, ``text`` a sentence about it."""
-        agent = self._main.agent
+    def call_to(self, aside: Aside, sentence: str) -> None:
+        """Ring the bell for a session off the screen, and call as for the one on it where nobody looks."""
+        from tui_agent.app.side_by_side import CALLS
+
+        settings = self._main.controller.services.config().ui
+        if self._is_looked_at and settings.notify != "off":
+            self._main.post_message(TerminalCall("\a"))
+        self._call(CALLS[aside.standing], sentence, agent=aside.agent)
+
+    def _call(
+        self, event: str, text: str, took: float = 0.0, *, agent: Agent | None = None
+    ) -> None:
+        """Call the user; ``event`` is asks, done, failed or stopped, ``text`` a sentence about it.
+
+        ``agent`` is the one it is about; None: the one on the screen.
+        """
+        agent = agent or self._main.agent
         settings = self._main.controller.services.config().ui
         if self._is_looked_at or agent is None:
             return

@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
+    from tui_agent.app.run_state import RunState
     from tui_agent.app.services import AppServices
+    from tui_agent.app.side_by_side import Aside
     from tui_agent.config import Config
     from tui_agent.ui.widgets.session_view import SessionView
 
@@ -74,6 +76,7 @@ class MainScreen(BoundedScreen[None], Frontend):
     """The frontend of the controller on a terminal: shows its messages, answers its questions."""
 
     has_screen = True
+    keeps_asides = True
     AUTO_FOCUS = "Prompt"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
     VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as inherited
@@ -315,6 +318,19 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.view.show_opened(agent)
             if entry is not None:
                 self.view.call_after_refresh(self.view.show_entry, entry)
+
+    @property
+    def progress(self) -> RunState:
+        return self.status.state
+
+    def show_asides(self, asides: Sequence[Aside]) -> None:
+        from tui_agent.app.side_by_side import count_words
+
+        self.status.asides = count_words(asides)
+
+    def call_to_aside(self, aside: Aside, sentence: str) -> None:
+        self.notify(f"{sentence} · ctrl+s", markup=False)
+        self.attention.call_to(aside, sentence)
 
     def show_live_size(self) -> None:
         """Have the gauge grow with the answer that is being streamed."""

@@ -166,6 +166,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
         return Content.assemble(name, gap, self.styled(tail.plain, "faint"))
 
     def _facts(self, info: SessionInfo) -> Iterator[str]:
+        aside = self._controller.asides.get(info.id)
+        if aside is not None:
+            yield aside.standing.value
         yield age(info.updated_at, self._clock())
         yield plural(info.entry_count, "entry")
         if (totals := self._totals.get(info.id)) is not None and totals.cost:
@@ -180,13 +183,16 @@ class SessionPicker(PickerScreen[OpenRequest]):
             yield path if len(path) <= room else "…" + path[1 - room :]
         if info.id == self._current:
             yield "open here"
-        elif info.held_by is not None:
+        elif info.held_by is not None and aside is None:
             yield f"in use by process {info.held_by.pid}"
 
     def highlight(self, key: str | None) -> None:
         facts: list[str] = []
         if (info := self._info(key)) is not None:
-            facts = [short_path(info.cwd), short_model(info.model)]
+            aside = self._controller.asides.get(info.id)
+            if aside is not None:
+                facts += [aside.question or aside.last_line]
+            facts += [short_path(info.cwd), short_model(info.model)]
             if (totals := self._totals.get(info.id)) is not None:
                 facts += [
                     f"~{tokens(totals.tokens)} tokens",
@@ -219,6 +225,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
             return
         if info.id == self._current:
             self.notify("This session is open; open another one first.", markup=False)
+            return
+        if info.id in self._controller.asides:
+            self.notify("This session is at work; open it to stop it first.", markup=False)
             return
 
         answers = [("x", "Delete it (x): u brings it back until the program ends"), ("", "Keep it")]

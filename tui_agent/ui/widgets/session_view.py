@@ -237,7 +237,7 @@ class SessionView(Room):
         self.panel.open(agent)
         self._greet(agent)
         self._look_at_plan(None)
-        self._main.status.state = RunState()
+        self._main.status.state = self._controller.progress
         self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue.snapshot()
         if agent.questions.open is not None:

@@ -75,6 +75,8 @@ class StatusLine(Widget):
     """US dollars of the session, where prices are known."""
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
+    asides: reactive[str] = reactive("")
+    """How the sessions stand that go on off the screen."""
     block: reactive[str] = reactive("")
     """The tokens of the block with the focus, and how the model has it; in place of the model while
     there is one."""
@@ -151,6 +153,14 @@ class StatusLine(Widget):
                 [
                     (" · ", self._style("plain")),
                     (f"{self.race} · F7", self._style("activity") + press),
+                ]
+            )
+        if self.asides:
+            press = Style.from_meta({"@click": "screen.command('sessions')"})
+            pieces.extend(
+                [
+                    (" · ", self._style("plain")),
+                    (f"{self.asides} · ^S", self._style("activity") + press),
                 ]
             )
         if self.warnings:

@@ -1,0 +1,182 @@
+"""Sessions that go on working while another one is on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tui_agent.agent.events import (
+    AgentEvent,
+    EntryAppended,
+    JobsChanged,
+    PermissionAsked,
+    PermissionSettled,
+    RaceEnded,
+    RunEnded,
+    RunStarted,
+)
+from tui_agent.app.format import one_line, plural
+from tui_agent.app.run_progress import next_state
+from tui_agent.app.run_state import RunState
+from tui_agent.session.entries import AssistantEntry, TextPart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.race.race import Race
+
+MAX_TITLE = 40
+"""Characters of a session's title in a sentence about it."""
+MAX_LINE = 200
+"""Characters kept of what a session said last."""
+
+RACE_OVER = "its race is over"
+
+_GOOD_ENDS = frozenset({"done", "length"})
+"""Reasons of a run's end after which there is something to read."""
+
+
+class Standing(StrEnum):
+    """How a session stands that is off the screen."""
+
+    WORKING = "working"
+    NEEDS_YOU = "needs you"
+    DONE = "done"
+    STOPPED = "stopped"
+    """Its run ended in some other way: by an error, a limit, a question nobody answered."""
+
+
+CALLS = {
+    Standing.NEEDS_YOU: "asks",
+    Standing.DONE: "done",
+    Standing.STOPPED: "stopped",
+}
+"""What the user's own command for notifications is told, by the standing."""
+
+
+class Aside:
+    """A session off the screen, with the agent that goes on with it.
+
+    ``report`` is called whenever its standing changes.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        race: Race | None,
+        progress: RunState,
+        clock: Callable[[], float],
+        report: Callable[[Aside], None],
+    ) -> None:
+        self.agent = agent
+        self.race = race
+        self.progress = progress
+        """The agent's activity, to be shown when the session is back on the screen."""
+        self.last_line = ""
+        """The first line of its newest answer."""
+        self.question = ""
+        """What it asks, "" while it asks nothing."""
+        self.shown = asyncio.Event()
+        """Set when the session is back on the screen, or ended."""
+        self._clock = clock
+        self._report = report
+        self._ended: RunEnded | None = None
+        self._told = self.standing
+        self._leave = agent.channel.subscribe(self._on_event)
+
+    @property
+    def title(self) -> str:
+        info = self.agent.session.info
+        return one_line(info.title or info.first_message, MAX_TITLE) or "(empty)"
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something would be lost if its agent ended now."""
+        return is_busy(self.agent, self.race)
+
+    @property
+    def standing(self) -> Standing:
+        if self.question:
+            return Standing.NEEDS_YOU
+        if self.is_busy or self._ended is None:
+            return Standing.WORKING
+        if self._ended.reason in _GOOD_ENDS:
+            return Standing.DONE
+        return Standing.STOPPED
+
+    async def ask_when_shown(self, question: str) -> None:
+        """Say that it needs the user, and wait until they look at it."""
+        self.question = question
+        self._tell()
+        await self.shown.wait()
+
+    def leave(self) -> None:
+        """Listen no longer: it is back on the screen, or ends."""
+        self._leave()
+        self.shown.set()
+
+    def _on_event(self, event: AgentEvent) -> None:
+        self.progress = next_state(self.progress, event, self._clock())
+        match event:
+            case RunStarted():
+                self._ended = None
+            case RunEnded():
+                self._ended = event
+            case PermissionAsked(request=request):
+                self.question = one_line(f"{request.tool} {request.title}", MAX_LINE)
+            case PermissionSettled():
+                self.question = ""
+            case EntryAppended(entry=AssistantEntry() as entry):
+                self.last_line = _first_line(entry) or self.last_line
+            case JobsChanged():
+                pass
+            case RaceEnded():
+                self.question = RACE_OVER
+            case _:
+                return
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._told is not self.standing:
+            self._told = self.standing
+            self._report(self)
+
+
+def is_busy(agent: Agent, race: Race | None) -> bool:
+    """Whether an agent works, or something it started does."""
+    return agent.running or agent.jobs.running > 0 or race is not None
+
+
+def count_words(asides: Iterable[Aside]) -> str:
+    """Return how the sessions off the screen stand, ``1 works · 1 needs you``; "" without any."""
+    standings = [aside.standing for aside in asides]
+    working = standings.count(Standing.WORKING)
+    asking = standings.count(Standing.NEEDS_YOU)
+    ended = len(standings) - working - asking
+    words = [
+        f"{plural(working, 'session')} at work" if working else "",
+        f"{asking} need{'s' if asking == 1 else ''} you" if asking else "",
+        f"{ended} ended" if ended else "",
+    ]
+    return " · ".join(filter(None, words))
+
+
+def news_of(aside: Aside) -> str:
+    """Return one sentence about how a session stands now."""
+    match aside.standing:
+        case Standing.NEEDS_YOU:
+            return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"
+        case Standing.DONE:
+            said = f": {one_line(aside.last_line, 80)}" if aside.last_line else "."
+            return f"“{aside.title}” is done{said}"
+        case Standing.STOPPED:
+            return f"“{aside.title}” stopped."
+        case Standing.WORKING:
+            return f"“{aside.title}” goes on."
+
+
+def _first_line(entry: AssistantEntry) -> str:
+    text = "\n".join(part.text for part in entry.parts if isinstance(part, TextPart)).strip()
+    return one_line(text.partition("\n")[0], MAX_LINE)
