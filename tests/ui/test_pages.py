@@ -68,7 +68,8 @@ async def test_copying(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyP
             return stage.app.clipboard
 
         assert await copied("") == ANSWER
-        assert (tmp_path / "state" / "copied.txt").read_text() == ANSWER
+        saved = tmp_path / "state" / "copied.txt"
+        await until(lambda: saved.is_file() and saved.read_text() == ANSWER, pilot)
         await until(lambda: any("OSC 52" in toast for toast in stage.toasts), pilot)
         assert await copied("code") == "make test\n\nmake"
         assert await copied("#1") == "Fix it."

@@ -25,8 +25,12 @@ def works(agent: FakeAgent, about: str) -> None:
     agent.append(UserEntry(parts=(TextPart(text=about),)))
 
 
-def answers(agent: FakeAgent, text: str) -> None:
+def says(agent: FakeAgent, text: str) -> None:
     agent.append(AssistantEntry(model="m", parts=(TextPart(text=text),)))
+
+
+def answers(agent: FakeAgent, text: str) -> None:
+    says(agent, text)
     agent.emit(RunEnded("done"))
 
 
@@ -145,8 +149,9 @@ async def test_going_to_and_fro_mixes_nothing(stage: Stage, rounds: int) -> None
         for number in range(rounds):
             for agent, other in ((first, second), (second, first)):
                 await go_back(stage, pilot, agent)
-                agent.append(AssistantEntry(model="m", parts=(TextPart(text=f"{id(agent)} {number}"),)))
-                other.append(AssistantEntry(model="m", parts=(TextPart(text=f"{id(other)} {number}"),)))
-                await until(lambda agent=agent, number=number: f"{id(agent)} {number}" in screen_text(stage), pilot)
+                says(agent, f"{id(agent)} {number}")
+                says(other, f"{id(other)} {number}")
+                said = f"{id(agent)} {number}"
+                await until(lambda said=said: said in screen_text(stage), pilot)
                 assert str(id(other)) not in screen_text(stage)
         assert stage.closed == []

@@ -203,4 +203,6 @@ def _at_work(controller: Controller) -> str:
     if is_running:
         names.append("this session")
     verb = "is" if len(names) == 1 else "are"
-    return f"{' and '.join(names)} {verb} still at work."
+    *first, last = names
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"{listed[0].upper()}{listed[1:]} {verb} still at work."

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tui_agent.path_checks import real_path
 from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
 from tui_agent.processes.environment import SafeEnvironment, own
 from tui_agent.processes.own_programs import find_program
+from tui_agent.text_files.replacing import replace_file
 from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000
@@ -158,14 +160,10 @@ def _decoded(output: bytes) -> bytes:
 
 def _save(text: str, directory: Path) -> Path | None:
     """Write the text to a private file and return where it is, None when that is impossible too."""
-    path = directory / "copied.txt"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(
-            os.open(path, flags, 0o600), "w", encoding="utf-8", errors="replace"
-        ) as file:
-            file.write(text)
+        path = real_path(directory) / "copied.txt"
+        replace_file(path, text.encode("utf-8", "replace"), mode=0o600)
     except OSError:
         return None
     return path
