@@ -3,8 +3,13 @@
 Landlock does not know permissions and times of files: whoever may only read a file could still open
 it to everybody. So the system calls that change them wait for this program, which stays outside as
 the command's parent and does them where the command may write.
+
+There is no namespace that would end with its first process. So one more process is started before,
+which does nothing but wait: when it is killed, or this program is, the parent ends the command and
+everything below it.
 """
 
+import _socket
 import array
 import contextlib
 import ctypes
@@ -137,9 +142,12 @@ _FLAGGED = ("utimensat", "fchmodat2")
 _NOFOLLOW = 0x100
 _EMPTY_PATH = 0x1000
 _TIMES_BYTES = 32
+_PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
+_FOR_COMMAND = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""Signals that are sent to the command as well, which may have something to do before it ends."""
 _SET_FILTER = 1
 _NEW_LISTENER = 8
 _RECEIVE = 0xC0502100
@@ -263,13 +271,13 @@ def _filter(rows: bytes) -> int:
     return int(listener)
 
 
-def serve(listener: int, child: int, writable: tuple[str, ...]) -> None:
-    """Change permissions and times for a command below its writable paths, until it has ended."""
+def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
+    """Change permissions and times for a command below its writable paths, until one of two processes has ended."""
     names = {
         number: name for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED
     }
     poll = select.poll()
-    for descriptor in (listener, os.pidfd_open(child)):
+    for descriptor in (listener, *ends):
         poll.register(descriptor, select.POLLIN)
     while [descriptor for descriptor, _event in poll.poll()] == [listener]:
         # Who asked, or the whole command, may be gone by the time it is answered.
@@ -343,47 +351,84 @@ def _end_others() -> None:
         time.sleep(0.002)
 
 
-def main() -> None:
-    """Read the grants, give up the rest in a child and become the command there."""
-    packages, specification, *command = sys.argv[1:]
-    sys.path.append(packages)
-    with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
-        grants = json.load(file)
-    import _socket
-
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    ours, theirs = _socket.socketpair()
-    child = os.fork()
-    if child == 0:
-        try:
-            listener = restrict(grants)
-            theirs.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(
-                    number, signal.SIG_DFL
-                )  # Python ignores them, and the command would, too
-            os.execvp(command[0], command)  # noqa: S606 - a command line of words
-        except (OSError, KeyError) as error:
-            os.write(2, f"The sandbox could not be started: {error}\n".encode())
-        os._exit(1)
-    theirs.close()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
-        # They are sent to the command, too, which may have something to do before it ends.
+def _ignore_signals() -> None:
+    for number in _FOR_COMMAND:
         signal.signal(number, signal.SIG_IGN)
-    _data, found, _flags, _address = ours.recvmsg(1, 64)
-    for _level, _kind, data in found:
-        writable = tuple(
-            f"{path}/" for path, right in grants if right == "write" and not path.startswith("/dev")
-        )
-        serve(int.from_bytes(data[:4], sys.byteorder), child, writable)
-    _pid, status = os.waitpid(child, 0)
-    _end_others()
+
+
+def _end_like(status: int) -> None:
+    """End as another process has ended."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         with contextlib.suppress(OSError):
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
+
+
+def _wait_for_supervisor() -> int:
+    """Go on in a child of its own session, which ends the command when the one that is left here is killed.
+
+    Returns the descriptor of the process that waits.
+    """
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    waiting = os.pidfd_open(os.getpid())
+    supervisor = os.fork()
+    if supervisor:
+        _ignore_signals()
+        _pid, status = os.waitpid(supervisor, 0)
+        _end_like(status)
+    # It may stand still with the command, and then has to go on.
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    return waiting
+
+
+def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.socket) -> None:
+    """Give up all but the grants, send the descriptor of waiting system calls and become the command."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    try:
+        listener = restrict(grants)
+        told.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            # Python ignores them, and the command would, too.
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(command[0], command)  # noqa: S606 - a command line of words
+    except (OSError, KeyError) as error:
+        os.write(2, f"The sandbox could not be started: {error}\n".encode())
+    os._exit(1)
+
+
+def main() -> None:
+    """Read the grants, give up the rest in a child and become the command there."""
+    packages, specification, *command = sys.argv[1:]
+    sys.path.append(packages)
+    with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
+        grants = json.load(file)
+    waiting = _wait_for_supervisor()
+    ours, theirs = _socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        _become(command, grants, theirs)
+    _ignore_signals()
+    # The command stays in the session of the one who waits, for signals to all of it.
+    os.setsid()
+    theirs.close()
+    _data, found, _flags, _address = ours.recvmsg(1, 64)
+    for _level, _kind, data in found:
+        writable = tuple(
+            f"{path}/" for path, right in grants if right == "write" and not path.startswith("/dev")
+        )
+        ends = (os.pidfd_open(child), waiting)
+        serve(int.from_bytes(data[:4], sys.byteorder), ends, writable)
+    poll = select.poll()
+    poll.register(waiting, select.POLLIN)
+    if poll.poll(0):
+        os.kill(child, signal.SIGKILL)
+    _pid, status = os.waitpid(child, 0)
+    _end_others()
+    _end_like(status)
 
 
 if __name__ == "__main__":
