@@ -14,6 +14,7 @@ from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
 from tui_agent.app.frontend import Choice, Frontend
 from tui_agent.app.race_commands import read_wish
+from tui_agent.app.race_text import RacePrice
 from tui_agent.app.race_views import RaceView
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
@@ -190,3 +191,11 @@ def test_a_wish_is_read() -> None:
     for amount in ("nan", "0", "-1"):
         with pytest.raises(CommandError, match="is not an amount"):
             read_wish(f"3 --cost {amount} -- Fix it.")
+
+
+def test_the_size_of_large_copies_is_said_before_the_start() -> None:
+    price = RacePrice(3, 0.5, 0, None, files=100_026)
+    assert price.sentence() == (
+        "3 attempts, each in a copy of 100,026 files, at most $0.50 each, $1.50 together."
+    )
+    assert "copy" not in RacePrice(3, 0.5, 0, None, files=300).sentence()

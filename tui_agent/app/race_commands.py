@@ -103,6 +103,7 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     """Return the order for a race, with runners, message and check looked up; raises a `UserFacingError`."""
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import PICKS
+    from tui_agent.files.ripgrep import shared_files
 
     agent = controller.open_agent
     if wish.pick not in PICKS:
@@ -120,7 +121,16 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
         check = controller.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, controller, wish.runners)
     await agent.warm()  # the size all begin with is shown before the start
-    return RaceOrder(wish.prompt, parts, specs, start, check.strip(), wish.pick, wish.cost)
+    return RaceOrder(
+        wish.prompt,
+        parts,
+        specs,
+        start,
+        check=check.strip(),
+        pick=wish.pick,
+        cost=wish.cost,
+        files=len(await shared_files(agent.ports.project)),
+    )
 
 
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
@@ -185,7 +195,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     total = None if None in costs else sum(filter(None, costs))
     each = order.cost if order.cost is not None else agent.ports.budget.cost
     alike = not any(spec.context for spec in order.specs)
-    return RacePrice(len(order.specs), each, prefix, total, alike=alike)
+    return RacePrice(len(order.specs), each, prefix, total, alike=alike, files=order.files)
 
 
 # -- after a race ------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
+MANY_FILES = 10_000
+"""From so many the size of a copy is said: making copies takes seconds then."""
 STATE_MARKS: Mapping[str, str] = {
     "waiting": "·",
     "working": "●",
@@ -40,6 +42,8 @@ class RacePrice:
     prefix_cost: float | None
     alike: bool = True
     """Whether all see the same of the conversation."""
+    files: int = 0
+    """Files that each copy of the project gets."""
 
     @property
     def most(self) -> float | None:
@@ -50,6 +54,8 @@ class RacePrice:
 
     def sentence(self) -> str:
         who = plural(self.runners, "attempt")
+        if self.files >= MANY_FILES:
+            who += f", each in a copy of {self.files:,} files"
         if self.most is None or self.each is None:
             limit = f"{who}, no cost limit."
         else:

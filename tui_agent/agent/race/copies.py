@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import stat
+import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_there
+from tui_agent.processes.own_programs import bare_environment, find_program
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 ORIGINAL = "original"
@@ -40,12 +42,18 @@ _FICLONE = 0x40049409
 """Linux's request to share the blocks of one file with another."""
 _LOCK = "lock"
 """In a race's directory, the file that its program has locked."""
-_REMOVAL_SECONDS = 2.0
-_PAUSE_SECONDS = 0.02
+_REMOVAL_SECONDS = 1.0
+"""How long the removal of copies is waited for; the rest of it goes on behind the program."""
+_GONE = ".gone-"
+"""Begins the name of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
 _WORKERS = 4
-_BATCH = 200
 _PIECE = 1 << 20
+
+_File = tuple[str, str, os.stat_result]
+"""A file to be copied: its path, that of its copy, and its state."""
+_removals: "list[subprocess.Popen[bytes]]" = []
+"""Those that this program began: each may go on after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +104,19 @@ def make_copy(
     given_up = given_up or Event()
     work = _Walk(project, root, listed, original, may_link=may_link, given_up=given_up)
     work.directory("")
-    files = work.files
-    batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
-    shares = bool(files) and _shares_blocks(*files[0][:2])
+    shares = bool(work.files) and _shares_blocks(*work.files[0][0][:2])
 
-    def copy(batch: list[tuple[str, str, os.stat_result]]) -> None:
-        if given_up.is_set():
-            raise GivenUpError
-        for source, target, state in batch:
-            with contextlib.suppress(
-                FileNotFoundError, PermissionError
-            ):  # it went meanwhile, or nobody may read it
+    def copy(files: list[_File]) -> None:
+        for source, target, state in files:
+            if given_up.is_set():
+                raise GivenUpError
+            # It may have gone meanwhile, or nobody may read it.
+            with contextlib.suppress(FileNotFoundError, PermissionError):
                 _copy_file(source, target, state, shares=shares)
 
+    # Two threads that make files in one directory wait for each other.
     with ThreadPoolExecutor(_WORKERS) as workers:
-        for _done in workers.map(copy, batches):
+        for _done in workers.map(copy, work.files):
             pass
     shared = [(original / name, project / name) for name in work.linked]
     objects = private_repository(project, root / ".git", original)
@@ -196,16 +202,40 @@ def remove_left(path: Path) -> bool:
 
 
 def remove_home(home: Path) -> None:
-    """Remove the directory of a race with its copies; directories that may not be written to are no hindrance.
+    """Remove the directory of a race with its copies; of large ones the removal goes on behind this program.
 
-    A view that was being laid out for a runner's command may still add to it, so it is tried again
-    for a moment.
+    A view that was being laid out for a runner's command may make it again, so it is looked at
+    again.
     """
-    until = time.monotonic() + _REMOVAL_SECONDS
-    remove_tree(home)
-    while is_there(home) and time.monotonic() < until:
-        time.sleep(_PAUSE_SECONDS)
-        remove_tree(home)
+    while is_there(home):
+        apart = home.with_name(f"{_GONE}{secrets.token_hex(6)}")
+        try:
+            home.rename(apart)
+        except OSError:
+            remove_tree(home)
+            return
+        _remove_behind(apart)
+
+
+def _remove_behind(place: Path) -> None:
+    """Have a directory removed, and wait for that a moment; the next race finishes what is cut off."""
+    rm = find_program("rm")
+    if rm is not None:
+        with contextlib.suppress(OSError):
+            removal = subprocess.Popen(
+                [rm, "-rf", "--", place],
+                env=bare_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            _removals.append(removal)
+            try:
+                removal.wait(_REMOVAL_SECONDS)
+            except subprocess.TimeoutExpired:
+                return
+    remove_tree(place)  # directories that may not be written to hinder rm
 
 
 class _Walk:
@@ -222,18 +252,21 @@ class _Walk:
         given_up: Event,
     ) -> None:
         self._given_up = given_up
-        self._project, self._root = str(project), str(root)
+        self._project = str(project)
+        self._root = str(root)
         self._listed = listed
         self._directories = {parent for name in listed for parent in _parents(name)}
         self._original = original
         self._may_link = may_link
-        self.files: list[tuple[str, str, os.stat_result]] = []
+        self.files: list[list[_File]] = []
+        """Those of each directory."""
         self.linked: list[str] = []
 
     def directory(self, name: str, *, ignored: bool = False) -> None:
         """Add a directory of the project: all but caches where the whole of it is ``ignored``."""
         if self._given_up.is_set():
             raise GivenUpError
+        files: list[_File] = []
         with os.scandir(f"{self._project}/{name}") as rows:
             for row in rows:
                 below = f"{name}{row.name}"
@@ -246,7 +279,9 @@ class _Walk:
                 elif row.is_file(follow_symlinks=False):
                     state = row.stat(follow_symlinks=False)
                     if ignored or below in self._listed or state.st_size <= MAX_FILE_BYTES:
-                        self.files.append((row.path, f"{self._root}/{below}", state))
+                        files.append((row.path, f"{self._root}/{below}", state))
+        if files:
+            self.files.append(files)
 
     def _inner(self, row: "os.DirEntry[str]", below: str, *, ignored: bool) -> None:
         sizes = accumulate(len(files) for _place, _directories, files in os.walk(row.path))
@@ -302,7 +337,8 @@ def _copy_file(source: str, target: str, state: os.stat_result, *, shares: bool)
                     os.write(writing, data)
                     if len(data) < _PIECE:
                         break
-            os.fchmod(writing, mode)  # the umask may have taken some away
+            if stat.S_IMODE(os.fstat(writing).st_mode) != mode:  # the umask took some away
+                os.fchmod(writing, mode)
             os.utime(writing, ns=(state.st_atime_ns, state.st_mtime_ns))
         finally:
             os.close(writing)

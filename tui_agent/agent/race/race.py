@@ -158,6 +158,8 @@ class RaceOrder:
     check: str = ""
     pick: Pick = "none"
     cost: float | None = None
+    files: int = 0
+    """Files of the project that each copy gets, as they are listed."""
 
 
 class Runner:
@@ -365,6 +367,8 @@ class Race:
         self.home = home
         """Where its copies are."""
         self._listing: asyncio.Task[list[str]] | None = None
+        self._copying = asyncio.Lock()
+        """Copies are made one after the other, so that the first runner begins early."""
         self._plan = RestorePlan()
         self.over = asyncio.Event()
         """Set while no runner works any more."""
@@ -412,15 +416,16 @@ class Race:
         contained = sandbox is not None and await asyncio.to_thread(lambda: sandbox.active)
         given_up = Event()
         try:
-            copy = await asyncio.to_thread(
-                make_copy,
-                main.ports.project,
-                names,
-                home,
-                str(number),
-                may_link=contained,
-                given_up=given_up,
-            )
+            async with self._copying:
+                copy = await asyncio.to_thread(
+                    make_copy,
+                    main.ports.project,
+                    names,
+                    home,
+                    str(number),
+                    may_link=contained,
+                    given_up=given_up,
+                )
         finally:
             given_up.set()  # the thread goes on where this is cancelled
         if self._plan:
