@@ -18,6 +18,9 @@ CODE_VARIABLES = (
 )
 """Variables by which Python loads code. Commands keep them."""
 
+NAME_VARIABLE = "TUI_AGENT_DETACHED"
+"""Tells a program the name of the detached run it is."""
+
 _PLACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib takes 5 ms
 """The directory that holds this package."""
 _RUN_MODULE = """

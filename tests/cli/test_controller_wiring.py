@@ -34,6 +34,7 @@ class Parts:
         self.asked: list[str] = []
         self.ready = asyncio.Event()
         self.headless = False
+        self.arguments = SimpleNamespace(on_question="wait")
         self.client = SimpleNamespace(warm=lambda model: self.asked.append(f"host for {model}"))
         self.store = self.logins = None
         self.cwd = Path("/work")

@@ -22,6 +22,7 @@ def app_services(**given: Any) -> AppServices:
     plain: dict[str, Any] = {
         "config_path": Path("config.toml"), "state_dir": None, "warnings": (), "logins": SimpleNamespace(rows=tuple),
         "clock": time.time, "on_ready": nothing, "close_session": nothing, "show_agent": nothing,
+        "let_terminals_go": nothing, "go_on_detached": nothing,
         "config": Config, "save_setting": nothing, "settings_rows": tuple, "reread_settings": tuple, "doctor": tuple,
         "trust_question": nothing, "answer_trust": nothing, "forget_rule": nothing, "keep_rule": nothing,
         "check_command": lambda _project: "", "keep_check": nothing,

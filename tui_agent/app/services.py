@@ -113,6 +113,13 @@ class AppServices(Protocol):
     close_session: Callable[[Session], None]
     show_agent: Callable[[Agent], None]
     """Takes note that an agent made earlier is the one on the screen again."""
+    let_terminals_go: Callable[[], bool]
+    """Takes a detached run off the terminals that show it; False where this is no detached run."""
+    go_on_detached: Callable[[Session, bool], None]
+    """Has a session go on in a detached run once this program has ended.
+
+    The second argument says whether its run is to be taken up again.
+    """
 
     # -- settings -------------------------------------------------------------------------------------------------
 

@@ -188,6 +188,36 @@ async def leave(controller: Controller, _argument: str) -> None:
     controller.frontend.leave()
 
 
+@Command(
+    "detach",
+    "go on without this terminal; tui-agent attach brings it back",
+    needs_screen=True,
+    place=410,
+)
+async def detach(controller: Controller, _argument: str) -> None:
+    if controller.services.let_terminals_go():
+        return
+    if controller.asides:
+        raise CommandError(
+            "Other sessions are open beside this one, and only one can go on: finish or stop them first."
+        )
+    agent = controller.open_agent
+    if agent.session.leaf is None:
+        raise CommandError("There is nothing to go on with yet.")
+    is_running = agent.running
+    if is_running:
+        asked = Choice(
+            "The agent is working. Detach?",
+            [("y", "yes, stop this step and go on detached"), ("n", "no, stay")],
+            why="The step it is at is begun again; everything before it is kept.",
+            inline=True,
+        )
+        if await controller.ask(asked) != "y":
+            return
+    controller.services.go_on_detached(agent.session, is_running)
+    controller.frontend.leave()
+
+
 def _at_work(controller: Controller) -> str:
     """Return which sessions would be stopped by leaving, as a sentence; "" when none would."""
     from tui_agent.app.side_by_side import Standing

@@ -31,9 +31,15 @@ SUBCOMMANDS = (
     "acp",
     "schema",
     "completion",
+    "ps",
+    "attach",
+    "logs",
+    "stop",
 )
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list", "plugin": "list"}
 """The action of a subcommand that is given none."""
+ON_QUESTION = ("wait", "deny", "stop")
+"""What a run does with a question of its own."""
 RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 """Settings of the same names that hold for this run."""
 LIKENESS = 0.75
@@ -41,6 +47,7 @@ LIKENESS = 0.75
 
 LAST = "id of a session; default: the session last used in this directory"
 SESSION = "id of the session, or its last characters"
+DETACHED = "name of the run, or the beginning of it; default: the newest"
 SERVER = "name of the server"
 EPILOG = f"""\
 commands:
@@ -55,6 +62,8 @@ commands:
   tui-agent config path|get|set|unset          show and change settings
   tui-agent mcp list|add|remove|test           manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
+  tui-agent run --detach PROMPT                begin a run that goes on without this terminal
+  tui-agent ps|attach|logs|stop [NAME]         list detached runs, show one here, print what it said, end it
   tui-agent doctor                             check the setup and show what is missing
   tui-agent adopt                              list files of other programs, and what of them counts here
   tui-agent plugin list|add|remove             manage plugins in Claude Code's layout
@@ -81,6 +90,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         UsageError: they make no sense.
         SystemExit: help or version was asked for and printed.
     """
+    if argv[:1] == ["run"]:
+        argv = argv[1:]
     if argv and argv[0] in SUBCOMMANDS:
         parser = _Parser(prog="tui-agent")
         _add_commands(parser, required=True)
@@ -97,6 +108,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     _add_run(run_parser)
     arguments = run_parser.parse_args(argv)
     arguments.command = "run"
+    arguments.given = argv
     _refuse_slip(arguments.prompt or "", argv)
     if arguments.print is not None and arguments.prompt:
         if arguments.print:
@@ -149,10 +161,17 @@ def _check(arguments: argparse.Namespace) -> None:
     key = arguments.key
     more = "See: tui-agent --help"
     rules = (
-        (has_screen and arguments.json, f"--json goes with -p. {more}"),
+        (
+            has_screen and arguments.json and not arguments.detach,
+            f"--json goes with -p and --detach. {more}",
+        ),
         (
             has_screen and arguments.result is not None,
             f"--result goes with -p; in the program it is /result. {more}",
+        ),
+        (
+            arguments.detach and not has_screen,
+            f"--detach is for the full-screen program; -p needs no terminal anyway. {more}",
         ),
         (has_screen and key is not None, f"--key goes with -p. {more}"),
         (key is not None and not key.strip(), "--key needs a name."),
@@ -243,6 +262,18 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="with -c or -r ID: open it though another program has it, which can only read it then",
     )
     session.add_argument("--no-session", action="store_true", help="keep no record of the session")
+    session.add_argument(
+        "--detach",
+        action="store_true",
+        help="go on without this terminal; tui-agent attach shows it again",
+    )
+    session.add_argument(
+        "--on-question",
+        choices=ON_QUESTION,
+        default="wait",
+        metavar="HOW",
+        help="when it asks for permission: wait (the default), deny, or stop the run",
+    )
     headless = parser.add_argument_group("without a screen")
     headless.add_argument(
         "-p",
@@ -420,6 +451,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
     _add_login(commands)
 
+    _add_detached(commands)
     _add_config(commands.add_parser("config", help="show and change settings"))
     _add_mcp(commands.add_parser("mcp", help="manage servers of the Model Context Protocol"))
     doctor = commands.add_parser("doctor", help="check the setup and show what is missing")
@@ -454,6 +486,22 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     for sub in commands.choices.values():
         if sub.get_default("debug") is None:
             sub.set_defaults(debug=False)
+
+
+def _add_detached(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    listing = commands.add_parser("ps", help="list detached runs")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    for name, about in (
+        ("attach", "show a detached run on this terminal; Ctrl+\\ lets it go"),
+        ("logs", "print what was said in a detached run"),
+        ("stop", "end a detached run; its session is kept"),
+    ):
+        command = commands.add_parser(name, help=about)
+        command.add_argument("id", nargs="?", default="", metavar="NAME", help=DETACHED)
+        if name == "logs":
+            command.add_argument(
+                "-f", "--follow", action="store_true", help="go on until the run ends"
+            )
 
 
 def _add_config(config: argparse.ArgumentParser) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.clients import NO_MODEL
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.app.logins import LoginController
 from tui_agent.app.services import (
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from tui_agent.setting_rows import SettingRow
 
 
+GO_ON = "continue"
+"""Message that takes up an interrupted run."""
+NOBODY_IS_ASKED = "This run asks nobody; do without, or say what you would need."
 MAX_FILES = 50_000
 BRANCH_SECONDS = 3.0
 """How long git may look for changed files."""
@@ -92,6 +96,10 @@ class ControllerWiring(AppServices):
         self._getting_ready: Agent | None = None
         self.way_back = ""
         """The command that goes on with the session closed last."""
+        self.detached_as = ""
+        """Name of the detached run that this program is, "" for none."""
+        self.goes_on: tuple[str, ...] = ()
+        """Arguments of the detached run to be started after this program; none for no such run."""
 
     def clock(self) -> float:
         return time.time()
@@ -181,12 +189,40 @@ class ControllerWiring(AppServices):
     def make_agent(self, session: Session) -> Agent:
         agent = self._wiring.make_agent(session, self._servers)
         self._agents.append(agent)
+        if self._wiring.arguments.on_question != "wait":
+            agent.questions.relay(partial(self._refuse, agent))
         self.show_agent(agent)
         self.on_ready()
         return agent
 
+    async def _refuse(self, agent: Agent, request: PermissionRequest) -> PermissionAnswer:
+        """Answer a question as ``--on-question`` says: nobody is waited for."""
+        del request
+        if self._wiring.arguments.on_question == "stop":
+            agent.interrupt()
+        return PermissionAnswer(Decision.DENY, note=NOBODY_IS_ASKED)
+
     def show_agent(self, agent: Agent) -> None:
         self._agent = agent
+        if self.detached_as:
+            from tui_agent.cli.detached.runs import note_session
+
+            note_session(self.detached_as, agent.session.id)
+
+    def let_terminals_go(self) -> bool:
+        if not self.detached_as:
+            return False
+        from tui_agent.cli.detached.commands import let_terminals_go
+
+        let_terminals_go(self.detached_as)
+        return True
+
+    def go_on_detached(self, session: Session, is_running: bool) -> None:  # noqa: FBT001 - as declared
+        given = self._wiring.arguments
+        flags = ["--trust"] if given.trust else []
+        flags += [word for rule in given.allow for word in ("--allow", rule)]
+        flags += [word for rule in given.deny for word in ("--deny", rule)]
+        self.goes_on = ("-r", session.id, *flags, *([GO_ON] if is_running else []))
 
     def close_session(self, session: Session) -> None:
         self._agents = [agent for agent in self._agents if agent.session is not session]

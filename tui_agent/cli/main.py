@@ -71,12 +71,23 @@ def run(argv: list[str]) -> int:
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:
     """Return the command's function: ``run_NAME`` of its module, imported only when it is asked for."""
     name = arguments.command
+    if name == "run" and arguments.detach:
+        return _detached("run_detached")
+    if name in {"ps", "attach", "logs", "stop"}:
+        return _detached(f"run_{name}")
     if name == "run":
         return _full_screen if arguments.print is None else _headless
     if name in {"tree", "cost", "context", "compact"}:
         return lambda named: _headless(named_run(named))
     run: Callable[[Namespace], int] = getattr(
         import_module(f"tui_agent.cli.{_MODULES.get(name, name)}"), f"run_{name}"
+    )
+    return run
+
+
+def _detached(function: str) -> Callable[[Namespace], int]:
+    run: Callable[[Namespace], int] = getattr(
+        import_module("tui_agent.cli.detached.commands"), function
     )
     return run
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import tomllib
 from argparse import Namespace
 from contextlib import suppress
@@ -9,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from tui_agent.cli.ending import ENDING, end_in_time, listening
+from tui_agent.isolation import NAME_VARIABLE
 from tui_agent.paths import cache_dir, config_dir
 from tui_agent.text_files.encodings import settings_text
 
@@ -26,6 +28,7 @@ async def run_screen(arguments: Namespace) -> int:
     from tui_agent.ui.app import TuiAgentApp
     from tui_agent.ui.background import BackgroundMemory
 
+    detached_as = os.environ.pop(NAME_VARIABLE, "")
     wired: list[Wiring] = []
     screens: list[ControllerWiring] = []
 
@@ -35,6 +38,7 @@ async def run_screen(arguments: Namespace) -> int:
         from tui_agent.cli.controller_wiring import ControllerWiring
 
         screen = ControllerWiring(wiring)
+        screen.detached_as = detached_as
         screens.append(screen)
         prompt = app.main.prompt
         screen.last_typed = lambda: prompt.last_typed
@@ -55,6 +59,12 @@ async def run_screen(arguments: Namespace) -> int:
             await wiring.aclose()
     if app.failure is not None:
         raise app.failure
+    goes_on = next((screen.goes_on for screen in screens if screen.goes_on), ())
+    if goes_on:
+        from tui_agent.cli.detached.commands import start_and_say
+
+        start_and_say(goes_on)
+        return 0
     with suppress(OSError):  # a terminal that is gone
         for way in filter(None, (screen.way_back for screen in screens)):
             # In a browser standard output belongs to the packets; the server shows the other.

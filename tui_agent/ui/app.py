@@ -349,6 +349,9 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._write(terminal.title_sequence(f"{title} · tui-agent" if title else "tui-agent"))
 
     def action_suspend_process(self) -> None:
+        controller = self.main.controller
+        if controller.attached.is_set() and controller.services.let_terminals_go():
+            return
         if not isinstance(self._driver, TerminalDriver):
             return
         self._write(terminal.progress(terminal.Progress.NONE) + terminal.POP_TITLE)

@@ -1,0 +1,123 @@
+"""The pieces of detached runs: messages in any pieces, terminals in any state, the private directory."""
+
+import os
+from pathlib import Path
+
+import pyte
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_agent.cli.detached.frames import (
+    MAX_PAYLOAD,
+    BadFrameError,
+    FrameReader,
+    Kind,
+    frame,
+    read_size,
+    size_frame,
+)
+from tui_agent.cli.detached.modes import TerminalModes
+from tui_agent.cli.detached.runs import DetachedError, all_runs, find, new_name, runs_dir
+from tui_agent.paths import DATA_VARIABLE
+
+messages = st.lists(st.tuples(st.sampled_from(Kind), st.binary(max_size=300)), max_size=8)
+
+
+@given(messages, st.lists(st.integers(1, 50)))
+def test_messages_come_out_as_they_went_in(sent: list[tuple[Kind, bytes]], cuts: list[int]) -> None:
+    data = b"".join(frame(kind, payload) for kind, payload in sent)
+    reader = FrameReader()
+    came = []
+    for cut in [*cuts, len(data)]:
+        came += reader.feed(data[:cut])
+        data = data[cut:]
+    came += reader.feed(data)
+    assert came == sent
+
+
+@given(st.binary(max_size=200))
+def test_bytes_of_others_are_messages_or_refused(data: bytes) -> None:
+    reader = FrameReader()
+    try:
+        for kind, payload in reader.feed(data):
+            assert isinstance(kind, Kind)
+            assert len(payload) <= MAX_PAYLOAD
+    except BadFrameError:
+        pass
+
+
+def test_sizes() -> None:
+    [(kind, payload)] = FrameReader().feed(size_frame(120, 35))
+    assert kind is Kind.SIZE
+    assert read_size(payload) == (120, 35)
+    assert read_size(b"\0\0\0\0") == (2, 2)
+    with pytest.raises(BadFrameError):
+        read_size(b"\0")
+
+
+PIECES = [
+    b"\x1b[?1049h",
+    b"\x1b[?1049l",
+    b"\x1b[?25l",
+    b"\x1b[?25h",
+    b"\x1b[?1000;1006h",
+    b"\x1b[?1000l",
+    b"\x1b[?2004h",
+    b"\x1b[>1u",
+    b"\x1b[<u",
+    b"\x1b]2;a title\x07",
+    b"\x1b[?2026h",
+    b"text",
+    b"\x1b[31m",
+    b"\x1b[",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30), st.integers(1, 7))
+def test_the_state_is_read_alike_in_any_pieces(pieces: list[bytes], size: int) -> None:
+    data = b"".join(pieces)
+    whole = TerminalModes()
+    whole.feed(data)
+    cut = TerminalModes()
+    for at in range(0, len(data), size):
+        cut.feed(data[at : at + size])
+    assert cut.entering() == whole.entering()
+    assert cut.title == whole.title
+
+
+@given(st.lists(st.sampled_from(PIECES[:9]), max_size=30))
+def test_a_terminal_is_left_as_it_was_found(pieces: list[bytes]) -> None:
+    modes = TerminalModes()
+    modes.feed(b"".join(pieces))
+    screen = pyte.Screen(20, 5)
+    stream = pyte.ByteStream(screen)
+    before = set(screen.mode)
+    # pyte knows no keyboard protocol.
+    stream.feed(modes.entering().replace(b"\x1b[>1u", b""))
+    stream.feed(modes.leaving().replace(b"\x1b[<u", b""))
+    assert set(screen.mode) == before
+    assert modes.leaving().count(b"\x1b[<u") == modes.entering().count(b"\x1b[>1u")
+
+
+def test_the_directory_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "data"))
+    place = runs_dir()
+    assert place.stat().st_mode & 0o077 == 0
+    (place / "dead.json").write_text(
+        '{"name": "dead", "pid": 999999999, "cwd": "/", "prompt": "", "started": 0}'
+    )
+    (place / "odd.json").write_text("[1]")
+    assert all_runs() == {}
+    assert list(place.iterdir()) == [], "nothing is left of runs that are gone"
+    with pytest.raises(DetachedError, match="Nothing is detached"):
+        find("")
+    place.chmod(0o755)
+    assert runs_dir() != place, "others could look into it"
+
+
+def test_a_long_way_to_the_directory_is_cut_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / ("long" * 30)))
+    assert len(os.fsencode(runs_dir() / f"{new_name()}.sock")) < 104

@@ -1,0 +1,172 @@
+"""Runs that go on without a terminal: attached to, shown twice, killed, asked, stopped."""
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.support.model_script import Call, Turn
+from tests.support.model_server import ModelServer
+from tests.support.place import Place
+from tests.support.terminal import Terminal, ask
+
+LOOKS = 300
+"""Times a program is started to see how a run stands, before it is given up."""
+
+
+@pytest.fixture
+def home(own_place: Place, server: ModelServer) -> Iterator[Place]:
+    own_place.configure(server.openai_url)
+    yield own_place
+    for row in rows(own_place):
+        own_place.run("stop", row["name"])
+
+
+def rows(home: Place) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(home.run("ps", "--json").stdout)
+    return found
+
+
+def begin(home: Place, *words: str) -> str:
+    done = home.run("run", "--detach", *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()[2].rstrip(".")
+
+
+def wait_for_state(home: Place, name: str, *states: str) -> None:
+    for _ in range(LOOKS):
+        found = [row for row in rows(home) if row["name"] == name]
+        if found and found[0]["state"] in states:
+            return
+    pytest.fail(f"{name} never was {states}: {rows(home)}")
+
+
+def attach(home: Place, name: str, size: tuple[int, int] = (100, 30)) -> Terminal:
+    return home.start("attach", name, size=size)
+
+
+def test_it_goes_on_and_two_terminals_see_the_same(home: Place, server: ModelServer) -> None:
+    call = Call("write", {"path": "new.py", "content": "x = 1\n"})
+    server.play(Turn(text="I look.", tool_calls=[call]), Turn(text="It is done."))
+    name = begin(home, "please deploy it")
+    wait_for_state(home, name, "needs you")
+
+    first = attach(home, name)
+    second = attach(home, name, size=(90, 28))
+    for terminal in (first, second):
+        terminal.wait_for("yes, once")
+        terminal.wait_for("please deploy it")
+    first.read_for(2.0)  # a question takes keys when it has stood a moment
+    first.press("n")
+    for terminal in (first, second):
+        terminal.wait_for("It is done.")
+    second.hang_up()
+    first.wait_quiet()
+    ask(first, "/detach")
+    assert first.wait_exit() == 0
+    assert f"Detached. tui-agent attach {name} brings it back." in first.text
+    assert not first.modes.get(1049)
+    assert rows(home)[0]["attached"] == 0
+
+    assert "It is done." in home.run("logs", name).stdout
+    stopped = home.run("stop", name)
+    assert stopped.returncode == 0, stopped.stderr
+    assert rows(home) == []
+
+
+def test_a_terminal_that_comes_later_draws_as_one_that_was_there(
+    home: Place, server: ModelServer
+) -> None:
+    server.play(Turn(text="The lighthouse stands."))
+    name = begin(home, "remember the lighthouse")
+    wait_for_state(home, name, "idle", "done")
+    terminal = attach(home, name)
+    terminal.wait_for("The lighthouse stands.")
+    assert terminal.modes[1049]
+    assert terminal.modes[2004], "pasted text is told from typed keys"
+    terminal.type("and one more word")
+    terminal.wait_for("and one more word")
+    terminal.press("ctrl+u")
+    terminal.send(b"\x1c")
+    assert terminal.wait_exit() == 0
+    assert "Detached." in terminal.text
+
+
+def test_a_killed_run_is_continued(home: Place, server: ModelServer) -> None:
+    server.play(Turn(text="half of a long answer " * 200, delay=0.05))
+    name = begin(home, "tell me everything")
+    wait_for_state(home, name, "working")
+    host = int(str(rows(home)[0]["pid"]))
+    terminal = attach(home, name)
+    terminal.wait_for("half of a long")
+    for process in psutil.Process(host).children(recursive=True):
+        process.kill()
+    terminal.wait_exit()
+    assert rows(home) == []
+    again = home.start("-c")
+    again.wait_for("half of a long")
+    again.wait_for("tell me everything")
+
+
+def test_a_host_that_is_killed_leaves_nothing_running(home: Place, server: ModelServer) -> None:
+    server.play(Turn(text="Hello."))
+    name = begin(home, "hello")
+    wait_for_state(home, name, "idle", "done")
+    host = psutil.Process(int(str(rows(home)[0]["pid"])))
+    program = host.children()[0]
+    terminal = attach(home, name)
+    terminal.wait_for("Hello.")
+    os.kill(host.pid, signal.SIGKILL)
+    assert terminal.wait_exit() == 1
+    assert f"The run {name} is gone." in terminal.text
+    assert not terminal.modes.get(1049)
+    program.wait(60)
+    assert rows(home) == []
+
+
+@pytest.mark.parametrize("how", ["deny", "stop"])
+def test_questions_can_be_answered_by_nobody(home: Place, server: ModelServer, how: str) -> None:
+    call = Call("write", {"path": "new.py", "content": "x = 1\n"})
+    server.play(Turn(text="", tool_calls=[call]), Turn(text="Then I do without."))
+    name = begin(home, "--on-question", how, "deploy")
+    said = ""
+    for _ in range(LOOKS):
+        said = home.run("logs", name).stdout
+        if "new.py" in said:
+            break
+    wait_for_state(home, name, "idle", "done")
+    said = home.run("logs", name).stdout
+    assert ("Then I do without." in said) is (how == "deny")
+    assert not (home.project / "new.py").exists()
+
+
+def test_a_session_on_the_screen_is_detached(home: Place, server: ModelServer) -> None:
+    server.play_function(lambda asked: Turn(text=f"Answer {len(asked.json['messages'])}."))
+    terminal = home.start()
+    ask(terminal, "one")
+    terminal.wait_for("Answer 3.")
+    terminal.wait_gone("esc interrupt")
+    ask(terminal, "/detach")
+    assert terminal.wait_exit() == 0
+    assert "Detached as" in terminal.text
+    back = attach(home, "")
+    back.wait_for("Answer 3.")
+    ask(back, "two")
+    back.wait_for("Answer 5.")
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("attach", "nope"), "Nothing is detached."),
+        (("stop",), "Nothing is detached."),
+        (("run", "--detach", "-p", "x"), "--detach is for the full-screen program"),
+    ],
+)
+def test_what_can_not_be_is_said(home: Place, words: tuple[str, ...], why: str) -> None:
+    done = home.run(*words)
+    assert done.returncode != 0
+    assert why in done.stderr

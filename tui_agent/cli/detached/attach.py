@@ -1,0 +1,139 @@
+"""Shows a detached run on this terminal, until the run ends or the terminal is let go."""
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import socket
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+
+from tui_agent.cli.detached.frames import (
+    BadFrameError,
+    FrameReader,
+    Kind,
+    frame,
+    size_frame,
+)
+from tui_agent.cli.detached.modes import TerminalModes
+from tui_agent.cli.detached.runs import DetachedError, Run, connect
+
+_CHUNK = 65_536
+_LEAVE_KEY = re.compile(rb"\x1c|\x1b\[92;5(?::1)?u")
+"""Ctrl+backslash, in both ways that terminals send it. It works when the program does not."""
+
+
+def attach(run: Run) -> int:
+    """Pass keys and output between this terminal and a run; returns the exit code.
+
+    Raises:
+        DetachedError: this is no terminal, or the run does not answer.
+    """
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise DetachedError("To attach needs a terminal; logs -f follows a run without one.")
+    with connect(run) as connection, _raw_terminal() as resized:
+        return _Attached(run, connection, resized).pass_on()
+
+
+class _Attached:
+    def __init__(self, run: Run, connection: socket.socket, resized: socket.socket) -> None:
+        self._run = run
+        self._connection = connection
+        self._resized = resized
+        self._modes = TerminalModes()
+        self._reader = FrameReader()
+        self._code: int | None = None
+        self._said = ""
+
+    def pass_on(self) -> int:
+        self._tell_size()
+        keys = sys.stdin.fileno()
+        with selectors.DefaultSelector() as selector:
+            for source in (keys, self._connection, self._resized):
+                selector.register(source, selectors.EVENT_READ)
+            while self._code is None:
+                for key, _ready in selector.select():
+                    if key.fileobj is self._resized:
+                        self._resized.recv(_CHUNK)
+                        self._tell_size()
+                    elif key.fileobj is self._connection:
+                        self._take_output()
+                    else:
+                        self._send_keys(os.read(keys, _CHUNK))
+        return self._end(self._code)
+
+    def _end(self, code: int) -> int:
+        _write(self._modes.leaving())
+        if self._said:
+            _write(f"{self._said}\r\n".encode())
+        return code
+
+    def _tell_size(self) -> None:
+        size = os.get_terminal_size(sys.stdout.fileno())
+        self._connection.sendall(size_frame(size.columns, size.lines))
+
+    def _send_keys(self, data: bytes) -> None:
+        leaves = _LEAVE_KEY.search(data)
+        if not data or leaves is not None:
+            self._let_go()
+            return
+        with contextlib.suppress(OSError):
+            self._connection.sendall(frame(Kind.INPUT, data))
+
+    def _take_output(self) -> None:
+        try:
+            data = self._connection.recv(_CHUNK)
+            messages = list(self._reader.feed(data))
+        except (OSError, BadFrameError):
+            data = b""
+            messages = []
+        for kind, payload in messages:
+            match kind:
+                case Kind.OUTPUT:
+                    self._modes.feed(payload)
+                    _write(payload)
+                case Kind.LEAVE:
+                    self._let_go()
+                case Kind.END:
+                    self._code = int(payload or b"1")
+                case _:
+                    pass
+        if not data and self._code is None:
+            self._said = f"The run {self._run.name} is gone. tui-agent -c goes on with its session."
+            self._code = 1
+
+    def _let_go(self) -> None:
+        self._said = f"Detached. tui-agent attach {self._run.name} brings it back."
+        self._code = 0
+
+
+@contextlib.contextmanager
+def _raw_terminal() -> Iterator[socket.socket]:
+    """Have keys come as they are typed; yields what becomes readable when the terminal's size changes."""
+    keys = sys.stdin.fileno()
+    before = termios.tcgetattr(keys)
+    told, tells = socket.socketpair()
+    tells.setblocking(False)  # noqa: FBT003 - of the standard library
+    former = signal.signal(signal.SIGWINCH, lambda *_: _poke(tells))
+    try:
+        tty.setraw(keys)
+        yield told
+    finally:
+        signal.signal(signal.SIGWINCH, former)
+        termios.tcsetattr(keys, termios.TCSAFLUSH, before)
+        told.close()
+        tells.close()
+
+
+def _poke(tells: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        tells.send(b"w")
+
+
+def _write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(sys.stdout.fileno(), view) :]

@@ -1,0 +1,216 @@
+"""``tui-agent run --detach``, ``ps``, ``attach``, ``logs`` and ``stop``."""
+
+import subprocess
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tui_agent.app.format import age, one_line, plural, short_path
+from tui_agent.cli.detached.attach import attach
+from tui_agent.cli.detached.frames import Kind
+from tui_agent.cli.detached.runs import (
+    DetachedError,
+    Run,
+    Standing,
+    all_runs,
+    ask,
+    find,
+    new_name,
+    session_of,
+    tell,
+)
+from tui_agent.cli.output import say, say_json
+from tui_agent.isolation import isolated_module
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.ids import short_id
+
+START_PATIENCE = 20.0
+"""Seconds a run may take until it can be reached."""
+STOP_PATIENCE = 15.0
+"""Seconds to wait for the end of a run that was asked to end."""
+LOOK_SECONDS = 0.4
+"""Seconds between two looks at a session that is followed."""
+
+_SIGNS = {"◐": "working", "?": "needs you", "✓": "done", "✗": "failed"}
+"""What the first character of the terminal's title says."""
+IDLE = "idle"
+SILENT = "does not answer"
+
+
+def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
+    """Start the program detached, with these arguments of its own; returns the run's name.
+
+    Raises:
+        DetachedError: it could not be started.
+    """
+    name = new_name()
+    command = isolated_module("tui_agent.cli.detached.host", name, prompt, *arguments)
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None  # noqa: S101 - a pipe was asked for
+    if process.stdout.readline().strip() != b"ready":
+        _out, errors = process.communicate(timeout=START_PATIENCE)
+        why = one_line(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 200)
+        raise DetachedError(f"The run could not be started: {why}")
+    # It goes on without this process: nobody collects it here.
+    process.returncode = 0
+    return name
+
+
+def run_detached(arguments: Namespace) -> int:
+    """Start what ``tui-agent run --detach …`` asks for, and say how to get at it."""
+    given = [word for word in arguments.given if word != "--detach"]
+    if arguments.json:
+        given = [word for word in given if word != "--json"]
+        say_json({"name": start(given, prompt=arguments.prompt or "", cwd=Path.cwd())})
+        return 0
+    start_and_say(given, prompt=arguments.prompt or "")
+    return 0
+
+
+def start_and_say(arguments: Sequence[str], *, prompt: str = "") -> None:
+    """Start the program detached, and say how to get at it."""
+    name = start(arguments, prompt=prompt, cwd=Path.cwd())
+    say(f"Detached as {name}. tui-agent attach {name} shows it, tui-agent ps lists all.")
+
+
+def run_ps(arguments: Namespace) -> int:
+    rows = [(run, ask(run)) for run in all_runs().values()]
+    if arguments.json:
+        say_json([_facts(run, standing) for run, standing in rows])
+        return 0
+    if not rows:
+        say("Nothing is detached. tui-agent run --detach PROMPT begins a run.")
+    for run, standing in rows:
+        facts = _facts(run, standing)
+        title = facts["title"] or one_line(run.prompt, 60) or "(nothing was asked yet)"
+        where = short_path(run.cwd)
+        shown = ""
+        if standing is not None and standing.attached:
+            shown = f" · shown on {plural(standing.attached, 'terminal')}"
+        began = age(int(run.started * 1000), time.time())
+        say(f"{run.name}  {facts['state']:<10} {began:<8} {title}  {where}{shown}")
+    return 0
+
+
+def _facts(run: Run, standing: Standing | None) -> dict[str, object]:
+    if standing is None:
+        standing = Standing(title="", attached=0, session=session_of(run.name))
+        state = SILENT
+        title = ""
+    else:
+        state, title = _read_title(standing.title)
+    return {
+        "name": run.name,
+        "state": state,
+        "title": title,
+        "session": standing.session,
+        "directory": run.cwd,
+        "attached": standing.attached,
+        "pid": run.pid,
+        "started": run.started,
+    }
+
+
+def _read_title(title: str) -> tuple[str, str]:
+    """Return what the sign before a title says, and the session's title."""
+    state = _SIGNS.get(title[:1], IDLE)
+    words = title if state is IDLE else title[1:]
+    name = words.strip().removesuffix("tui-agent").strip(" ·")
+    return state, one_line(name, 60)
+
+
+def run_attach(arguments: Namespace) -> int:
+    return attach(find(arguments.id))
+
+
+def run_stop(arguments: Namespace) -> int:
+    run = find(arguments.id)
+    tell(run, Kind.STOP)
+    until = time.monotonic() + STOP_PATIENCE
+    while run.name in all_runs():
+        if time.monotonic() > until:
+            raise DetachedError(f"The run {run.name} has not ended yet: it saves what it has.")
+        time.sleep(0.1)
+    session = session_of(run.name)
+    way = f"tui-agent -r {short_id(session)}" if session else "tui-agent -c"
+    say(f"Stopped {run.name}. Go on with: {way}")
+    return 0
+
+
+def run_logs(arguments: Namespace) -> int:
+    """Print what was said in a detached run's session; with ``--follow`` also what comes."""
+    from tui_agent.cli.sessions import open_store
+    from tui_agent.session.session import Session
+
+    run = find(arguments.id)
+    session_id = _wait_for_session(run)
+    with open_store() as store:
+        seen = 0
+        while True:
+            ends = run.name not in all_runs()
+            session = Session(store, session_id, estimate=lambda _entry: 0, read_only=True)
+            for entry in session.active_path():
+                if entry.id > seen:
+                    seen = entry.id
+                    for line in _lines(entry):
+                        say(line)
+            sys.stdout.flush()
+            if ends or not arguments.follow:
+                return 0
+            time.sleep(LOOK_SECONDS)
+
+
+def _wait_for_session(run: Run) -> str:
+    until = time.monotonic() + START_PATIENCE
+    while not (session_id := session_of(run.name)):
+        if time.monotonic() > until or run.name not in all_runs():
+            raise DetachedError(f"The run {run.name} has opened no session.")
+        time.sleep(0.1)
+    return session_id
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    match entry:
+        case UserEntry():
+            yield f"\n▌ {_text(entry.parts)}"
+        case AssistantEntry():
+            if text := _text(entry.parts):
+                yield f"\n{text}"
+        case ToolResultEntry():
+            yield f"● {entry.tool} {one_line(entry.title, 120)}"
+        case ShellEntry():
+            yield f"! {one_line(entry.command, 120)}"
+        case CompactionEntry():
+            yield "— compacted —"
+        case _:
+            pass
+
+
+def _text(parts: Sequence[object]) -> str:
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart)).strip()
+
+
+def let_terminals_go(name: str) -> None:
+    """Take a detached run off every terminal that shows it."""
+    run = all_runs().get(name)
+    if run is not None:
+        with suppress(OSError, DetachedError):
+            tell(run, Kind.LEAVE)

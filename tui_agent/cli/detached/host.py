@@ -1,0 +1,303 @@
+"""Holds the program on a pseudo-terminal, and passes it on to the terminals that attach.
+
+A process of its own: it outlives the terminal it was started from. A slow terminal holds nobody up,
+and one that goes takes nothing with it.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import selectors
+import signal
+import socket
+import struct
+import sys
+import termios
+import time
+from dataclasses import asdict
+from typing import cast
+
+from tui_agent.cli.detached.frames import (
+    BadFrameError,
+    FrameReader,
+    Kind,
+    frame,
+    read_size,
+)
+from tui_agent.cli.detached.modes import TerminalModes
+from tui_agent.cli.detached.runs import (
+    Run,
+    Standing,
+    forget,
+    keep,
+    runs_dir,
+    session_of,
+)
+from tui_agent.isolation import NAME_VARIABLE, isolated_module
+
+FIRST_SIZE = (120, 35)
+"""Columns and rows before a terminal attaches."""
+CHUNK = 65_536
+MAX_WAITING = 4 << 20
+"""Bytes a terminal may be behind before it is let go."""
+STOP_PATIENCE = 10.0
+"""Seconds the program may take to end when it is asked to."""
+CLEAR = b"\x1b[2J"
+"""Empties a terminal that is larger than what will be drawn on it."""
+
+
+class Client:
+    """Somebody who is connected; a terminal once it has told its size."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.reader = FrameReader()
+        self.waiting = bytearray()
+        self.size: tuple[int, int] | None = None
+
+    def send(self, data: bytes) -> None:
+        self.waiting += data
+
+
+class Host:
+    """One program, its terminal, and everybody connected."""
+
+    def __init__(self, run: Run, terminal: int, child: int) -> None:
+        self._run = run
+        self._terminal = terminal
+        self._child = child
+        self._modes = TerminalModes()
+        self._clients: dict[socket.socket, Client] = {}
+        self._selector = selectors.DefaultSelector()
+        self._stop_by: float | None = None
+
+    def serve(self, listener: socket.socket) -> int:
+        """Pass everything on until the program ends; returns its exit code."""
+        os.set_blocking(self._terminal, False)
+        listener.setblocking(False)  # noqa: FBT003 - of the standard library
+        self._selector.register(listener, selectors.EVENT_READ)
+        self._selector.register(self._terminal, selectors.EVENT_READ)
+        while self._look(listener):
+            self._end_in_time()
+        return self._end()
+
+    def stop(self) -> None:
+        """Ask the program to end; what it works on is saved."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._child, signal.SIGTERM)
+        self._stop_by = time.monotonic() + STOP_PATIENCE
+
+    def _look(self, listener: socket.socket) -> bool:
+        """Handle what happens next; False when the program has closed its terminal."""
+        for key, ready in self._selector.select(timeout=1.0):
+            if key.fileobj is listener:
+                self._accept(listener)
+            elif key.fileobj == self._terminal:
+                if not self._pass_output():
+                    return False
+            elif (client := self._clients.get(cast("socket.socket", key.fileobj))) is not None:
+                # One that was let go for what happened just before is no longer there.
+                self._serve_client(client, ready)
+        return True
+
+    def _end_in_time(self) -> None:
+        if self._stop_by is not None and time.monotonic() > self._stop_by:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._child, signal.SIGKILL)
+
+    # -- the program ------------------------------------------------------------------------------------------
+
+    def _pass_output(self) -> bool:
+        try:
+            data = os.read(self._terminal, CHUNK)
+        except BlockingIOError:
+            return True
+        except OSError:  # nobody has the terminal open any more
+            return False
+        self._modes.feed(data)
+        self._tell_terminals(data)
+        return bool(data)
+
+    def _tell_terminals(self, data: bytes) -> None:
+        for client in list(self._clients.values()):
+            if client.size is not None:
+                self._send(client, frame(Kind.OUTPUT, data))
+
+    def _type(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._terminal, view) :]
+            except BlockingIOError:
+                # The program reads soon, or never: then nothing else can be done for it either.
+                time.sleep(0.01)
+            except OSError:
+                return
+
+    def _fit(self, *, again: bool = False) -> None:
+        """Give the program the largest size that fits on every terminal; ``again`` has it draw anew."""
+        sizes = [client.size for client in self._clients.values() if client.size is not None]
+        if not sizes:
+            return
+        columns = min(size[0] for size in sizes)
+        rows = min(size[1] for size in sizes)
+        self._tell_terminals(CLEAR)
+        if again:
+            # A program draws everything when its size changes, and only then.
+            set_size(self._terminal, (columns, rows - 1))
+        set_size(self._terminal, (columns, rows))
+
+    # -- whoever is connected ---------------------------------------------------------------------------------
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            connection, _address = listener.accept()
+        except OSError:
+            return
+        connection.setblocking(False)  # noqa: FBT003 - of the standard library
+        self._clients[connection] = Client(connection)
+        self._selector.register(connection, selectors.EVENT_READ)
+
+    def _serve_client(self, client: Client, ready: int) -> None:
+        try:
+            if ready & selectors.EVENT_WRITE:
+                self._flush(client)
+            if ready & selectors.EVENT_READ:
+                self._hear(client)
+        except (BadFrameError, OSError):
+            self._drop(client)
+
+    def _hear(self, client: Client) -> None:
+        data = client.connection.recv(CHUNK)
+        if not data:
+            self._drop(client)
+            return
+        for kind, payload in client.reader.feed(data):
+            if client.connection not in self._clients:
+                return
+            match kind:
+                case Kind.INPUT:
+                    self._type(payload)
+                case Kind.SIZE:
+                    self._resize(client, read_size(payload))
+                case Kind.LEAVE:
+                    self._let_all_go()
+                case Kind.ASK:
+                    self._send(client, frame(Kind.ASK, self._standing()))
+                case Kind.STOP:
+                    self.stop()
+                case Kind.OUTPUT | Kind.END:
+                    raise BadFrameError(f"{kind.name} comes from the run")
+
+    def _resize(self, client: Client, size: tuple[int, int]) -> None:
+        is_new = client.size is None
+        client.size = size
+        if is_new:
+            self._send(client, frame(Kind.OUTPUT, self._modes.entering()))
+        self._fit(again=is_new)
+
+    def _let_all_go(self) -> None:
+        for client in list(self._clients.values()):
+            if client.size is not None:
+                self._send(client, frame(Kind.OUTPUT, self._modes.leaving()) + frame(Kind.LEAVE))
+
+    def _standing(self) -> bytes:
+        attached = sum(client.size is not None for client in self._clients.values())
+        standing = Standing(
+            title=self._modes.title,
+            attached=attached,
+            session=session_of(self._run.name),
+        )
+        return json.dumps(asdict(standing)).encode()
+
+    def _send(self, client: Client, data: bytes) -> None:
+        client.send(data)
+        try:
+            self._flush(client)
+        except OSError:
+            self._drop(client)
+
+    def _flush(self, client: Client) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while client.waiting:
+                sent = client.connection.send(client.waiting[:CHUNK])
+                del client.waiting[:sent]
+        if len(client.waiting) > MAX_WAITING:
+            self._drop(client)
+            return
+        events = selectors.EVENT_READ
+        if client.waiting:
+            events |= selectors.EVENT_WRITE
+        if client.connection in self._clients:
+            self._selector.modify(client.connection, events)
+
+    def _drop(self, client: Client) -> None:
+        if self._clients.pop(client.connection, None) is None:
+            return
+        self._selector.unregister(client.connection)
+        client.connection.close()
+        self._fit()
+
+    def _end(self) -> int:
+        _pid, status = os.waitpid(self._child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        for client in list(self._clients.values()):
+            client.connection.setblocking(True)  # noqa: FBT003 - as above
+            client.connection.settimeout(2.0)
+            with contextlib.suppress(OSError):
+                rest = bytes(client.waiting) + frame(Kind.END, str(code).encode())
+                client.connection.sendall(rest)
+            client.connection.close()
+        return code
+
+
+def set_size(terminal: int, size: tuple[int, int]) -> None:
+    columns, rows = size
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program with ``arguments[1:]`` as the detached run ``arguments[0]``.
+
+    A line on standard output says that it can be reached.
+    """
+    name, prompt, *given = arguments
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ[NAME_VARIABLE] = name
+        if os.environ.get("TERM", "dumb") in {"dumb", "unknown"}:
+            os.environ["TERM"] = "xterm-256color"
+        command = isolated_module("tui_agent", *given)
+        os.execv(command[0], command)  # noqa: S606 - this interpreter
+    set_size(terminal, FIRST_SIZE)
+    run = Run(name=name, pid=os.getpid(), cwd=os.getcwd(), prompt=prompt, started=time.time())  # noqa: PTH109
+    host = Host(run, terminal, child)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda _number, _frame: host.stop())
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    place = runs_dir() / f"{name}.sock"
+    place.unlink(missing_ok=True)
+    listener.bind(str(place))
+    place.chmod(0o600)
+    listener.listen()
+    keep(run)
+    print("ready", flush=True)
+    _let_go_of_streams()
+    try:
+        return host.serve(listener)
+    finally:
+        forget(name)
+
+
+def _let_go_of_streams() -> None:
+    """Keep nothing open of who started it: they wait for the end of its output."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1):
+        os.dup2(nothing, stream)
+    os.close(nothing)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""The state a program has put its terminal in, so that another terminal can be put in the same."""
+
+import re
+
+_TAIL = 256
+"""Bytes kept of a piece, for a sequence that the next one completes."""
+_ALTERNATE_SCREEN = 1049
+_CURSOR = 25
+_PASSING = frozenset({2026})
+"""Modes of a moment: one frame of output."""
+
+_SEQUENCE = re.compile(
+    rb"\x1b\[\?(?P<modes>[0-9;]+)(?P<switch>[hl])"
+    rb"|\x1b\[>(?P<pushed>[0-9]+)u"
+    rb"|(?P<popped>\x1b\[<[0-9]*u)"
+    rb"|\x1b\][02];(?P<title>[^\x07\x1b]*)(?:\x07|\x1b\\)"
+)
+_BEGUN = re.compile(rb"\x1b(?:\[[?><0-9;]*|\][^\x07\x1b]*\x1b?)?\Z")
+
+
+class TerminalModes:
+    """Reads a program's output for the modes, keyboard protocol and title it sets."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self._modes: dict[int, bool] = {}
+        self._keyboards: list[bytes] = []
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        data = self._rest + data
+        for found in _SEQUENCE.finditer(data):
+            self._take(found)
+        begun = _BEGUN.search(data[-_TAIL:])
+        self._rest = begun[0] if begun is not None else b""
+
+    def _take(self, found: re.Match[bytes]) -> None:
+        if found["modes"] is not None:
+            is_on = found["switch"] == b"h"
+            for mode in found["modes"].split(b";"):
+                if mode and int(mode) not in _PASSING:
+                    self._modes[int(mode)] = is_on
+        elif found["pushed"] is not None:
+            self._keyboards.append(found["pushed"])
+        elif found["popped"] is not None:
+            del self._keyboards[-1:]
+        else:
+            self.title = found["title"].decode("utf-8", "replace")
+
+    def entering(self) -> bytes:
+        """Return what puts a fresh terminal in this state."""
+        parts = [b"\x1b[?1049h\x1b[2J"] if self._modes.get(_ALTERNATE_SCREEN) else []
+        parts += [
+            b"\x1b[?%d%c" % (mode, b"h" if is_on else b"l")
+            for mode, is_on in self._modes.items()
+            if mode != _ALTERNATE_SCREEN
+        ]
+        parts += [b"\x1b[>%su" % flags for flags in self._keyboards]
+        if self.title:
+            parts.append(b"\x1b]2;%s\x07" % self.title.encode())
+        return b"".join(parts)
+
+    def leaving(self) -> bytes:
+        """Return what puts a terminal in this state back to how it was."""
+        parts = [b"\x1b[<u"] * len(self._keyboards)
+        parts += [
+            b"\x1b[?%dl" % mode
+            for mode, is_on in self._modes.items()
+            if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}
+        ]
+        if self._modes.get(_ALTERNATE_SCREEN):
+            parts.append(b"\x1b[?1049l")
+        return b"".join([*parts, b"\x1b[?25h"])

@@ -1,0 +1,214 @@
+"""Detached runs of this user: their names, their files, and how they stand.
+
+Each has three files in a private directory: a socket, a record of what was started, and the id of
+the session it has open.
+"""
+
+import json
+import os
+import secrets
+import socket
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tui_agent.cli.detached.frames import BadFrameError, FrameReader, Kind, frame
+from tui_agent.files.atomic import write_atomically
+from tui_agent.paths import DATA_VARIABLE, data_dir
+
+_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+"""Letters of names, without those that look alike."""
+_NAME_LENGTH = 4
+_MAX_SOCKET_PATH = 100
+"""Bytes of the longest path a socket may have on every platform."""
+_FALLBACK = Path(f"/tmp/tui-agent-{os.getuid()}")  # noqa: S108 - used only if it is private
+_PATIENCE = 2.0
+"""Seconds a run may take to say how it stands."""
+
+
+class DetachedError(Exception):
+    """A detached run can't be started or reached; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was started."""
+
+    name: str
+    pid: int
+    """The process that holds the terminal."""
+    cwd: str
+    prompt: str
+    started: float
+    """Seconds since the epoch."""
+
+    @property
+    def socket(self) -> Path:
+        return runs_dir() / f"{self.name}.sock"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a detached run stands now."""
+
+    title: str
+    """The terminal's title: a sign of what the program is at, and the session's title."""
+    attached: int
+    """Terminals that show it."""
+    session: str
+    """Id of the session it has open, "" for none yet."""
+
+
+def runs_dir() -> Path:
+    """Return the private directory of this user's detached runs; it is made if it is not there.
+
+    Raises:
+        DetachedError: there is none that nobody else can get at.
+    """
+    if os.environ.get(DATA_VARIABLE):
+        place = data_dir() / "run"
+    elif os.environ.get("XDG_RUNTIME_DIR"):
+        place = Path(os.environ["XDG_RUNTIME_DIR"]) / "tui-agent"
+    else:
+        place = _FALLBACK
+    if not _is_usable(place):
+        place = _FALLBACK
+    if not _is_usable(place):
+        raise DetachedError(f"{place} can't be used: it has to be a directory of yours alone.")
+    return place
+
+
+def _is_usable(place: Path) -> bool:
+    if len(os.fsencode(place)) + _NAME_LENGTH + 8 > _MAX_SOCKET_PATH:
+        return False
+    with suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        found = place.lstat()
+    except OSError:
+        return False
+    is_private = not found.st_mode & 0o077
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and is_private
+
+
+def new_name() -> str:
+    taken = {path.stem for path in runs_dir().glob("*.json")}
+    while True:
+        name = "".join(secrets.choice(_LETTERS) for _ in range(_NAME_LENGTH))
+        if name not in taken:
+            return name
+
+
+def keep(run: Run) -> None:
+    record = json.dumps(asdict(run)).encode()
+    write_atomically(runs_dir() / f"{run.name}.json", record, mode=0o600)
+
+
+def forget(name: str) -> None:
+    """Remove the files of a run that ended."""
+    for suffix in ("sock", "json", "session"):
+        (runs_dir() / f"{name}.{suffix}").unlink(missing_ok=True)
+
+
+def note_session(name: str, session_id: str) -> None:
+    """Keep the id of the session that a run has open."""
+    write_atomically(runs_dir() / f"{name}.session", session_id.encode(), mode=0o600)
+
+
+def session_of(name: str) -> str:
+    try:
+        return (runs_dir() / f"{name}.session").read_text("ascii", "replace").strip()
+    except OSError:
+        return ""
+
+
+def all_runs() -> dict[str, Run]:
+    """Return the runs that go on, oldest first; the files of others are removed."""
+    found = dict[str, Run]()
+    for path in runs_dir().glob("*.json"):
+        run = _read(path)
+        if run is None or not _is_alive(run):
+            forget(path.stem)
+            continue
+        found[run.name] = run
+    return dict(sorted(found.items(), key=lambda item: item[1].started))
+
+
+def find(name: str) -> Run:
+    """Return a run by its name, by the beginning of it, or by its session's id; "" is the newest.
+
+    Raises:
+        DetachedError: there is none, or more than one.
+    """
+    runs = all_runs()
+    if not runs:
+        raise DetachedError("Nothing is detached. tui-agent run --detach PROMPT begins a run.")
+    if not name:
+        return next(reversed(runs.values()))
+    fitting = [
+        run
+        for run in runs.values()
+        if run.name.startswith(name) or session_of(run.name).endswith(name)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise DetachedError(f"“{name}” may be {' or '.join(run.name for run in fitting)}.")
+    raise DetachedError(f"There is no detached run “{name}”. There are: {', '.join(runs)}.")
+
+
+def connect(run: Run) -> socket.socket:
+    """Return a connection to a run; raises `DetachedError` where it does not answer."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(str(run.socket))
+    except OSError as error:
+        connection.close()
+        raise DetachedError(f"The run {run.name} does not answer: {error.strerror}.") from None
+    return connection
+
+
+def tell(run: Run, kind: Kind) -> None:
+    """Send a run a message that needs no answer."""
+    with connect(run) as connection:
+        connection.sendall(frame(kind))
+
+
+def ask(run: Run) -> Standing | None:
+    """Return how a run stands, None where it does not say it in time."""
+    try:
+        with connect(run) as connection:
+            connection.settimeout(_PATIENCE)
+            connection.sendall(frame(Kind.ASK))
+            return _standing_in(connection)
+    except (DetachedError, OSError, BadFrameError, ValueError, TypeError):
+        return None
+
+
+def _standing_in(connection: socket.socket) -> Standing | None:
+    reader = FrameReader()
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until and (data := connection.recv(65_536)):
+        for kind, payload in reader.feed(data):
+            if kind is Kind.ASK:
+                return Standing(**json.loads(payload))
+    return None
+
+
+def _read(path: Path) -> Run | None:
+    try:
+        values: Mapping[str, object] = json.loads(path.read_bytes())
+        return Run(**values)  # type: ignore[arg-type]  # our own file; another shape is a TypeError
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _is_alive(run: Run) -> bool:
+    try:
+        connect(run).close()
+    except DetachedError:
+        return False
+    return True
