@@ -76,3 +76,34 @@ async def test_reasoning_the_provider_refuses_goes_and_what_comes_after_is_sent_
     assert sum("reasoning_content" in message for message in last) == 1, (
         "only what came after the first refusal"
     )
+
+
+def toolless(request: Recorded) -> Turn:
+    """A server that takes no tools, with a model that does as its prompt says."""
+    body = request.json
+    if body.get("tools") or any(message["role"] == "tool" for message in body["messages"]):
+        return status(400, "registry.ollama.ai/library/gemma:2b does not support tools")
+    said = json.dumps(body["messages"])
+    if "forty-two" in said:
+        return Turn("It says forty-two.")
+    assert "tool_call" in str(body["messages"][0])
+    return Turn(
+        'I look.\n<tool_call>\n{"name": "read", "arguments": {"path": "n.txt"}}\n</tool_call>'
+    )
+
+
+async def test_a_server_without_tools_is_told_of_them_and_its_calls_are_run(tmp_path: Path) -> None:
+    with ModelServer(toolless) as server:
+        harness = agent_at(tmp_path, server)
+        (Path(harness.agent.session.info.cwd) / "n.txt").write_text("forty-two\n")
+        first = await harness.say("What is in n.txt?")
+        asked = len(server.calls)
+        second = await harness.say("and again?")
+        await harness.client.aclose()
+
+    assert [first.reason, second.reason] == ["done", "done"]
+    assert asked == 3, "refused once; then what was learnt holds"
+    assert any("takes no tools" in notice for notice in harness.notices())
+    last = server.calls[-1].json["messages"]
+    assert [message["role"] for message in last][-1] == "user"
+    assert "Result of read:" in json.dumps(last)

@@ -48,6 +48,28 @@ WORDS = [
     (Part.ROLES, 400, said("After the (optional) system message(s), user or tool message(s) should alternate with "
         "assistant message(s).", type="invalid_message")),
     (Part.ROLES, None, '{"detail": "Conversation roles must alternate user/assistant"}'),
+    (Part.CACHE_MARKS, 403, '{"message":"You do not have access to explicit prompt caching"}'),
+    # Ollama, vLLM, llama.cpp, OpenRouter, Groq, Google, DeepSeek, Bedrock, Azure, LM Studio.
+    (Part.TOOLS, 400, said("registry.ollama.ai/library/gemma:2b does not support tools")),
+    (Part.TOOLS, 400, '{"error":"gemma3:4b does not support tools"}'),
+    (Part.TOOLS, 400, said('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+        type="BadRequestError", code=400)),
+    (Part.TOOLS, 500, said("tools param requires --jinja flag", code=500, type="server_error")),
+    (Part.TOOLS, 404, said("No endpoints found that support tool use. To learn more about provider routing, visit "
+        "the documentation", code=404)),
+    (Part.TOOLS, 400, said("`tool calling` is not supported with this model", type="invalid_request_error")),
+    (Part.TOOLS, 400, said("Function calling is not enabled for models/gemma-3-27b-it", code=400)),
+    (Part.TOOLS, 400, said("deepseek-reasoner does not support Function Calling")),
+    (Part.TOOLS, 400, '{"message":"This model doesn\'t support tool use in streaming mode."}'),
+    (Part.TOOLS, 400, said("tools is not supported in this model. For a list of supported models, refer to the docs")),
+    (Part.TOOLS, 400, said("This model does not support function calls")),
+    (Part.TOOLS, 400, said("tools are not supported by this model")),
+    # OpenAI, Groq, vLLM, Google.
+    (Part.TOOL_COUNT, 400, said("Invalid 'tools': array too long. Expected an array with maximum length 2, but got an "
+        "array with length 3 instead.", param="tools", code="array_above_max_length")),
+    (Part.TOOL_COUNT, 400, said("'tools' : maximum number of items is 2")),
+    (Part.TOOL_COUNT, 400, said("tools: List should have at most 2 items after validation, not 3")),
+    (Part.TOOL_COUNT, 400, said("Too many function declarations: at most 2 function declarations are allowed")),
     (Part.SYSTEM, 500, said("System role not supported", type="server_error")),
     (Part.SYSTEM, 400, said("Developer instruction is not enabled for models/gemma-3-27b-it", code=400)),
     (Part.SYSTEM, 400, said("Unsupported value: 'messages[0].role' does not support 'system' with this model.")),
@@ -270,3 +292,28 @@ def test_a_part_of_an_answer_is_no_error(value: dict[str, object]) -> None:
 )
 def test_an_allowance_that_is_used_up_is_no_limit_of_the_rate(words: str) -> None:
     assert classify(Failure(said(words), 429), TARGET, now=0).kind is ErrorKind.QUOTA
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Unsupported parameter: 'parallel_tool_calls' is not supported with this model.",
+        "This model does not support parallel tool calls",
+        "Thinking mode does not support this tool_choice",
+        "tool_choice is not supported",
+        "Invalid schema for function 'read': not supported",
+        "strict tools are not available",
+        "This model does not support strict tool calling",
+        "tools[0].function.name: string too long. Expected a string with maximum length 64",
+    ],
+)
+def test_what_only_mentions_tools_refuses_none(words: str) -> None:
+    found = refused(said(words))
+    assert found is None or found.part not in {Part.TOOLS, Part.TOOL_COUNT}
+
+
+@pytest.mark.parametrize(
+    ("words", "number"), [("maximum number of items is 2", 2), ("too many", 1)]
+)
+def test_the_number_of_tools_that_is_taken(words: str, number: int) -> None:
+    assert refused(said(f"'tools': {words}")) == Refusal(Part.TOOL_COUNT, number=number)

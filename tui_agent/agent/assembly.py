@@ -74,7 +74,13 @@ class Models:
             keys=lambda: self.router.keys,
             exact_counts=sources.exact_counts,
         )
-        self.providers = ProviderClient(self.router, learnt, host=host, log_path=log_path)
+        self.providers = ProviderClient(
+            self.router,
+            learnt,
+            host=host,
+            log_path=log_path,
+            tool_words=lambda: prompt("written_tools"),
+        )
         self.client = RoutedClient(self.providers, demo or DemoClient())
 
     def has_price(self, model: str) -> bool:

@@ -108,12 +108,15 @@ class ProviderClient:
         *,
         host: HostSettings | None = None,
         log_path: Path | None = None,
+        tool_words: Callable[[], str] = lambda: "{tools}",
         now: Callable[[], float] = time.time,
     ) -> None:
+        """``tool_words`` returns what tells a model of tools that its server takes none of."""
         self._router = router
         self._learnt = learnt or LearntFacts()
         self._now = now
         self._log_path = log_path
+        self._tool_words = tool_words
         self.settings = host or HostSettings()
         """Time limits; they count from the next request on."""
         self._hosted: HostClient | None = None
@@ -319,6 +322,7 @@ class ProviderClient:
             request,
             sent_as,
             call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars,
+            tool_words="" if shape.form.tools else self._tool_words(),
         )
         if route.wire is None:
             from tui_agent.model.hosted.client import build_call

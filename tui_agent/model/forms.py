@@ -18,6 +18,7 @@ from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.providers import WireName
 from tui_agent.model.refusals import Part, Refusal, is_about_reasoning_field
 from tui_agent.model.request_pictures import images_in
+from tui_agent.model.written_tools import written
 from tui_agent.session.entries import ToolSchema
 
 MAX_TRIES = 3
@@ -82,6 +83,16 @@ REMEDIES: Mapping[Part, Remedy] = {
         "session",
         "{name} can't read a picture: it is taken out.",
     ),
+    Part.TOOLS: Remedy(
+        "the tools are told in the prompt, and calls are read from the answer's text",
+        "server",
+        "{name} takes no tools with this model: it is told of them in the prompt and writes its calls as text.",
+    ),
+    Part.TOOL_COUNT: Remedy(
+        "the number of tools that is named, else half of them: the program's own first",
+        "server",
+        "{name} takes fewer tools: those of the servers listed last are left out.",
+    ),
     Part.TOOL: Remedy(
         "the tool's parameters by name and type only; then without the tool",
         "server",
@@ -139,6 +150,10 @@ class ServerForm(BaseModel):
     """The longest answer it can be asked for, 0 for any."""
     fields: tuple[str, ...] = ()
     """Fields of the body it doesn't know."""
+    tools: bool = True
+    """Takes tools; else they are told in the prompt and called in the answer's text."""
+    tool_count: int = 0
+    """The most tools of a request, 0 for any number."""
     plain_tools: tuple[str, ...] = ()
     """Tools whose parameters go by name and type only: ``name#digest of the schema``."""
     without_tools: tuple[str, ...] = ()
@@ -157,6 +172,8 @@ class ServerForm(BaseModel):
             f"ids of calls cut to {self.call_id_chars} characters": self.call_id_chars > 0,
             f"answers of at most {self.answer_tokens:,} tokens": self.answer_tokens > 0,
             f"without the fields {', '.join(self.fields)}": bool(self.fields),
+            "tools told in the prompt, calls read from the text": not self.tools,
+            f"at most {self.tool_count} tools": self.tool_count > 0,
             f"parameters simplified: {_tool_names(self.plain_tools)}": bool(self.plain_tools),
             f"tools left out: {_tool_names(self.without_tools)}": bool(self.without_tools),
         }
@@ -220,6 +237,12 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
             if blobs == now.blobs:
                 return None
             return replace(now, blobs=blobs)
+        case Part.TOOLS if form.tools:
+            return _learnt(
+                now, tools=False, roles="joined" if form.roles == "apart" else form.roles
+            )
+        case Part.TOOL_COUNT if refusal.number:
+            return _learnt(now, tool_count=refusal.number)
         case Part.TOOL:
             return _tools_mended(now, refusal.names, refused.request.tools)
         case Part.CACHE_MARKS if form.cache_marks:
@@ -243,12 +266,22 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
             return None
 
 
-def shaped(request: ModelRequest, shape: Shape, *, call_id_chars: int = 0) -> ModelRequest:
+def shaped(
+    request: ModelRequest,
+    shape: Shape,
+    *,
+    call_id_chars: int = 0,
+    tool_words: str = "{tools}",
+) -> ModelRequest:
     """Return a request in a shape.
 
-    ``call_id_chars`` is the longest id its provider is known to take, 0 for any.
+    ``call_id_chars`` is the longest id its provider is known to take, 0 for any. ``tool_words``
+    tell a model of tools that its server does not take; ``{tools}`` stands for them.
     """
     form = shape.form
+    request = replace(request, tools=_taken(request.tools, form))
+    if not form.tools:
+        request = written(request, tool_words)
     messages: Sequence[Message] = request.messages
     if shape.blobs or not form.pictures:
         messages = [
@@ -271,10 +304,16 @@ def shaped(request: ModelRequest, shape: Shape, *, call_id_chars: int = 0) -> Mo
     asked = request.max_output_tokens
     if asked is not None and form.answer_tokens:
         asked = min(asked, form.answer_tokens)
-    tools = request.tools
-    if form.plain_tools or form.without_tools:
-        tools = tuple(_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools)
-    return replace(request, messages=tuple(messages), tools=tools, max_output_tokens=asked)
+    return replace(request, messages=tuple(messages), max_output_tokens=asked)
+
+
+def _taken(tools: Sequence[ToolSchema], form: ServerForm) -> tuple[ToolSchema, ...]:
+    """Return the tools a server takes, in the form it takes them."""
+    if form.without_tools or form.plain_tools:
+        tools = [_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools]
+    if form.tool_count:
+        tools = tools[: form.tool_count]
+    return tuple(tools)
 
 
 def _learnt(now: Shape, **changes: Any) -> Shape | None:

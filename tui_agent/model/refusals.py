@@ -20,6 +20,7 @@ _JUDGED = {
 }
 _NO_SUCH_PATH = {404, 405, 501}
 _INTERNAL = {None, 500}
+_FORBIDDEN = 403
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 
 _REASONING = LazyPattern(
@@ -58,6 +59,8 @@ class Part(StrEnum):
     SYSTEM = "system role"
     PICTURES = "pictures"
     PICTURE = "a picture"
+    TOOLS = "tools"
+    TOOL_COUNT = "number of tools"
     TOOL = "schema of a tool"
     CACHE_MARKS = "cache marks"
     CALL_IDS = "call ids"
@@ -108,8 +111,31 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
     (
         Part.CACHE_MARKS,  # Anthropic, Bedrock and gateways before them
         LazyPattern(
-            r"cache_control|cache_?point|(?:allow|support) prompt caching|maximum of \d+ (?:cache )?blocks",
+            r"cache_control|cache_?point|(?:allow|support|access to)(?: explicit)? prompt caching"
+            r"|maximum of \d+ (?:cache )?blocks",
             re.IGNORECASE,
+        ),
+    ),
+    (
+        Part.TOOL_COUNT,  # OpenAI; Groq; pydantic's words, as in vLLM and LiteLLM; Google
+        LazyPattern(
+            r"\btools\b[\"'`]?\W{0,3}(?:array too long|too many|maximum number of items|list should have at most)"
+            r"|too many (?:tools|functions|function[ _]?declarations)"
+            r"|(?:maximum|at most|up to|limit)\D{0,20}\d+\s+(?:tools|functions|function[ _]?declarations)",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        Part.TOOLS,  # Ollama; OpenRouter; Bedrock; DeepSeek; Groq; Google; llama.cpp; vLLM
+        LazyPattern(
+            r"(?:not|n't|no endpoints found that) support(?!.{0,20}(?:parallel|strict)).{0,20}"
+            r"(?<!\w)(?:tools?\b(?!\W?choice)|tool[ _-]?(?:use|calls?|calling)\b|function[ _-]?call(?:s|ing)?\b)"
+            r"|(?<!\w)(?<!parallel )(?<!strict )"
+            r"(?:tools|tool[ -]?(?:use|calls?|calling)|function[ _-]?call(?:s|ing)?)\b\W{0,3}"
+            r"(?:param\w*|inputs?)?\W{0,3}(?:is|are) "
+            r"(?:(?:currently )?not (?:supported|enabled|available|allowed|permitted)|unsupported|disabled)"
+            r"|tools param requires|tool choice requires --enable|--tool-call-parser",
+            re.IGNORECASE | re.DOTALL,
         ),
     ),
     (
@@ -171,6 +197,8 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
 )
 """Words that name a part whatever the status is, in the order they are looked for."""
 
+_OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
+
 
 def named_part(body: ErrorBody) -> Part | None:
     """Return the part that an error names, whatever its status is; None where only the request can tell."""
@@ -187,8 +215,15 @@ def find_refusal(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | No
     """Return the part of a request that was refused, None where none can be done without."""
     if error.kind is ErrorKind.OVERLOADED and error.status in _INTERNAL:
         return _named(body, sent)  # llama.cpp and others answer 500 to a part that they can't read
+    if error.status == _FORBIDDEN and named_part(body) is Part.CACHE_MARKS:
+        return Refusal(Part.CACHE_MARKS)  # Amazon's answer to an account without prompt caching
     if error.kind not in _JUDGED:
         return None
+    return _judged(error, body, sent)
+
+
+def _judged(error: ModelError, body: ErrorBody, sent: Sent) -> Refusal | None:
+    """Return the refused part where the status leaves it open what was wrong."""
     if error.kind is ErrorKind.CONTEXT_OVERFLOW:
         return _room_besides(error, sent)
     if sent.can_change_format and error.status in _NO_SUCH_PATH:
@@ -204,8 +239,8 @@ def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
     """Return the part that the words alone tell, if the request has it."""
     said = body.judged
     part = named_part(body)
-    if part is Part.TOOL and sent.tools:
-        return Refusal(part, _tools_named(said, sent.tools))
+    if part in _OF_TOOLS:
+        return _of_tools(part, said, sent.tools)
     if part in (Part.PICTURE, Part.PICTURES) and sent.blobs:
         return Refusal(part)
     if part is Part.CALL_IDS:
@@ -214,6 +249,16 @@ def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
     if part in (Part.CACHE_MARKS, Part.SYSTEM, Part.ROLES):
         return Refusal(part)
     return None
+
+
+def _of_tools(part: Part, said: str, tools: tuple[str, ...]) -> Refusal | None:
+    if not tools:
+        return None
+    if part is Part.TOOL:
+        return Refusal(part, _tools_named(said, tools))
+    if part is Part.TOOL_COUNT:
+        return Refusal(part, number=_tools_taken(said, len(tools)))
+    return Refusal(part)
 
 
 def _of_request(error: ModelError, said: str, sent: Sent) -> Refusal | None:
@@ -248,6 +293,12 @@ def _answer_limit(said: str, sent: Sent) -> Refusal | None:
     if taken:
         return Refusal(Part.ROOM, number=max(taken))
     return None
+
+
+def _tools_taken(said: str, sent: int) -> int:
+    """Return how many tools a refusal says a request may have; half of those sent where it names no number."""
+    numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said))
+    return max((number for number in numbers if 0 < number < sent), default=sent // 2)
 
 
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:

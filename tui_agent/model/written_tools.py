@@ -1,0 +1,54 @@
+"""Tools for servers that take none: told in the prompt, called in the answer's text. Pure.
+
+The answer's text is read for calls wherever a request has tools (`text_calls`); here the request is
+written so that there is something to read.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.session.entries import ToolSchema
+
+
+def written(request: ModelRequest, words: str) -> ModelRequest:
+    """Return a request whose tools, calls and results are text.
+
+    ``words`` tell the model how to call; ``{tools}`` stands for the tools.
+    """
+    if not request.tools:
+        return request
+    names = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
+    messages = [_as_text(message, names) for message in request.messages]
+    told = Message("system", (ContentText(words.replace("{tools}", _listed(request.tools))),))
+    heads = sum(1 for message in messages if message.role == "system")
+    after_head = next(
+        (at for at, message in enumerate(messages) if message.role != "system"), heads
+    )
+    messages.insert(after_head, told)
+    return replace(request, messages=tuple(messages), tools=(), tool_choice="auto")
+
+
+def _listed(tools: Sequence[ToolSchema]) -> str:
+    return "\n\n".join(_told(tool) for tool in tools)
+
+
+def _told(tool: ToolSchema) -> str:
+    parameters = json.dumps(tool.parameters, ensure_ascii=False)
+    return f"## {tool.name}\n{tool.description.strip()}\nParameters: {parameters}"
+
+
+def _as_text(message: Message, names: Mapping[str, str]) -> Message:
+    if message.role == "tool":
+        name = names.get(message.call_id or "", "tool")
+        heading = ContentText(f"Result of {name}:\n")
+        return replace(message, role="user", content=(heading, *message.content), call_id=None)
+    if not message.tool_calls:
+        return message
+    calls = "".join(
+        f'\n<tool_call>\n{{"name": {json.dumps(call.tool)}, "arguments": {call.arguments}}}\n</tool_call>'
+        for call in message.tool_calls
+    )
+    content = (*message.content, ContentText(calls))
+    return replace(message, content=content, tool_calls=())
