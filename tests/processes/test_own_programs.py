@@ -296,6 +296,7 @@ def test_a_head_that_is_no_reference_tells_nothing(attack: Attack, tmp_path: Pat
 
 
 STARTERS = {
+    "agent/race/copies.py": "the removal of a race's copies",
     "isolation.py": "this program anew",
     "model/hosted/link.py": "the model host",
     "files/own_git.py": "git",

@@ -64,6 +64,22 @@ async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> N
         await until(lambda: "There is no job “7”. Jobs: 1." in stage.main.notice.message, pilot)
 
 
+async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None:
+    call = Call("bash", '{"command": "read name; echo hello $name; read end", "terminal": true}')
+    script = [Reply("", (call,)), Reply("Started.")]
+    stage = real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
+    async with stage.run() as pilot:
+        await stage.say("start it", pilot)
+        stage.main.controller.begin("jobs")
+        await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
+        await pilot.press("w")
+        await stage.until_text("Type into the terminal", pilot)
+        await pilot.press(*"Ada", "enter")
+        await stage.until_text("hello Ada", pilot)
+        await pilot.press("x")
+        await stage.until_text("stopped after", pilot)
+
+
 async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("Hello.", cost=0.5), Reply("Again.", cost=0.25)])
     async with stage.run((100, 40)) as pilot:

@@ -2,7 +2,9 @@
 
 import asyncio
 import codecs
+import contextlib
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture, plain_text
 from tui_agent.processes.leftovers import Leftovers
 from tui_agent.processes.process import Command, Reporter, StartedCommand, start, watch
+from tui_agent.processes.terminal import Terminal
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +31,12 @@ _MAX_TAIL_CHARS = 20_000
 
 FLOOD_PAUSE = 0.25
 """Seconds the reader rests after a burst: nobody watches a job, so a flood may wait."""
+
+QUIET_SECONDS = 0.4
+"""A terminal without new output for so long waits for input."""
+SILENT_SECONDS = 2.0
+"""So long is waited where nothing came at all."""
+LOOK_SECONDS = 0.05
 
 CHANGE_INTERVAL = 1.0
 """Seconds between two announcements of new output."""
@@ -83,6 +92,10 @@ class Job:
         self.listener: Reporter | None = None
         """Who waits for it, and is handed its output meanwhile."""
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
+        self.terminal: Terminal | None = None
+        """The terminal it runs in; None where it has none, and no input."""
+        self.is_contained = False
+        """Whether it runs in the sandbox."""
 
     async def look(self) -> None:
         if self._looked_at is not None and not self.ended.is_set():
@@ -95,6 +108,7 @@ class Job:
             OSError: it could not be started.
         """
         self._looked_at = command.looked_at
+        self.terminal = command.terminal
         self._process = await start(command, self._take, pause=FLOOD_PAUSE)
         return asyncio.get_running_loop().create_task(
             self._wait(self._process, put_blob, command.ended)
@@ -130,7 +144,48 @@ class Job:
         self._seen = begin + len(data)
         return data, lost
 
+    def type(self, text: str) -> None:
+        """Type something into its terminal; raises ToolError where it can't be."""
+        if self.ended.is_set():
+            raise ToolError(f"Job {self.id} has ended.")
+        if self.terminal is None:
+            raise ToolError(f"Job {self.id} takes no input: it runs without a terminal.")
+        self.terminal.type(text)
+
+    async def answered(self, pattern: "re.Pattern[str] | None", seconds: float) -> bool:
+        """Wait until its terminal is quiet, or has shown a pattern; at most so long.
+
+        What was on the screen before counts for a pattern only once it is quiet.
+
+        Returns:
+            whether that came, or the job has ended.
+        """
+        before = self._total
+        seen = before
+        quiet = 0.0
+        waited = 0.0
+        while waited < seconds and not self.ended.is_set():
+            enough = QUIET_SECONDS if seen > before else SILENT_SECONDS
+            if self._shows(pattern, before, quiet=quiet >= enough):
+                return True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self.ended.wait()
+            waited += LOOK_SECONDS
+            quiet = quiet + LOOK_SECONDS if self._total == seen else 0.0
+            seen = self._total
+        return self.ended.is_set()
+
+    def _shows(self, pattern: "re.Pattern[str] | None", before: int, *, quiet: bool) -> bool:
+        screen = "" if self.terminal is None else self.terminal.text()
+        if pattern is None:
+            return quiet
+        new = self._ring[max(0, before - self._total + len(self._ring)) :]
+        return bool(pattern.search(plain_text(bytes(new))) or (quiet and pattern.search(screen)))
+
     def tail(self, characters: int) -> str:
+        if self.terminal is not None:
+            return self.terminal.text()
         return plain_text(bytes(self._ring[-4 * characters :]))[-characters:]
 
     @contextmanager
@@ -155,6 +210,8 @@ class Job:
         self._ring += chunk
         del self._ring[:-RING_BYTES]
         self._capture.feed(chunk)
+        if self.terminal is not None:
+            self.terminal.feed(chunk)
         if self.listener is not None:
             self.listener.feed(chunk)
         self._on_output()
@@ -166,7 +223,12 @@ class Job:
         ended: Callable[[str, int | None], Awaitable[str]] | None,
     ) -> None:
         await process.process.wait()
-        await process.pipes[0].ended.wait()
+        if self.terminal is None:
+            await process.pipes[0].ended.wait()
+        else:
+            await process.heard()
+            process.pipes[0].close()
+            self.terminal.disconnect()
         watch.ended(process.mark)
         if ended is not None:
             code = None if self._stopped else process.process.returncode

@@ -1,4 +1,4 @@
-"""Running one command without a terminal: output as it comes, a time limit, nothing left behind when it is stopped."""
+"""Running one command, mostly without a terminal: its output as it comes, a time limit, and its end."""
 
 import asyncio
 import codecs
@@ -18,6 +18,7 @@ from tui_agent.processes.capture import Capture
 from tui_agent.processes.environment import MARK, own
 from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
 from tui_agent.processes.table import reap
+from tui_agent.processes.terminal import Terminal, open_terminal
 from tui_agent.processes.watcher import WatchedCommand, end
 
 log = logging.getLogger(__name__)
@@ -146,6 +147,8 @@ class Command:
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
     looked_at: Callable[[int], Awaitable[None]] | None = None
     """Awaited before others look at the changes of a job that still runs."""
+    terminal: Terminal | None = None
+    """The terminal that is its input and output; None where it has none."""
     gone: Callable[[], Awaitable[None]] | None = None
     """Waits, once its own process has ended, until all others have as well; None where they may
     stay."""
@@ -280,14 +283,19 @@ async def start(
 
     Args:
         command: the command; its time limit is the caller's to keep.
-        sinks: take its output on the event loop's thread: one both streams, two each its own.
+        sinks: take its output on the event loop's thread: one both streams, two each its own. What
+            runs in a terminal has one.
         pause: seconds the reader rests after a burst; a longer one slows a flood down.
         given: its standard input.
 
     Raises:
         OSError: it could not be started.
     """
-    ends = [os.pipe() for _sink in sinks]
+    if command.terminal is None:
+        ends = [os.pipe() for _sink in sinks]
+    else:
+        ends = [open_terminal()]
+        given = ends[0][1]
     mark = secrets.token_hex(8)
     adopt_orphans()
     watch.runs(mark)
@@ -315,6 +323,8 @@ async def start(
     finally:
         for _reader, writer in ends:
             os.close(writer)
+    if command.terminal is not None:
+        command.terminal.connect(ends[0][0])
     watch.runs(mark, process.pid)
     rests = _FLOOD_PAUSE_SECONDS if pause is None else pause
     pipes = tuple(

@@ -19,6 +19,7 @@ from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
 from tui_agent.processes.own_programs import find_shell
 from tui_agent.processes.process import Command
+from tui_agent.processes.terminal import KIND, Terminal, in_terminal
 from tui_agent.sandbox import Sandbox
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
@@ -48,6 +49,9 @@ MAX_TIMEOUT = 600
 JOB_START_SECONDS = 0.5
 """Seconds a background job is watched before its call returns: most that can't work end by then."""
 
+TERMINAL_START_SECONDS = 10
+"""Seconds at most until a program in a terminal shows its first screen."""
+
 _TITLE_CHARS = 200
 _ONLY_OUTPUT = (
     "[A background job changes build output only. To change files of the project, run "
@@ -58,7 +62,9 @@ _FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\
 _MAX_TAIL_CHARS = 4_000
 """Characters at the end of the output."""
 
-_NO_TERMINAL = "This needs a terminal, and there is none. Use a command that prints and ends; change files with edit."
+_NO_TERMINAL = (
+    "This needs a terminal: run it with terminal = true, or use a command that prints and ends."
+)
 
 _WANTS_TERMINAL = (
     r"/dev/tty: No such device|[Ii]nappropriate ioctl for device|not a (tty|TTY|terminal)\b|is not to a terminal"
@@ -127,6 +133,7 @@ class BashInput(ToolInput):
     command: str
     timeout: float = Field(default=DEFAULT_TIMEOUT, gt=0, description="Seconds, at most 600")
     background: bool = False
+    terminal: bool = Field(default=False, description="A job with a screen; type with job")
     network: bool = Field(default=False, description="Needs internet or a local port")
 
     @field_validator("command")
@@ -206,6 +213,11 @@ class BashTool(Tool[BashInput]):
         program = Program(
             arguments.command, words, environment, min(arguments.timeout, MAX_TIMEOUT)
         )
+        if arguments.terminal:
+            environment["TERM"] = KIND
+            screen = Terminal()
+            held = replace(program, words=in_terminal(words, context.project), terminal=screen)
+            return await _in_background(held, context, sandbox)
         if arguments.background:
             return await _in_background(program, context, sandbox)
         ended = await run_program(program, context, sandbox)
@@ -226,7 +238,7 @@ async def _in_background(
     program: Program, context: ToolContext, sandbox: Sandbox | None
 ) -> ToolResult:
     if sandbox is None:
-        return await _as_job(program.command(context), program.name, context)
+        return await _as_job(program.command(context), program.name, context, contained=False)
     view = context.view
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=True)
@@ -239,7 +251,7 @@ async def _in_background(
         looked_at = partial(sandbox.look, launch)
         command = replace(program.command(context, launch), ended=ended, looked_at=looked_at)
         try:
-            return await _as_job(command, program.name, context)
+            return await _as_job(command, program.name, context, contained=True)
         except (ToolError, OSError):
             await sandbox.finish(launch, "", None)
             raise
@@ -281,14 +293,21 @@ def _child_environment(
     return environment
 
 
-async def _as_job(command: Command, name: str, context: ToolContext) -> ToolResult:
+async def _as_job(
+    command: Command, name: str, context: ToolContext, *, contained: bool
+) -> ToolResult:
     if context.jobs is None:
         raise ToolError("Nothing can run in the background here; run it without.")
     try:
         job = await context.jobs.start(name, command, context.put_blob)
     except OSError as error:
         raise not_started(error) from error
+    job.is_contained = contained
     try:
+        if job.terminal is not None:
+            with job.listening(context.report):
+                await job.answered(None, TERMINAL_START_SECONDS)
+            return await job_result(job, context, first=True)
         with job.listening(context.report), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(JOB_START_SECONDS):
                 await job.ended.wait()

@@ -1,7 +1,8 @@
-"""The ``job`` tool: lists background jobs, shows new output of one, waits for it or ends it."""
+"""The ``job`` tool: lists background jobs, shows new output of one, types into it, waits for it or ends it."""
 
 import asyncio
 import contextlib
+import re
 import time
 from dataclasses import replace
 from typing import ClassVar
@@ -9,17 +10,23 @@ from typing import ClassVar
 from pydantic import Field
 
 from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.jobs import Job, JobState
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, size_text
 
 MAX_WAIT = 600
 """Seconds one call waits at most."""
 
+ANSWER_SECONDS = 10
+"""Seconds an answer to input is waited for where the call names no time."""
+
 _COMMAND_CHARS = 100
+_ENTER = ("<Enter>", "<enter>")
+_NOT_YET = "[After {limit} s it still goes on.]"
 
 
 class JobInput(ToolInput):
@@ -28,16 +35,38 @@ class JobInput(ToolInput):
     id: int | None = None
     stop: bool = False
     wait: int = Field(default=0, ge=0)
-    """Seconds to wait for its end."""
+    """Seconds to wait for its end; after input, for the answer."""
+    input: str = Field(
+        default="", description="Typed into its terminal; <Enter>, <C-c>, <Up> are keys"
+    )
+    until: str = Field(default="", description="Wait for this regex on its screen")
 
 
-class JobTool(FreeTool[JobInput]):
-    """Needs no permission: every job was allowed as the command it is."""
+class JobTool(Tool[JobInput]):
+    """Needs no permission, but for input: every job was allowed as the command it is."""
 
     name: ClassVar[str] = "job"
-    description: ClassVar[str] = "List background jobs; with id get new output."
+    description: ClassVar[str] = (
+        "List background jobs; with id get new output. Types into one with a terminal."
+    )
     Input = JobInput
     traits = ToolTraits(kind="execute")
+
+    def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        if not arguments.input:
+            return ()
+        job = _job_of(arguments, context)
+        typed = arguments.input.strip()
+        for end in _ENTER:
+            typed = typed.removesuffix(end)
+        return (
+            PermissionNeed(
+                Permission.BASH,
+                typed.strip() or arguments.input,
+                detail=f"{arguments.input!r} typed into: {job.command}",
+                sandboxed=job.is_contained,
+            ),
+        )
 
     async def run(self, arguments: JobInput, context: ToolContext) -> ToolResult:
         if context.jobs is None:
@@ -50,8 +79,18 @@ class JobTool(FreeTool[JobInput]):
                 Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context
             )
         job = context.jobs.find(arguments.id)
+        pattern = _pattern(arguments.until)
+        if arguments.input:
+            job.type(arguments.input)
         if arguments.stop:
             await job.stop()
+        elif job.terminal is not None and (arguments.input or pattern is not None):
+            limit = min(arguments.wait or ANSWER_SECONDS, MAX_WAIT)
+            with job.listening(context.report):
+                came = await job.answered(pattern, limit)
+            await job.look()
+            note = "" if came else _NOT_YET.format(limit=limit)
+            return await job_result(job, context, note=note)
         elif arguments.wait:
             with job.listening(context.report), contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(arguments.wait, MAX_WAIT)):
@@ -67,23 +106,45 @@ class JobTool(FreeTool[JobInput]):
         return f"job {arguments.id}"
 
 
-async def job_result(job: Job, context: ToolContext, *, first: bool = False) -> ToolResult:
-    """Return a job's new output; ``first`` is for the call that started it.
+def _job_of(arguments: JobInput, context: ToolContext) -> Job:
+    if context.jobs is None:
+        raise ToolError("There are no background jobs here.")
+    if arguments.id is None:
+        raise ToolError("Say which job it is for: id is missing.")
+    return context.jobs.find(arguments.id)
 
-    A result of a job that has ended has all of its output behind it.
+
+def _pattern(text: str) -> "re.Pattern[str] | None":
+    if not text:
+        return None
+    try:
+        return re.compile(text, re.MULTILINE)
+    except re.error as error:
+        raise ToolError(f"until is no regular expression: {error}.") from None
+
+
+async def job_result(
+    job: Job, context: ToolContext, *, first: bool = False, note: str = ""
+) -> ToolResult:
+    """Return a job's new output, or the screen of its terminal.
+
+    ``first`` is for the call that started it, ``note`` stands below. A result of a job that has
+    ended has all of its output behind it.
     """
     state = job.state
     job.told = job.told or not state.running
     raw, lost = job.new_output()
     text = plain_text(raw)
-    if lost:
+    if job.terminal is not None:
+        text = await asyncio.to_thread(job.terminal.text)
+    elif lost:
         text = f"[{size_text(lost)} before this are left out.]\n{text}"
     result = await finish(
         Output(
             text=text if text.strip() or first else "[No new output.]",
             title=f"job {job.id}",
             keep="ends",
-            footer="\n".join(filter(None, [f"[{_how(state)}]", job.note])),
+            footer="\n".join(filter(None, [note, f"[{_how(state)}]", job.note])),
             cut_hint=FILTER_OUTPUT,
             metadata=ToolMetadata(exit_code=state.exit_code),
             is_error=first and bool(state.exit_code),

@@ -10,6 +10,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.process import Command, FinishedCommand, run_command
+from tui_agent.processes.terminal import Terminal
 from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
@@ -31,12 +32,18 @@ class Program:
     environment: Mapping[str, str]
     timeout: float
     descriptors: tuple[int, ...] = ()
+    terminal: Terminal | None = None
 
     def command(self, context: ToolContext, launch: Launch | None = None) -> Command:
         """Return the command to run: in the view that was laid out, without one as it is."""
         if launch is None:
             return Command(
-                self.words, context.cwd, self.environment, self.timeout, self.descriptors
+                self.words,
+                context.cwd,
+                self.environment,
+                self.timeout,
+                self.descriptors,
+                terminal=self.terminal,
             )
         return Command(
             launch.arguments,
@@ -44,6 +51,7 @@ class Program:
             launch.environment,
             self.timeout,
             (*launch.descriptors, *self.descriptors),
+            terminal=self.terminal,
             gone=launch.gone if launch.info >= 0 else None,
         )
 

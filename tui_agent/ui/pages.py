@@ -94,7 +94,7 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
         case frontend.JobsPage():
             from tui_agent.ui.screens.jobs import JobsScreen
 
-            return JobsScreen(agent)
+            return JobsScreen(controller, agent)
         case frontend.EquipmentPage():
             from tui_agent.ui.screens.equipment import EquipmentScreen
 

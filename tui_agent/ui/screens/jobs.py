@@ -13,8 +13,11 @@ from textual.widgets.option_list import Option
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import JobsChanged
+from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, plural, seconds
-from tui_agent.processes.jobs import JobState
+from tui_agent.app.frontend import TextLine
+from tui_agent.errors import ToolError
+from tui_agent.processes.jobs import Job, JobState
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
@@ -22,6 +25,8 @@ from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
 """Characters of a job's output that are shown: the last ones."""
+
+KEY_NAMES = "<C-c>, <Esc>, <Up>, <Tab> are keys; Enter is added."
 
 WORDS_SECONDS = 0.5
 """Time for which the agent's events, which change nothing here, are kept together."""
@@ -40,10 +45,11 @@ def how_it_is(state: JobState, now: float) -> str:
 class JobsScreen(PanePage):
     """Shows jobs over the conversation; it follows their output."""
 
-    KEYS = "x stop it  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
+    KEYS = "x stop it  w type  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "stop", "stop it", show=False),
+        Binding("w", "type", "type into its terminal", show=False),
         Binding("y", "copy", "copy output", show=False),
         Binding("space", "scroll(1)", "down", show=False, priority=True),
     ]
@@ -51,8 +57,9 @@ class JobsScreen(PanePage):
     listing = getters.query_one(Options)
     output = getters.query_one("#output", Static)
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, controller: Controller, agent: Agent) -> None:
         super().__init__()
+        self._controller = controller
         self._agent = agent
         self._inbox = Inbox(self, pause=lambda: WORDS_SECONDS)
 
@@ -129,6 +136,23 @@ class JobsScreen(PanePage):
         if self._shown is not None:
             await self._agent.jobs.find(self._shown).stop()
             self._show()
+
+    def action_type(self) -> None:
+        if self._shown is not None:
+            self._controller.soon(self._type(self._agent.jobs.find(self._shown)))
+
+    async def _type(self, job: Job) -> None:
+        """Ask for a line, and type it into a job's terminal with Enter at its end."""
+        if job.terminal is None:
+            self.notice.say_briefly(f"Job {job.id} takes no input: it runs without a terminal.")
+            return
+        text = await self._controller.ask(TextLine("Type into the terminal", "", "send", KEY_NAMES))
+        if text is None:
+            return
+        try:
+            job.type(f"{text}\n")
+        except ToolError as error:
+            self.notice.say_briefly(str(error))
 
     def action_copy(self) -> None:
         if self._shown is not None:

@@ -1,0 +1,164 @@
+"""A terminal for a command: what it is typed, and the screen that its output draws."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import re
+import struct
+import termios
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_agent.errors import ToolError
+from tui_agent.lazy import LazyPattern
+from tui_agent.processes.own_programs import find_program
+
+if TYPE_CHECKING:
+    import pyte
+
+log = logging.getLogger(__name__)
+
+COLUMNS = 120
+ROWS = 40
+KIND = "linux"
+"""The terminal's name in ``TERM``: what the screen understands."""
+
+MAX_TYPED_BYTES = 4_000
+"""Bytes that are typed at once: the kernel drops what a program has not read beyond that."""
+
+MAX_PENDING_BYTES = 64 * 1024
+"""Newest output that is drawn: a flood goes by undrawn."""
+
+MAX_HIGHLIGHTED = 5
+"""Highlighted parts of a screen that are named; more are decoration."""
+
+KEYS: Mapping[str, str] = {
+    "enter": "\r", "tab": "\t", "esc": "\x1b", "escape": "\x1b", "backspace": "\x7f", "space": " ",
+    "up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D",
+    "home": "\x1b[1~", "end": "\x1b[4~", "insert": "\x1b[2~", "delete": "\x1b[3~",
+    "pageup": "\x1b[5~", "pagedown": "\x1b[6~", "shift-tab": "\x1b[Z",
+    "f1": "\x1b[[A", "f2": "\x1b[[B", "f3": "\x1b[[C", "f4": "\x1b[[D", "f5": "\x1b[[E",
+    "f6": "\x1b[17~", "f7": "\x1b[18~", "f8": "\x1b[19~", "f9": "\x1b[20~", "f10": "\x1b[21~",
+}  # fmt: skip
+"""What keys send, by their names in ``<…>``."""
+
+_KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGNORECASE)
+
+
+def typed_bytes(text: str) -> bytes:
+    """Return what a keyboard sends for a text in which ``<Enter>``, ``<C-c>`` or ``<Up>`` are keys.
+
+    A line break is Enter. What is no key's name stays as it is.
+    """
+
+    def key(found: "re.Match[str]") -> str:
+        if found[1]:
+            return chr(ord(found[1].upper()) & 0x1F)
+        return KEYS.get(found[2].lower(), found[0])
+
+    plain = text.replace("\r\n", "\r").replace("\n", "\r")
+    return _KEY.sub(key, plain).encode("utf-8", "replace")
+
+
+def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
+    """Return a command whose terminal also controls it, where there is a program for that: for ``/dev/tty``."""
+    setsid = find_program("setsid", outside=project)
+    if setsid is None:
+        return tuple(words)
+    return (setsid, "--ctty", "--wait", *words)
+
+
+def open_terminal() -> tuple[int, int]:
+    """Return the descriptors of a new terminal: the program's end, and the command's; raises OSError."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    return ours, theirs
+
+
+class Terminal:
+    """The screen of one command, and its keyboard."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+        self._drawn: tuple[pyte.Screen, pyte.ByteStream] | None = None
+        self._keyboard: int | None = None
+
+    def connect(self, descriptor: int) -> None:
+        """Take the program's end of the terminal, which somebody else reads and closes."""
+        self._keyboard = descriptor
+
+    def disconnect(self) -> None:
+        self._keyboard = None
+
+    def feed(self, chunk: bytes) -> None:
+        self._pending += chunk
+        del self._pending[:-MAX_PENDING_BYTES]
+
+    def type(self, text: str) -> None:
+        """Type a text; raises ToolError where it can't be."""
+        data = typed_bytes(text)
+        if len(data) > MAX_TYPED_BYTES:
+            raise ToolError(f"More than {MAX_TYPED_BYTES} bytes can't be typed at once.")
+        self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if self._keyboard is None:
+            raise ToolError("Its terminal is closed.")
+        try:
+            written = os.write(self._keyboard, data)
+        except OSError as error:
+            raise ToolError(f"It takes no input now: {error.strerror}.") from None
+        if written < len(data):
+            raise ToolError(f"It took only {written} of {len(data)} bytes of the input.")
+
+    def text(self) -> str:
+        """Return the screen as it is now, without blank lines at its end; what is highlighted is named."""
+        screen = self._draw()
+        lines = [line.rstrip() for line in screen.display]
+        text = "\n".join(lines).rstrip()
+        marked = _highlighted(screen)
+        if marked:
+            text += "\n[Highlighted: " + ", ".join(repr(part) for part in marked) + "]"
+        return text
+
+    def _draw(self) -> "pyte.Screen":
+        import pyte
+
+        if self._drawn is None:
+            made = pyte.Screen(COLUMNS, ROWS)
+            made.write_process_input = self._answer  # type: ignore[method-assign]
+            self._drawn = (made, pyte.ByteStream(made))
+        screen, stream = self._drawn
+        data = bytes(self._pending)
+        self._pending.clear()
+        try:
+            stream.feed(data)
+        except Exception:
+            log.warning("a part of a terminal's output could not be drawn", exc_info=True)
+            self._drawn = (screen, pyte.ByteStream(screen))
+        return screen
+
+    def _answer(self, data: str) -> None:
+        """Send what the screen says when a program asks where the cursor is."""
+        with contextlib.suppress(ToolError):  # it ends just now
+            self._write(data.encode())
+
+
+def _highlighted(screen: "pyte.Screen") -> list[str]:
+    """Return the parts of a screen in reversed colours, where they are few enough to be a choice."""
+    found: list[str] = []
+    for row in range(ROWS):
+        run = ""
+        for column in range(COLUMNS + 1):
+            cell = screen.buffer[row][column]
+            if column < COLUMNS and cell.reverse:
+                run += cell.data
+                continue
+            if run.strip():
+                found.append(run.strip())
+            run = ""
+    if len(found) > MAX_HIGHLIGHTED:
+        return []
+    return found
