@@ -14,6 +14,7 @@ from tui_agent.model.settings import ModelSettings
 from tui_agent.session.entries import ContextEditEntry, ImagePart, TextPart
 
 MODEL = "openai/own"
+WORDS = "Write calls in <tool_call>.\n\n{tools}"
 
 
 def picky(request: Recorded) -> Turn:
@@ -25,7 +26,9 @@ def picky(request: Recorded) -> Turn:
 def agent_at(tmp_path: Path, server: ModelServer) -> Harness:
     models = {MODEL: ModelSettings(base_url=server.openai_url, vision=True)}
     return make_agent(
-        tmp_path, ProviderClient(Router(Catalog(models), {}, models=models)), model=MODEL
+        tmp_path,
+        ProviderClient(Router(Catalog(models), {}, models=models), tool_words=lambda: WORDS),
+        model=MODEL,
     )
 
 

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tui_agent.agent.mcp.questions import Answer, FormField, ServerForm, ServerLink
 from tui_agent.agent.race.race import RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
 from tui_agent.app.frontend import Choice, ModelPick
 from tui_agent.app.race_form import ask_for_order
 from tui_agent.app.server_questions import ask
 from tui_agent.session.effort import Effort
+from tui_agent.tools.questions import Answer, FormField, ServerForm, ServerLink
 
 FORM = ServerForm(
     "inn",

@@ -297,6 +297,8 @@ def test_a_head_that_is_no_reference_tells_nothing(attack: Attack, tmp_path: Pat
 
 STARTERS = {
     "agent/race/copies.py": "the removal of a race's copies",
+    "cli/detached/commands.py": "the holder of a detached run: this program's Python",
+    "cli/detached/host.py": "this program on a terminal of its own",
     "isolation.py": "this program anew",
     "model/hosted/link.py": "the model host",
     "files/own_git.py": "git",

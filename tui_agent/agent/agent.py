@@ -29,7 +29,6 @@ from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.intake import Intake
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
-from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpServerStatus
 from tui_agent.agent.message_queue import QueuedMessage
 from tui_agent.agent.permissions import Mode
@@ -54,6 +53,7 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.session import Session
+from tui_agent.tools.questions import Asker, Person
 
 if TYPE_CHECKING:
     from tui_agent.agent.context_inspector import ContextInspector
@@ -72,8 +72,10 @@ class SessionMcp:
         self._agent = agent
         self._hub = hub = agent.ports.mcp
         self._leave = (joined(hub.listeners, agent.channel.emit), joined(hub.sessions, self))
-        self.asker: Asker | None = None
-        """Asks the person; None where there is none."""
+
+    @property
+    def asker(self) -> Asker | None:
+        return self._agent.person.asker
 
     @property
     def is_busy(self) -> bool:
@@ -122,6 +124,8 @@ class Agent:
         self.ports = ports
         self._journal = Journal(session, channel)
         self.questions = Questions(channel)
+        self.person = Person()
+        """Whom the model and servers ask."""
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(self._journal, ports, model=model, mode=mode, effort=effort)
         self._titles = Titles(self._journal, ports, lambda: self.model)
@@ -139,6 +143,7 @@ class Agent:
             self.questions,
             keeper=self.context,
             files=self.files,
+            person=self.person,
             subagents=self._subagents,
         )
         self.jobs = self.tools.jobs

@@ -51,6 +51,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolResult
+from tui_agent.tools.questions import Person
 from tui_agent.tools.registry import find_tool
 
 MAX_CALLS = 64
@@ -65,7 +66,7 @@ _LEFT_SECONDS = 2
 class ToolRunner:
     """Runs calls for one session."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a call may use
         self,
         journal: Journal,
         ports: AgentPorts,
@@ -73,6 +74,7 @@ class ToolRunner:
         *,
         keeper: ContextKeeper,
         files: FileRewind,
+        person: Person,
         subagents: SubagentHost | None,
     ) -> None:
         """Make the runner. ``subagents`` starts subagents; None in a subagent."""
@@ -96,7 +98,13 @@ class ToolRunner:
             problem_of=self.problem_of,
         )
         contexts = ToolContexts(
-            journal, ports, self.gate, jobs=jobs, keeper=keeper, subagents=subagents
+            journal,
+            ports,
+            self.gate,
+            jobs=jobs,
+            keeper=keeper,
+            person=person,
+            subagents=subagents,
         )
         self._detached = Detached(files.keep_changes)
         self.recorded = Recorded(files.recorder)

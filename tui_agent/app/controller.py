@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.attachments import Prepared
     from tui_agent.agent.events import AgentEvent
-    from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.agent.race.race import Race
     from tui_agent.app.services import AppServices
     from tui_agent.app.side_by_side import Aside
     from tui_agent.session.entries import UserPart
     from tui_agent.session.errors import SessionHeld
     from tui_agent.session.session import Session
+    from tui_agent.tools.questions import Answer, ModelQuestions, ServerQuestion
 
 MAX_WARNINGS = 100
 """Warnings that are kept, the newest ones."""
@@ -294,7 +294,7 @@ class Controller:
             session = await self._open_session(request)
             await self._leave_open_one()
             agent = self.services.make_agent(session)
-            agent.mcp.asker = partial(self._answer_server, agent)
+            agent.person.asker = partial(self._answer_server, agent)
             self.progress = RunState()
         self.agent = agent
         self._unsubscribe = agent.channel.subscribe(lambda event: self._heard(agent, event))
@@ -310,14 +310,16 @@ class Controller:
             return await asyncio.to_thread(opened, request)
         return opened(request)
 
-    async def _answer_server(self, agent: Agent, question: ServerQuestion) -> Answer:
-        """Ask what an MCP server of an agent wants to know, once its session is on the screen."""
-        from tui_agent.agent.mcp.questions import Answer
+    async def _answer_server(
+        self, agent: Agent, question: ServerQuestion | ModelQuestions
+    ) -> Answer:
+        """Ask what an agent or one of its servers wants to know, once its session is on the screen."""
         from tui_agent.app.server_questions import ask
+        from tui_agent.tools.questions import Answer
 
         aside = self.asides.get(agent.session.id)
         if aside is not None:
-            await aside.ask_when_shown("a server has a question")
+            await aside.ask_when_shown("there is a question")
         # A failure is no answer.
         return await self.attempt(ask(self, question)) or Answer()
 

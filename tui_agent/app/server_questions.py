@@ -1,22 +1,25 @@
-"""Questions of MCP servers to a person: forms field by field, and pages to visit."""
+"""Questions of the model and of MCP servers to a person: field by field, and pages to visit."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.mcp.questions import (
+from tui_agent.app.format import one_line, visible
+from tui_agent.app.frontend import Choice, TextLine
+from tui_agent.tools.questions import (
     Answer,
     FormField,
+    ModelQuestions,
     ServerForm,
     ServerLink,
     ServerQuestion,
     Value,
     as_text,
 )
-from tui_agent.app.format import one_line, visible
-from tui_agent.app.frontend import Choice, TextLine
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui_agent.app.controller import Controller
 
 _MESSAGE_CHARS = 600
@@ -26,15 +29,131 @@ the answers."""
 _TITLE_CHARS = 300
 """Characters of the names of a form's fields."""
 _SKIP = "\0skip"
+_OWN_WORDS = "\0words"
+_DONE = "\0done"
 
 
-async def ask(controller: Controller, question: ServerQuestion) -> Answer:
-    """Ask a person a server's question; going back answers nothing, which is a cancel."""
+async def ask(controller: Controller, question: ServerQuestion | ModelQuestions) -> Answer:
+    """Ask a person a question; going back answers nothing, which is a cancel."""
     match question:
+        case ModelQuestions():
+            return await ask_for_model(controller, question)
         case ServerForm():
             return await _form(controller, question)
         case ServerLink():
             return await _link(controller, question)
+
+
+async def ask_for_model(
+    controller: Controller, asked: ModelQuestions, former: Mapping[str, Value] | None = None
+) -> Answer:
+    """Ask the model's questions one after the other, and to check the answers where there are several.
+
+    Going back leads to the question before; before the first, nothing is answered. ``former`` are
+    answers given before.
+    """
+    values: dict[str, Value] = dict(former or {})
+    at = 0
+    while at < len(asked.fields):
+        field = asked.fields[at]
+        value = await _model_answer(controller, field, place=_place(asked, at), given=values)
+        if value is None and at == 0:
+            return Answer("cancel")
+        if value is None:
+            at -= 1
+            continue
+        values[field.name] = value
+        at += 1
+        if at == len(asked.fields) > 1 and not await _checked(controller, asked, values):
+            at = 0
+    return Answer("accept", values)
+
+
+def _place(asked: ModelQuestions, at: int) -> str:
+    if len(asked.fields) == 1:
+        return ""
+    return f"{at + 1} of {len(asked.fields)} · "
+
+
+async def _checked(
+    controller: Controller, asked: ModelQuestions, values: Mapping[str, Value]
+) -> bool:
+    lines = [
+        f"{one_line(field.title, 120)}\n  {one_line(as_text(values[field.name]), 200)}"
+        for field in asked.fields
+    ]
+    decision = await controller.ask(
+        Choice(
+            "Send these answers?",
+            [("y", "yes"), ("n", "no, go through them again")],
+            visible("\n".join(lines)),
+            inline=True,
+            unasked="y",
+        )
+    )
+    return decision == "y"
+
+
+async def _model_answer(
+    controller: Controller, field: FormField, *, place: str, given: Mapping[str, Value]
+) -> Value | None:
+    """Return a person's answer to one question of the model; None when they went back."""
+    title = visible(f"{place}{field.title}")
+    before = given.get(field.name, field.default)
+    if field.kind == "choices":
+        return await _several(controller, field, title, before)
+    if field.kind == "choice":
+        labels = [(value, visible(one_line(label, 300))) for value, label in field.options]
+        known = {value for value, _label in field.options}
+        chosen = await controller.ask(
+            Choice(
+                title,
+                [*labels, (_OWN_WORDS, "in your own words …")],
+                at=as_text(before) if before in known else None,
+                numbered=True,
+                inline=True,
+                unasked=as_text(field.default) or None,
+            )
+        )
+        if chosen != _OWN_WORDS:
+            return chosen
+    text = await controller.ask(TextLine(title, as_text(before), confirm="answer"))
+    return None if text is None else text.strip() or None
+
+
+async def _several(
+    controller: Controller, field: FormField, title: str, before: Value | None
+) -> Value | None:
+    """Let a person mark options until they are done; None when they went back."""
+    known = {value for value, _label in field.options}
+    marked = known.intersection(before if isinstance(before, list) else [as_text(before)])
+    at = None
+    while True:
+        rows = [
+            (value, f"[{'x' if value in marked else ' '}] {visible(one_line(label, 300))}")
+            for value, label in field.options
+        ]
+        chosen = await controller.ask(
+            Choice(
+                f"{title} (several may be chosen)",
+                [*rows, (_DONE, "done"), (_OWN_WORDS, "in your own words …")],
+                at=at,
+                numbered=True,
+                inline=True,
+                unasked=_DONE if marked else None,
+            )
+        )
+        at = chosen
+        if chosen is None:
+            return None
+        if chosen == _OWN_WORDS:
+            text = await controller.ask(TextLine(title, confirm="answer"))
+            if text and text.strip():
+                return text.strip()
+        elif chosen == _DONE:
+            return [value for value, _label in field.options if value in marked]
+        else:
+            marked ^= {chosen}
 
 
 async def _form(controller: Controller, form: ServerForm) -> Answer:

@@ -604,6 +604,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp = commands.add_parser(
         "acp", help="serve an editor by the Agent Client Protocol, over standard input and output"
     )
+    acp.set_defaults(on_question="wait")
     acp.add_argument(
         "--demo", action="store_true", help="use the scripted model: no key, no network"
     )

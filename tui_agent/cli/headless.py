@@ -141,6 +141,7 @@ class HeadlessRun(Frontend):
         self._answer = ""
         self._last: AssistantEntry | None = None
         self._denied: list[str] = []
+        self._unanswered = ""
         self._refused: set[str] = set()
         self._untold: OSError | None = None
         self._acted = False
@@ -366,6 +367,7 @@ class HeadlessRun(Frontend):
             )
         texts = dict(question.answers)
         if question.unasked is None:
+            self._unanswered = question.question
             words = ", ".join(filter(None, texts))
             raise CommandError(
                 f"{question.question} Nobody can be asked in this run. The answers are: {words}."
@@ -496,6 +498,8 @@ class HeadlessRun(Frontend):
                 refused = ", ".join(dict.fromkeys(self._denied)) if not self._acted else ""
                 allowing = "Allow it with --allow, for example --allow edit --allow 'bash:*'."
                 why = f"Not allowed: {refused}. {allowing}" if refused else self._incomplete()
+                if self._unanswered:
+                    why = f"It asked what nobody could answer here: {self._unanswered}"
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")
             case "budget":
                 code = ExitCode.TIMEOUT if ended.budget == "time" else ExitCode.BUDGET

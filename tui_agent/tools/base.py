@@ -18,6 +18,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import AllowHost, Grants, View
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, ToolSchema
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.tools.questions import Asker
 from tui_agent.tools.reads import FileReads
 
 InputT = TypeVar("InputT", bound="ToolInput")
@@ -186,6 +187,8 @@ class ToolContext:
     recorded."""
     editor: EditorText | None = None
     """The editor with files open; None where there is none."""
+    ask: Asker | None = None
+    """Asks the user questions; None where nobody can be asked."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None

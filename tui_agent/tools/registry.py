@@ -26,6 +26,7 @@ OFFERED = (
     "todo",
     "job",
     "remember",
+    "ask",
 )
 """The tools every session has, each in the module of its name; the order is part of every request's cached prefix.
 

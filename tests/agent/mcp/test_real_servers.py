@@ -6,8 +6,8 @@ from tests.support import neighbours
 from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, until
 from tests.support.scripted_client import Reply
-from tui_agent.agent.mcp.questions import Answer, ServerForm
 from tui_agent.agent.mcp.records import ServerState
+from tui_agent.tools.questions import Answer, ServerForm
 
 pytestmark = pytest.mark.neighbours
 
@@ -66,7 +66,7 @@ async def test_everything_is_told_and_asked(place, tmp_path):
         return Answer("accept")
 
     harness = make_agent(tmp_path, [Reply("A haiku.")], mcp=place.hub)
-    harness.agent.mcp.asker = answer
+    harness.agent.person.asker = answer
     await start(place, "mcp-server-everything")
     [row] = place.hub.status(count_text=len)
     assert row.instructions

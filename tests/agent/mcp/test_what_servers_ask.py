@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, served
 from tests.support.scripted_client import Reply
-from tui_agent.agent.mcp.questions import Answer, FormField, ServerForm, ServerLink, question_of
 from tui_agent.errors import ToolError
+from tui_agent.tools.questions import Answer, FormField, ServerForm, ServerLink, question_of
 from tui_agent.web.callback import free_port
 
 
@@ -73,7 +73,7 @@ async def test_forms_and_pages_are_asked_and_what_is_answered_goes_back(tmp_path
 
     made = agent(tmp_path, place).agent
     assert (await place.call("inn_book")).output == "cancel: None", "nobody can be asked"
-    made.mcp.asker = answer
+    made.person.asker = answer
     result = await place.call("inn_book")
     assert result.output == "accept: Booking(name='Ann', guests=3, room='loud', late=True)"
     assert (await place.call("inn_book")).output == "decline: None"
@@ -104,7 +104,7 @@ async def test_the_time_of_a_person_does_not_count(tmp_path: Path) -> None:
 
         (tmp_path / str(seconds)).mkdir()
         async with inn(tmp_path / str(seconds), seconds=seconds) as place:
-            agent(tmp_path / str(seconds), place).agent.mcp.asker = answer
+            agent(tmp_path / str(seconds), place).agent.person.asker = answer
             with suppress(ToolError):
                 assert (await place.call("inn_book")).output.startswith("accept: ")
                 return

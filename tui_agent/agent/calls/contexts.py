@@ -12,6 +12,7 @@ from tui_agent.context.view import resolve
 from tui_agent.processes.jobs import Jobs
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.tools.base import SubagentHost, ToolContext
+from tui_agent.tools.questions import Person
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import tool_traits
 
@@ -22,7 +23,7 @@ LIVE_OUTPUT_CHARS = 20_000
 class ToolContexts:
     """Makes the contexts of one session's calls."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a call may use
         self,
         journal: Journal,
         ports: AgentPorts,
@@ -30,6 +31,7 @@ class ToolContexts:
         *,
         jobs: Jobs,
         keeper: ContextKeeper,
+        person: Person,
         subagents: SubagentHost | None,
     ) -> None:
         self._session = journal.session
@@ -40,6 +42,7 @@ class ToolContexts:
         self._keeper = keeper
         self._reads = FileReads()
         self._archive = SessionArchive(self._session, ports.blob)
+        self._person = person
         self._subagents = subagents
 
     def make(self, call: Call) -> ToolContext:
@@ -69,6 +72,7 @@ class ToolContexts:
             call_id=call.call_id,
             subagents=self._subagents,
             editor=ports.editor,
+            ask=self._person.asker,
             verdict=lambda need: self._gate.decide(need).action.value,
         )
 

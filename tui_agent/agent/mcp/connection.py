@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.content import Reader
-from tui_agent.agent.mcp.questions import Answer, Asker, ServerForm, question_of
 from tui_agent.agent.mcp.records import (
     Content,
     LogLevel,
@@ -44,6 +43,7 @@ from tui_agent.agent.mcp.tool_rows import read_answer, read_rows
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import SandboxError, View
+from tui_agent.tools.questions import Answer, Asker, ServerForm, question_of
 from tui_agent.version import __version__
 
 if TYPE_CHECKING:

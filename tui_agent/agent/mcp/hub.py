@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.questions import Asker, Host
 from tui_agent.agent.mcp.records import (
     Content,
     LoginState,
@@ -51,6 +50,7 @@ from tui_agent.tools.base import (
     ToolResult,
 )
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
+from tui_agent.tools.questions import Asker, Host
 
 if TYPE_CHECKING:
     from tui_agent.agent.mcp.content import PutBlob

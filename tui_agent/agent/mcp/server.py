@@ -15,11 +15,11 @@ from pydantic import ValidationError
 from tui_agent.agent.mcp.connection import Connection, Listener, connect
 from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
-from tui_agent.agent.mcp.questions import Asker
 from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
+from tui_agent.tools.questions import Asker
 
 # Why a server is not there, and how its user can fix it: one sentence for each.
 

@@ -34,6 +34,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.ids import short_id
+from tui_agent.text_files.encodings import user_text
 
 START_PATIENCE = 20.0
 """Seconds a run may take until it can be reached."""
@@ -67,7 +68,7 @@ def start(arguments: Sequence[str], *, prompt: str, cwd: Path) -> str:
     assert process.stdout is not None  # noqa: S101 - a pipe was asked for
     if process.stdout.readline().strip() != b"ready":
         _out, errors = process.communicate(timeout=START_PATIENCE)
-        why = one_line(errors.decode("utf-8", "replace").strip().rpartition("\n")[2], 200)
+        why = one_line(user_text(errors).strip().rpartition("\n")[2], 200)
         raise DetachedError(f"The run could not be started: {why}")
     # It goes on without this process: nobody collects it here.
     process.returncode = 0

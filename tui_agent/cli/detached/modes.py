@@ -2,6 +2,8 @@
 
 import re
 
+from tui_agent.text_files.encodings import user_text
+
 _TAIL = 256
 """Bytes kept of a piece, for a sequence that the next one completes."""
 _ALTERNATE_SCREEN = 1049
@@ -45,7 +47,7 @@ class TerminalModes:
         elif found["popped"] is not None:
             del self._keyboards[-1:]
         else:
-            self.title = found["title"].decode("utf-8", "replace")
+            self.title = user_text(found["title"])
 
     def entering(self) -> bytes:
         """Return what puts a fresh terminal in this state."""

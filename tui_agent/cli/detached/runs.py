@@ -18,6 +18,7 @@ from pathlib import Path
 from tui_agent.cli.detached.frames import BadFrameError, FrameReader, Kind, frame
 from tui_agent.files.atomic import write_atomically
 from tui_agent.paths import DATA_VARIABLE, data_dir
+from tui_agent.text_files.encodings import user_text
 
 _LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Letters of names, without those that look alike."""
@@ -120,7 +121,7 @@ def note_session(name: str, session_id: str) -> None:
 
 def session_of(name: str) -> str:
     try:
-        return (runs_dir() / f"{name}.session").read_text("ascii", "replace").strip()
+        return user_text((runs_dir() / f"{name}.session").read_bytes()).strip()
     except OSError:
         return ""
 

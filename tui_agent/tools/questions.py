@@ -1,4 +1,4 @@
-"""A server's questions to the user: forms by a schema, and pages to visit."""
+"""Questions to the user: the model's own, and those of servers, forms by a schema and pages to visit."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,6 +24,8 @@ class FormField:
     options: tuple[tuple[str, str], ...] = ()
     default: Value | None = None
     required: bool = False
+    is_free: bool = False
+    """Words of one's own are an answer too."""
     least: float | None = None
     most: float | None = None
     """Bounds of a number, of a text's length, of how many are chosen."""
@@ -76,6 +78,13 @@ class FormField:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelQuestions:
+    """The model wants the user to decide something."""
+
+    fields: tuple[FormField, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ServerForm:
     """A server wants to know something that only a person can say."""
 
@@ -107,8 +116,16 @@ class Answer:
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
-Asker = Callable[[ServerQuestion], Awaitable[Answer]]
+Asker = Callable[[ServerQuestion | ModelQuestions], Awaitable[Answer]]
 """Asks the person of a session."""
+
+
+@dataclass(slots=True)
+class Person:
+    """The person of a session, for everybody there who has a question."""
+
+    asker: Asker | None = None
+    """Asks them; None where nobody can be asked."""
 
 
 class Host(Protocol):
@@ -117,7 +134,8 @@ class Host(Protocol):
     While it works, a question is most likely about that.
     """
 
-    asker: Asker | None
+    @property
+    def asker(self) -> Asker | None: ...
 
     @property
     def is_busy(self) -> bool: ...

@@ -1,0 +1,122 @@
+"""``/answer``: give the model's question another answer. The first one stays in the tree, on its own branch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.commands import Command
+from tui_agent.app.format import one_line
+from tui_agent.errors import CommandError, ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_agent.app.controller import Controller
+    from tui_agent.session.entries import Entry, ToolResultEntry
+    from tui_agent.tools.questions import ModelQuestions, Value
+
+ASK = "ask"
+"""Name of the tool that asks."""
+
+
+@Command("answer", "answer a question of the model differently", argument="[#N]", place=215)
+async def answer(controller: Controller, argument: str) -> None:
+    """Ask again what the model asked, go back to before the answer, files along, and go on with the new one."""
+    from tui_agent.app.moves import move_with_files
+    from tui_agent.app.server_questions import ask_for_model
+    from tui_agent.tools.ask import words_of
+
+    agent = controller.idle_agent
+    controller.require_writable()
+    path = list(agent.session.active_path())
+    result = _chosen(path, argument)
+    asked = _questions(path, result)
+    given = await ask_for_model(controller, asked, _given(asked, result))
+    if given.action != "accept":
+        return
+    others = _others(path, result)
+    leaf = agent.session.leaf
+    before = result.parent_id
+    told = await move_with_files(
+        controller, agent, before, lambda: agent.navigator.go(before), pair=(leaf, before)
+    )
+    if told is None:
+        return
+    changed = result.model_copy(update={"output": words_of(asked, given), "full_output": None})
+    agent.keep(*(_anew(entry) for entry in (changed, *others)))
+    along = f"; {told}" if told else ""
+    controller.say(f"Answered differently{along}. The first answer is a branch in /tree.")
+    agent.retry()
+
+
+def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
+    """Return the answer an argument names, the newest for none; raises `CommandError`."""
+    from tui_agent.session.entries import ToolResultEntry
+
+    answers = [entry for entry in path if isinstance(entry, ToolResultEntry) and entry.tool == ASK]
+    if not answers:
+        raise CommandError("The model has asked nothing on this branch.")
+    wanted = argument.strip().removeprefix("#")
+    if not wanted:
+        return answers[-1]
+    found = [entry for entry in answers if str(entry.id) == wanted]
+    if not found:
+        known = ", ".join(f"#{entry.id}" for entry in answers)
+        raise CommandError(f"#{one_line(wanted, 20)} is no answer of yours. There are: {known}.")
+    return found[0]
+
+
+def _questions(path: Sequence[Entry], result: ToolResultEntry) -> ModelQuestions:
+    from tui_agent.session.entries import AssistantEntry, ToolCallPart
+
+    for entry in reversed(path):
+        if not isinstance(entry, AssistantEntry):
+            continue
+        for part in entry.parts:
+            if isinstance(part, ToolCallPart) and part.call_id == result.call_id:
+                return _read(part.arguments)
+    raise CommandError("The question of that answer is not on this branch.")
+
+
+def _read(arguments: str) -> ModelQuestions:
+    """Return the questions of a call; raises `CommandError`."""
+    from tui_agent.tools.arguments import parse_arguments
+    from tui_agent.tools.ask import AskInput, AskTool, questions_of
+
+    try:
+        read = parse_arguments(AskTool(), arguments)
+        assert isinstance(read, AskInput)  # noqa: S101 - of this tool
+        return questions_of(read)
+    except ToolError:
+        raise CommandError("That question can't be read any more.") from None
+
+
+def _given(asked: ModelQuestions, result: ToolResultEntry) -> Mapping[str, Value]:
+    """Return the answers that were given, as far as they are among the options."""
+    lines = [line[2:] for line in result.output.splitlines() if line.startswith("→ ")]
+    if len(lines) != len(asked.fields):
+        return {}
+    given: dict[str, Value] = {}
+    for field, line in zip(asked.fields, lines, strict=True):
+        if field.kind == "choices":
+            given[field.name] = line.split(", ")
+        else:
+            given[field.name] = line
+    return given
+
+
+def _others(path: Sequence[Entry], result: ToolResultEntry) -> list[ToolResultEntry]:
+    """Return the other results of the same step that came after: they hold with any answer."""
+    from tui_agent.session.entries import ToolResultEntry
+
+    others = []
+    for entry in path[path.index(result) + 1 :]:
+        if not isinstance(entry, ToolResultEntry):
+            break
+        others.append(entry)
+    return others
+
+
+def _anew(entry: ToolResultEntry) -> ToolResultEntry:
+    """Return an entry as a new one: the store gives it its place."""
+    return entry.model_copy(update={"id": 0, "parent_id": None})

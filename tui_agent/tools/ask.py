@@ -1,0 +1,149 @@
+"""``ask``: the model asks the user what only they can decide, and gets their answers as its result."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator
+
+from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
+from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.questions import Answer, FormField, ModelQuestions, as_text
+
+MAX_QUESTIONS = 4
+MAX_OPTIONS = 6
+_RECOMMENDED = "*"
+"""Before the option the model recommends."""
+NOBODY = "Nobody can be asked here. Decide it yourself and say what you assumed, or end your turn with the question."
+UNANSWERED = "The user gave no answer. Decide it yourself if that is safe, else end your turn."
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One answer to choose."""
+
+    label: str
+    about: str = ""
+    is_recommended: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> "Option":
+        """Return an option as the model wrote it: ``*`` before the recommended one, a sentence after a colon."""
+        is_recommended = text.startswith(_RECOMMENDED)
+        label, _colon, about = text.removeprefix(_RECOMMENDED).partition(": ")
+        return cls(label.strip() or text, about.strip(), is_recommended)
+
+
+class AskQuestion(ToolInput):
+    """One question of several."""
+
+    question: str
+    options: list[str] = Field(
+        default_factory=list,
+        description="2 to 4, none for words. Label: what it means. * before the recommended one",
+    )
+    several: bool = Field(default=False, description="Several may be chosen")
+
+    @field_validator("options", mode="before")
+    @classmethod
+    def _as_lines(cls, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [_line(one) if isinstance(one, dict) else one for one in value]
+
+
+class AskInput(ToolInput):
+    """Arguments of ``ask``."""
+
+    questions: list[AskQuestion] = Field(description=f"At most {MAX_QUESTIONS}")
+
+    @field_validator("questions", mode="before")
+    @classmethod
+    def _as_questions(cls, value: Any) -> Any:
+        return [value] if isinstance(value, dict) else value
+
+
+class AskTool(FreeTool[AskInput]):
+    """Asks the person of the session. Their answer is the result, and so an entry of the tree."""
+
+    name: ClassVar[str] = "ask"
+    description: ClassVar[str] = (
+        "Ask the user to decide what the project can't tell you and what is costly to get wrong."
+        " They may always answer in their own words."
+    )
+    Input = AskInput
+    traits = ToolTraits(
+        kind="think",
+        other_names="askuserquestion askuser askquestion question requestuserinput askfollowupquestion",
+        protected=True,
+    )
+
+    async def run(self, arguments: AskInput, context: ToolContext) -> ToolResult:
+        questions = questions_of(arguments)
+        if context.ask is None:
+            raise ToolError(NOBODY)
+        answer = await context.ask(questions)
+        return ToolResult(words_of(questions, answer), title=self.title(arguments))
+
+    def touches(self, arguments: AskInput, context: ToolContext) -> tuple[()]:  # noqa: ARG002 - as inherited
+        return ()
+
+    def title(self, arguments: AskInput) -> str:
+        return " · ".join(" ".join(one.question.split()) for one in arguments.questions)[:120]
+
+
+def _line(option: Mapping[str, Any]) -> str:
+    """Return an option that was written as an object, as other programs take it."""
+    label = str(option.get("label") or option.get("value") or option.get("title") or "")
+    about = str(option.get("about") or option.get("description") or "")
+    mark = _RECOMMENDED if option.get("recommended") else ""
+    return f"{mark}{label}: {about}" if about else f"{mark}{label}"
+
+
+def questions_of(arguments: AskInput) -> ModelQuestions:
+    """Return what is asked, in the form that everything is asked in; raises `ToolError`."""
+    if not 1 <= len(arguments.questions) <= MAX_QUESTIONS:
+        raise ToolError(f"Ask 1 to {MAX_QUESTIONS} questions at once.")
+    fields = tuple(_field(number, one) for number, one in enumerate(arguments.questions, start=1))
+    return ModelQuestions(fields)
+
+
+def _field(number: int, asked: AskQuestion) -> FormField:
+    if len(asked.options) > MAX_OPTIONS:
+        raise ToolError(f"A question has at most {MAX_OPTIONS} options.")
+    options = [Option.read(text) for text in asked.options]
+    labels = [option.label for option in options]
+    if len(set(labels)) != len(labels):
+        raise ToolError("Two options of a question have the same label.")
+    recommended = next((option.label for option in options if option.is_recommended), None)
+    kind: Literal["text", "choice", "choices"] = "text"
+    if labels:
+        kind = "choices" if asked.several else "choice"
+    return FormField(
+        name=str(number),
+        title=asked.question,
+        kind=kind,
+        options=tuple((option.label, _shown(option)) for option in options),
+        default=recommended,
+        required=True,
+        is_free=True,
+    )
+
+
+def _shown(option: Option) -> str:
+    label = option.label
+    if option.about:
+        label = f"{label}: {option.about}"
+    if option.is_recommended:
+        label = f"{label} (recommended)"
+    return label
+
+
+def words_of(questions: ModelQuestions, answer: Answer) -> str:
+    """Return the answers as the model reads them."""
+    if answer.action != "accept":
+        return UNANSWERED
+    return "\n\n".join(
+        f"{field.title}\n→ {as_text(answer.values.get(field.name))}" for field in questions.fields
+    )
