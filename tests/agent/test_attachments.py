@@ -147,3 +147,12 @@ async def test_names_are_only_looked_for_where_the_user_wrote(
     write(tmp_path / "project/secret.txt", "x")
     loaded = await load(harness, "diff says @secret.txt", naming=Naming("diff says"))
     assert loaded == Prepared((TextPart(text="diff says @secret.txt"),))
+
+
+async def test_documents_and_notebooks_that_are_mentioned(harness: Harness, tmp_path: Path) -> None:
+    (tmp_path / "project/a.pdf").write_bytes(b"%PDF-1.4\n")
+    cells = '{"cells": [{"cell_type": "raw", "source": "one", "metadata": {}}], "nbformat": 4}'
+    write(tmp_path / "project/a.ipynb", cells)
+    _text, document, notebook = (await load(harness, "@a.pdf @a.ipynb")).parts
+    assert document == FilePart(path="a.pdf", text="[document of 9 bytes; use read for its text]")
+    assert notebook == FilePart(path="a.ipynb", text="# %% [1] raw\none\n")

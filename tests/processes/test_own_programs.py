@@ -308,7 +308,7 @@ STARTERS = {
     "sandbox/judging.py": "the judge of changes, in the sandbox",
     "sandbox/landlock_start.py": "becomes the command that it holds",
     "sandbox/network.py": "bubblewrap, with this program's Python in it",
-    "tools/webfetch.py": "the converter of pages",
+    "processes/converters.py": "the converters of pages and documents",
     "ui/clipboard.py": "the clipboard's tool",
     "ui/terminal_suspend.py": "the user's editor",
 }

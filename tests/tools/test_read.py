@@ -203,9 +203,9 @@ async def test_what_is_no_file_says_so(space: Workspace, path: str, told: str) -
         await space.call(READ, path=path)
 
 
-async def test_a_pdf_is_described_though_it_begins_with_text(space: Workspace) -> None:
+async def test_half_a_pdf_says_that_it_can_not_be_read(space: Workspace) -> None:
     space.file("a.pdf", b"%PDF-1.4\n1 0 obj\n")
-    assert "pdftotext" in (await space.call(READ, path="a.pdf")).output
+    assert "[It can't be read further: " in (await space.call(READ, path="a.pdf")).output
 
 
 async def test_what_the_system_makes_up_is_not_read_to_its_end(

@@ -36,8 +36,11 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
+from tui_agent.text_files.document_kinds import kind_of
+from tui_agent.text_files.encodings import SAMPLE_BYTES
 from tui_agent.text_files.lines import numbered
 from tui_agent.text_files.names import AlikeError, as_on_disk
+from tui_agent.text_files.notebook import opened
 from tui_agent.text_files.reading import encoding_of, read_start, read_window, without_secrets
 from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
@@ -210,13 +213,17 @@ def _why_missing(name: str, cwd: Path) -> str:
 def _file(name: str, path: Path) -> FilePart | _Image:
     size = path.stat().st_size
     with path.open("rb") as file:
-        if picture_type(file.read(16)) or path.suffix.lower() in IMAGE_SUFFIXES:
+        head = file.read(SAMPLE_BYTES)
+        if picture_type(head) or path.suffix.lower() in IMAGE_SUFFIXES:
             file.seek(0)
             return _picture(name, file.read(MAX_SOURCE_BYTES + 1))
+    if kind_of(path.name, head):
+        return FilePart(path=name, text=f"[document of {size} bytes; use read for its text]")
     start = read_start(real_path(path), FILE_BYTES)
     if start is None:
         return FilePart(path=name, text=f"[binary file of {size} bytes]")
-    text = shown_text(path, start.text)
+    notebook = opened(path.name, start.text)
+    text = shown_text(path, start.text if notebook is None else notebook.text)
     if start.size > start.bytes_read:
         text = f"{text}\n[{start.size - start.bytes_read} more bytes; use read for the rest]"
     return FilePart(path=name, text=text)

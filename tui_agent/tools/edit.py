@@ -16,6 +16,7 @@ from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.text_files.lines import line_at, lines_of
+from tui_agent.text_files.notebook import opened
 from tui_agent.text_files.reading import load
 from tui_agent.text_files.replacing import replace_file
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -202,15 +203,26 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
     if context.reads.changed_since(location.real):
         raise stale(location)
     file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
-    done = _all(arguments.edits, file.text, location)
-    refuse_left_out(file.text, done.text, location)
-    if done.text == file.text:
+    notebook = opened(location.real.name, file.text)
+    before = file.text if notebook is None else notebook.text
+    try:
+        done = _all(arguments.edits, before, location)
+        written = done.text if notebook is None else notebook.changed(done.text)
+    except ToolError:
+        if notebook is None or not all(edit.old in file.text for edit in arguments.edits):
+            raise
+        # It is meant as it is on disk.
+        before = file.text
+        done = _all(arguments.edits, before, location)
+        written = done.text
+    refuse_left_out(before, done.text, location)
+    if written == file.text:
         raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
     return _Plan(
-        before=file.text,
-        data=file.encoded(done.text, location.shown),
+        before=before,
+        data=file.encoded(written, location.shown),
         text=done.text,
-        diff=diff_texts(location.pattern, file.text, done.text),
+        diff=diff_texts(location.pattern, before, done.text),
         count=done.count,
         loosely=done.loosely,
     )

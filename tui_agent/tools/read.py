@@ -1,4 +1,4 @@
-"""The ``read`` tool: text by the line, directories, images."""
+"""The ``read`` tool: text by the line, directories, images, notebooks, documents, archives."""
 
 import asyncio
 import mimetypes
@@ -13,20 +13,26 @@ from pydantic import Field, model_validator
 
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import open_file
+from tui_agent.files.secret_files import is_secret_file, shown_text
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
+from tui_agent.processes.converters import convert
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.text_files.document_kinds import GOES_ON, kind_of
 from tui_agent.text_files.encodings import SAMPLE_BYTES, Encoding
+from tui_agent.text_files.notebook import opened
 from tui_agent.text_files.reading import (
     Window,
     encoding_of,
+    load,
     read_window,
     window_of,
     without_secrets,
 )
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.changes import MAX_CHANGED_BYTES
 from tui_agent.tools.ls import list_tree
 from tui_agent.tools.outputs import (
     READ_END,
@@ -44,12 +50,15 @@ from tui_agent.tools.rereads import short_answer
 SECRETS_LEFT_OUT = (
     "[Secrets are shown as [redacted] in {lines}. An edit must leave those parts as they are.]\n"
 )
+MAX_DOCUMENT_BYTES = 100_000_000
+"""Size of the largest document that is turned into text."""
+DOCUMENT_LINES = 2_000
+"""Lines of a document that are made at once where the call names no number."""
 STORED_LINES = 20_000
 """Lines of one read of a file: the part not shown to the model is stored, for ``recall``."""
 
 _NUMBER_CHARS = 12
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
-_PDF = b"%PDF-"
 
 
 class ReadInput(ToolInput):
@@ -118,7 +127,8 @@ class ReadTool(Tool[ReadInput]):
 
     name = "read"
     description = (
-        "Read a text file (lines come as number, tab, text), image or directory. "
+        "Read a text file (lines come as number, tab, text), image, PDF, notebook, Office file, "
+        "archive or directory. "
         "Long files come in part: go on with offset."
     )
     Input = ReadInput
@@ -173,9 +183,13 @@ class ReadTool(Tool[ReadInput]):
             raise ToolError(f"{location.shown} has nothing to be read now.")
         if picture_type(sample):
             return await _image(location, context)
+        document = kind_of(location.real.name, sample)
+        if document:
+            window = await _document(document, arguments, location, context)
+            return await finish(_text_output(self.title(arguments), location, window), context)
         encoding = await asyncio.to_thread(encoding_of, location.real)
-        if encoding is None or sample.startswith(_PDF):
-            return _binary(location, status.st_size, sample)
+        if encoding is None:
+            return _binary(location, status.st_size)
         window = await _window(arguments, location, encoding, context)
         result = await finish(_text_output(self.title(arguments), location, window), context)
         known = short_answer(
@@ -201,11 +215,61 @@ async def _window(
         unsaved = None
     else:
         unsaved = await context.editor.unsaved(location.real)
+    if location.real.suffix.lower() == ".ipynb":
+        window = await asyncio.to_thread(_cells, location, wanted, line_chars)
+        if window is not None:
+            return window
     if unsaved is None:
         window = await asyncio.to_thread(read_window, location.real, encoding, wanted, line_chars)
     else:
         window = window_of(unsaved, wanted, line_chars)
     return await asyncio.to_thread(without_secrets, window, location.real, line_chars)
+
+
+def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
+    """Return lines of a notebook's cells; None for what is shown as it is on disk."""
+    try:
+        file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
+    except ToolError:
+        return None
+    notebook = opened(location.real.name, file.text)
+    if notebook is None:
+        return None
+    return _shown_window(notebook.text, location.real, wanted, line_chars)
+
+
+async def _document(
+    kind: str, arguments: ReadInput, location: Location, context: ToolContext
+) -> Window:
+    """Return lines of a document's text; raises ToolError where there is none."""
+    if location.real.stat().st_size > MAX_DOCUMENT_BYTES:
+        most = size_text(MAX_DOCUMENT_BYTES)
+        raise ToolError(f"{location.shown} is larger than {most}; look at it with bash.")
+    first = max(arguments.offset, 1)
+    wanted = range(first, first + min(arguments.limit or DOCUMENT_LINES, STORED_LINES))
+    converted = await convert(
+        "tui_agent.text_files.documents",
+        kind,
+        str(wanted.stop),
+        data=await asyncio.to_thread(_bytes_of, location.real),
+        environment=context.environment,
+    )
+    if converted is None:
+        raise ToolError(f"{location.shown} could not be turned into text; look at it with bash.")
+    text = converted.decode("utf-8", "replace") or "[It has no text.]\n"
+    line_chars = context.limits.line_chars - _NUMBER_CHARS
+    window = await asyncio.to_thread(_shown_window, text, location.real, wanted, line_chars)
+    return replace(window, counted=not text.endswith(f"{GOES_ON}\n"))
+
+
+def _shown_window(text: str, path: Path, wanted: range, line_chars: int) -> Window:
+    """Return lines of a text that was made from a file, as they may be shown."""
+    before = window_of(text, wanted, line_chars)
+    if is_secret_file(path):
+        return before
+    window = window_of(shown_text(path, text), wanted, line_chars)
+    hidden = sum(line not in before.lines for line in window.lines)
+    return replace(window, hidden=hidden)
 
 
 def _bytes_of(path: Path, size: int = -1) -> bytes:
@@ -264,10 +328,10 @@ async def _image(location: Location, context: ToolContext) -> ToolResult:
     return ToolResult(about, title=location.shown, attachments=shown, metadata=_metadata(location))
 
 
-def _binary(location: Location, size: int, sample: bytes) -> ToolResult:
+def _binary(location: Location, size: int) -> ToolResult:
     mime = mimetypes.guess_type(location.real.name)[0] or "unknown type"
-    how = "look at it with bash if needed"
-    if sample.startswith(_PDF):
-        how = "for its text try pdftotext FILE - in bash"
-    text = f"[{location.shown}: binary file, {mime}, {size_text(size)}. Not shown; {how}.]"
+    text = (
+        f"[{location.shown}: binary file, {mime}, {size_text(size)}. "
+        "Not shown; look at it with bash if needed.]"
+    )
     return ToolResult(text, title=location.shown, metadata=_metadata(location))

@@ -7,10 +7,9 @@ import re
 from typing import ClassVar
 
 from tui_agent.errors import ToolError
-from tui_agent.isolation import isolated_module
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.processes.environment import SafeEnvironment, own
+from tui_agent.processes.converters import convert
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -156,21 +155,12 @@ async def _text(page: WebPage, context: ToolContext) -> str:
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:
     """Convert in another process: a large page takes seconds, and the screen must not wait for it."""
-    process = await asyncio.create_subprocess_exec(
-        *isolated_module("tui_agent.web.markdown", str(address)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=own(SafeEnvironment(context.environment)),
-        start_new_session=True,
+    converted = await convert(
+        "tui_agent.web.markdown",
+        str(address),
+        data=html.encode("utf-8", "replace"),
+        environment=context.environment,
     )
-    try:
-        converted, _ = await process.communicate(html.encode("utf-8", "replace"))
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-    if process.returncode != 0:
+    if converted is None:
         raise ToolError(f"The page at {address} could not be turned into text.")
     return converted.decode("utf-8", "replace")

@@ -1,0 +1,34 @@
+"""Modules of this program that turn bytes from outside into text: in a process of their own, with limits."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+
+from tui_agent.isolation import isolated_module
+from tui_agent.processes.environment import SafeEnvironment, own
+
+
+async def convert(
+    module: str, *arguments: str, data: bytes, environment: Mapping[str, str]
+) -> bytes | None:
+    """Return what a module makes of its standard input, None where it fails.
+
+    A large document takes seconds, and a hostile one may take a process down: it is none of ours.
+    Being cancelled ends the process.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *isolated_module(module, *arguments),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=own(SafeEnvironment(environment)),
+        start_new_session=True,
+    )
+    try:
+        converted, _ = await process.communicate(data)
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return None if process.returncode else converted

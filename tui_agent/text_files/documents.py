@@ -1,0 +1,174 @@
+"""Documents and archives as text: PDF, Office, OpenDocument, zip and tar. Run as a process of its own.
+
+Reads the document from standard input and writes its text to standard output. Nothing in it is
+followed, run or fetched; memory and time are limited.
+"""
+
+import io
+import resource
+import signal
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from xml.etree import ElementTree as ET
+
+from tui_agent.text_files.document_kinds import GOES_ON
+
+MAX_SECONDS = 30
+MAX_MEMORY = 1 << 30
+MAX_TEXT_CHARS = 2_000_000
+MAX_NAMES = 1_000
+MAX_PART_BYTES = 64_000_000
+"""Size of one part of an archive that is unpacked."""
+
+_SHEET_CELL = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+
+
+def pages_of(data: bytes) -> Iterator[str]:
+    """Yield the text of each page of a PDF, after a line with its number."""
+    from pypdf import PdfReader
+
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        yield "[It is encrypted, and needs a password.]"
+        return
+    total = len(reader.pages)
+    for number in range(1, total + 1):
+        try:
+            text = reader.pages[number - 1].extract_text().strip()
+        except Exception as error:  # noqa: BLE001 - a broken page is not the others'
+            text = f"[It can't be read: {type(error).__name__}.]"
+        yield f"[Page {number} of {total}]\n{text or '[It has no text: perhaps a picture.]'}\n"
+
+
+def _word(archive: zipfile.ZipFile) -> Iterator[str]:
+    yield from _paragraphs(_part(archive, "word/document.xml"), "p", "t")
+
+
+def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
+    names = [name for name in archive.namelist() if name.startswith("ppt/slides/slide")]
+    for number, name in enumerate(sorted(names, key=lambda name: (len(name), name)), 1):
+        yield f"[Slide {number} of {len(names)}]"
+        yield from _paragraphs(_part(archive, name), "p", "t")
+
+
+def _sheets(archive: zipfile.ZipFile) -> Iterator[str]:
+    """Yield the rows of each sheet, its cells separated by tabs."""
+    shared = []
+    if "xl/sharedStrings.xml" in archive.namelist():
+        rows = _part(archive, "xl/sharedStrings.xml").iter(f"{_SHEET_CELL}si")
+        shared = ["".join(text.text or "" for text in row.iter(f"{_SHEET_CELL}t")) for row in rows]
+    names = [name for name in archive.namelist() if name.startswith("xl/worksheets/sheet")]
+    for number, name in enumerate(sorted(names, key=lambda name: (len(name), name)), 1):
+        yield f"[Sheet {number} of {len(names)}]"
+        for row in _part(archive, name).iter(f"{_SHEET_CELL}row"):
+            yield "\t".join(_cell_text(cell, shared) for cell in row)
+
+
+def _cell_text(cell: ET.Element, shared: list[str]) -> str:
+    if cell.get("t") == "inlineStr":
+        return "".join(cell.itertext())
+    value = cell.findtext(f"{_SHEET_CELL}v") or ""
+    if cell.get("t") == "s" and value.isdigit() and int(value) < len(shared):
+        return shared[int(value)]
+    return value
+
+
+def _open_document(archive: zipfile.ZipFile) -> Iterator[str]:
+    for element in _part(archive, "content.xml").iter():
+        if element.tag.rpartition("}")[2] in {"p", "h"}:
+            yield "".join(element.itertext())
+
+
+def _part(archive: zipfile.ZipFile, name: str) -> ET.Element:
+    with archive.open(name) as part:
+        data = part.read(MAX_PART_BYTES + 1)
+    if len(data) > MAX_PART_BYTES:
+        raise ValueError(f"{name} is too large")
+    # Entities are not taken from elsewhere, and expat stops those that multiply.
+    return ET.fromstring(data)  # noqa: S314
+
+
+def _paragraphs(root: ET.Element, paragraph: str, text: str) -> Iterator[str]:
+    for element in root.iter():
+        if element.tag.rpartition("}")[2] == paragraph:
+            pieces = (
+                "\t" if part.tag.rpartition("}")[2] == "tab" else part.text or ""
+                for part in element.iter()
+                if part.tag.rpartition("}")[2] in {text, "tab"}
+            )
+            yield "".join(pieces)
+
+
+def _zip_names(archive: zipfile.ZipFile) -> Iterator[str]:
+    for row in archive.infolist():
+        yield f"{row.file_size:>12,}  {_plain(row.filename)}"
+
+
+def _tar_names(data: bytes) -> Iterator[str]:
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r|*") as archive:
+        for row in archive:
+            end = "/" if row.isdir() else ""
+            if row.linkname:
+                end = f" -> {_plain(row.linkname)}"
+            yield f"{row.size:>12,}  {_plain(row.name)}{end}"
+
+
+_OFFICE: Mapping[str, Callable[[zipfile.ZipFile], Iterator[str]]] = {
+    "docx": _word,
+    "pptx": _slides,
+    "xlsx": _sheets,
+    "odt": _open_document,
+    "ods": _open_document,
+    "odp": _open_document,
+}
+
+
+def lines_of(kind: str, data: bytes) -> Iterator[str]:
+    """Yield the text of a document, or the names in an archive, with their sizes."""
+    if kind == "pdf":
+        yield from pages_of(data)
+    elif kind == "tar":
+        yield from _tar_names(data)
+    else:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            yield from _OFFICE.get(kind, _zip_names)(archive)
+
+
+def _took_too_long(_number: int, _frame: object) -> None:
+    raise TimeoutError(f"it takes more than {MAX_SECONDS} s")
+
+
+def _plain(name: str) -> str:
+    """Return a name in an archive without characters that would end its line."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in name)
+
+
+def main() -> None:
+    """Write the text of standard input; the arguments are its kind, and the last line that is wanted."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 2))
+    signal.signal(signal.SIGXCPU, _took_too_long)
+    kind = sys.argv[1]
+    wanted = int(sys.argv[2])
+    is_archive = kind in {"zip", "tar"}
+    left = MAX_TEXT_CHARS
+    lines = 0
+    out = sys.stdout.buffer
+    try:
+        for number, line in enumerate(lines_of(kind, sys.stdin.buffer.read())):
+            if left <= 0 or lines >= wanted or (is_archive and number >= MAX_NAMES):
+                out.write(f"{GOES_ON}\n".encode())
+                break
+            shown = line[:left]
+            left -= len(shown)
+            lines += shown.count("\n") + 1
+            out.write(f"{shown}\n".encode("utf-8", "replace"))
+            out.flush()
+    except Exception as error:  # noqa: BLE001 - any bytes may come
+        out.write(f"[It can't be read further: {type(error).__name__}: {error}]\n".encode())
+
+
+if __name__ == "__main__":
+    main()

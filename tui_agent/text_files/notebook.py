@@ -1,0 +1,178 @@
+"""A notebook as text of its cells, for reading and changing, and back. Pure.
+
+Each cell begins with a line that has its number and type; below the code stand its outputs, each
+line marked. What is changed in that text goes back into the notebook's JSON, which keeps metadata,
+ids, attachments, and the outputs of cells whose code is the same.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tui_agent.errors import ToolError
+from tui_agent.lazy import LazyPattern, dataclass
+
+KINDS = ("code", "markdown", "raw")
+OUTPUT_MARK = "#: "
+MAX_OUTPUT_LINES = 30
+MAX_OUTPUT_LINE = 300
+_WITH_IDS = (4, 5)
+"""From this version of the format on cells have ids."""
+_HEAD = LazyPattern(r"# %% (?:\[(\d{1,6})\] )?(code|markdown|raw)")
+_AMBIGUOUS = LazyPattern(r"^(?:# %% (?:\[\d+\] )?(?:code|markdown|raw)$|#: |#:$)", re.MULTILINE)
+_LAYOUTS = tuple(
+    (indent, ascii_only) for indent in (1, 2, 4, None, "\t") for ascii_only in (False, True)
+)
+
+Cell = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A cell as it stands in the text. ``number`` is None for a new one."""
+
+    number: int | None
+    kind: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notebook:
+    """A notebook: its JSON as it is on disk, the same as values, and the text of its cells."""
+
+    raw: str
+    values: dict[str, Any]
+    text: str
+
+    def changed(self, text: str) -> str:
+        """Return its JSON with the cells of another text; raises ToolError where that has no cells."""
+        cells: list[Cell] = self.values["cells"]
+        used: set[int] = set()
+        made = []
+        for written in _cells_in(text):
+            number = written.number
+            old = None
+            if number is not None and 1 <= number <= len(cells) and number not in used:
+                used.add(number)
+                old = cells[number - 1]
+            made.append(self._cell(written, old))
+        return _in_layout(self.values | {"cells": made}, self.raw)
+
+    def _cell(self, written: _Written, old: Cell | None) -> Cell:
+        if old is not None and _source(old) == written.source and old["cell_type"] == written.kind:
+            return old
+        cell: Cell = dict(old or {"cell_type": written.kind, "metadata": {}})
+        version = (self.values.get("nbformat", 4), self.values.get("nbformat_minor", 0))
+        if "id" not in cell and version >= _WITH_IDS:
+            cell["id"] = secrets.token_hex(4)
+        cell["cell_type"] = written.kind
+        is_one_text = old is not None and isinstance(old.get("source"), str)
+        lines = written.source.splitlines(keepends=True)
+        cell["source"] = written.source if is_one_text else lines
+        if written.kind == "code":
+            # What it printed is of the code before.
+            cell |= {"execution_count": None, "outputs": []}
+            cell.pop("attachments", None)
+        else:
+            cell.pop("execution_count", None)
+            cell.pop("outputs", None)
+        return cell
+
+
+def opened(name: str, raw: str) -> Notebook | None:
+    """Return the notebook that a file is; None for one that is none, or has no plain text of cells."""
+    if not name.lower().endswith(".ipynb"):
+        return None
+    try:
+        values = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    cells = values.get("cells") if isinstance(values, dict) else None
+    if not isinstance(cells, list) or not cells or not all(map(_is_cell, cells)):
+        return None
+    if any(_AMBIGUOUS.search(_source(cell)) for cell in cells):
+        return None
+    lines = [line for number, cell in enumerate(cells, 1) for line in _shown(number, cell)]
+    return Notebook(raw, values, "\n".join(lines) + "\n")
+
+
+def _is_cell(cell: object) -> bool:
+    if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
+        return False
+    source = cell.get("source")
+    is_lines = isinstance(source, list) and all(isinstance(line, str) for line in source)
+    return isinstance(source, str) or is_lines
+
+
+def _source(cell: Cell) -> str:
+    source = cell["source"]
+    return source if isinstance(source, str) else "".join(source)
+
+
+def _shown(number: int, cell: Cell) -> Iterator[str]:
+    yield f"# %% [{number}] {cell['cell_type']}"
+    yield from _source(cell).split("\n")
+    outputs = cell.get("outputs")
+    if cell["cell_type"] == "code" and isinstance(outputs, list):
+        lines = [line for output in outputs for line in _output_lines(output)]
+        yield from (f"{OUTPUT_MARK}{line[:MAX_OUTPUT_LINE]}" for line in lines[:MAX_OUTPUT_LINES])
+        if len(lines) > MAX_OUTPUT_LINES:
+            yield f"{OUTPUT_MARK}[{len(lines) - MAX_OUTPUT_LINES:,} more lines of output]"
+
+
+def _output_lines(output: object) -> Sequence[str]:
+    """Return an output in plain text; pictures and pages are named."""
+    if not isinstance(output, dict):
+        return ()
+    if output.get("output_type") == "error":
+        return (f"{output.get('ename')}: {output.get('evalue')}",)
+    data = output.get("data")
+    if not isinstance(data, dict):
+        return _text(output.get("text")).rstrip("\n").split("\n")
+    if "text/plain" in data:
+        lines = _text(data["text/plain"]).rstrip("\n").split("\n")
+    else:
+        lines = []
+    others = [kind for kind in data if kind.startswith(("image/", "application/", "video/"))]
+    return [*lines, *(f"[{kind}]" for kind in others)]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return "".join(part for part in value if isinstance(part, str))
+    return value if isinstance(value, str) else ""
+
+
+def _cells_in(text: str) -> list[_Written]:
+    lines = text.removesuffix("\n").split("\n")
+    heads = [at for at, line in enumerate(lines) if _HEAD.fullmatch(line)]
+    before = lines[: heads[0]] if heads else lines
+    if any(line.strip() for line in before) or not heads:
+        raise ToolError(
+            "Each cell of a notebook begins with a line like “# %% code” or “# %% markdown”; "
+            "nothing was changed."
+        )
+    found = []
+    for start, end in zip(heads, [*heads[1:], len(lines)], strict=True):
+        head = _HEAD.fullmatch(lines[start])
+        assert head is not None  # noqa: S101 - chosen by it
+        source = [line for line in lines[start + 1 : end] if not _is_output(line)]
+        number = int(head[1]) if head[1] else None
+        found.append(_Written(number, head[2], "\n".join(source)))
+    return found
+
+
+def _is_output(line: str) -> bool:
+    return line.startswith(OUTPUT_MARK) or line == OUTPUT_MARK.rstrip()
+
+
+def _in_layout(values: dict[str, Any], like: str) -> str:
+    """Return JSON written as another text of the same notebook is."""
+    before = json.loads(like)
+    end = "\n" if like.endswith("\n") else ""
+    for indent, ascii_only in _LAYOUTS:
+        if json.dumps(before, indent=indent, ensure_ascii=ascii_only) + end == like:
+            return json.dumps(values, indent=indent, ensure_ascii=ascii_only) + end
+    return json.dumps(values, indent=1, ensure_ascii=False) + end
