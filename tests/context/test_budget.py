@@ -29,11 +29,12 @@ from tui_agent.context.budget import (
 )
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter
+from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, image_tokens
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
+    ImagePart,
     ModelChangeEntry,
     PruneEntry,
     ReasoningPart,
@@ -497,3 +498,18 @@ def test_a_very_large_window_is_not_used_to_its_end(window, tier, expected):
         CompactionSettings(threshold="90%").threshold_at(window, 20_000, price_tier=tier)
         <= window * 0.9
     )
+
+
+def test_a_picture_that_was_taken_out_counts_no_more():
+    pictures = tuple(
+        ImagePart(blob=letter * 64, mime="image/png", width=1_000, height=1_000) for letter in "ab"
+    )
+    message = stored(UserEntry(id=1, parts=(TextPart(text="look"), *pictures)))
+    edit = ContextEditEntry(
+        id=2, parent_id=1, target=1, action="leave_out", parts=("a" * 64,), note="taken out"
+    )
+    asked = RequestModel(MODEL, True)
+    both = estimate_path([message], COUNTER, asked).total
+    one = estimate_path([message, stored(edit)], COUNTER, asked).total
+    picture = image_tokens(1_000, 1_000, MODEL)
+    assert picture * 0.9 <= both - one <= picture

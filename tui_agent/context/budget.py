@@ -274,6 +274,8 @@ class Weights:
             entry.details.pinned
         ):
             return False
+        if entry.id in self._view.left_out:
+            return False
         return self._view.is_open(entry.id) and (self._asked.vision or not images_of(entry))
 
     def _counted(self, entry: Entry) -> int:
@@ -282,8 +284,13 @@ class Weights:
         messages = counter.told(
             entry, self._view, model=self._asked.model, vision=self._asked.vision
         )
-        sent = any(isinstance(part, ImageRef) for message in messages for part in message.content)
-        return counter.messages(messages) + (counter.images(entry) if sent else 0)
+        sent = {
+            part.blob
+            for message in messages
+            for part in message.content
+            if isinstance(part, ImageRef)
+        }
+        return counter.messages(messages) + counter.images(entry, sent)
 
 
 @dataclass(frozen=True, slots=True)

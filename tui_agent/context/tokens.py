@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -181,9 +181,12 @@ class TokenCounter:
         """Return the uncorrected tokens of messages, images apart."""
         return sum(map(self._message, messages))
 
-    def images(self, entry: Entry) -> int:
+    def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
+        """Return the tokens of an entry's images; ``sent`` are the blobs that count, None for all."""
         return sum(
-            image_tokens(image.width, image.height, self.model) for image in images_of(entry)
+            image_tokens(image.width, image.height, self.model)
+            for image in images_of(entry)
+            if sent is None or image.blob in sent
         )
 
     def calibrated(self, tokens: int) -> int:

@@ -574,14 +574,15 @@ class Connection:
         result = await self._asked(
             self._client.call_tool(name, arguments, progress_callback=report_progress)
         )
-        return reader.call_result(result)
+        return await asyncio.to_thread(reader.call_result, result)
 
     async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
         result = await self._asked(self._client.get_prompt(name, dict(arguments)))
-        return reader.prompt(result.messages)
+        return await asyncio.to_thread(reader.prompt, result.messages)
 
     async def read(self, uri: str, reader: Reader) -> Content:
-        return reader.resource(await self._asked(self._client.read_resource(uri)))
+        result = await self._asked(self._client.read_resource(uri))
+        return await asyncio.to_thread(reader.resource, result)
 
     async def _asked(self, request: "Awaitable[Any]") -> Any:
         from mcp import MCPError
