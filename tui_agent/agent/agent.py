@@ -25,7 +25,7 @@ from tui_agent.agent.events import (
     ToolCallProgress,
 )
 from tui_agent.agent.hooks.hooks import Containment
-from tui_agent.agent.hooks.payloads import About
+from tui_agent.agent.hooks.payloads import About, SessionEnd
 from tui_agent.agent.intake import Intake
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
@@ -457,6 +457,8 @@ class Agent:
         if self.ports.sandbox is not None and not self.ports.is_subagent:
             await self.ports.sandbox.aclose()
         self.mcp.close()
+        if not self.ports.is_subagent:
+            self.ports.hooks.tell(SessionEnd(about=self.ports.hooks.about))
         await self.ports.hooks.aclose()
 
     def _about(self) -> About:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.events import Decision, Notice, PermissionRequest
+from tui_agent.agent.hooks.payloads import Notification
 from tui_agent.agent.permissions import (
     DEFAULT_RULES,
     PLAN_REFUSAL,
@@ -249,6 +250,19 @@ class Gate:
         *,
         again: bool,
     ) -> str | None:
+        hooks = self._ports.hooks
+        said = await hooks.permission(call_id, tool, arguments, reasons_for(asked))
+        if said.decision == "allow":
+            return None
+        if said.decision == "deny":
+            return with_note("A hook of the user's refused this call.", said.message)
+        hooks.tell(
+            Notification(
+                about=hooks.about,
+                kind="permission",
+                message=f"{tool.name} {tool.title(arguments)}: {reasons_for(asked)}",
+            )
+        )
         offered = session_rules(asked)
         answer = await self._questions.ask(
             PermissionRequest(

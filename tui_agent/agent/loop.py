@@ -24,7 +24,7 @@ from tui_agent.agent.closing_check import ClosingCheck
 from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
 from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import RunEnded, RunStarted
-from tui_agent.agent.hooks.payloads import RunEnd
+from tui_agent.agent.hooks.payloads import Notification, RunEnd
 from tui_agent.agent.intake import Intake
 from tui_agent.agent.job_reports import ended_jobs
 from tui_agent.agent.mcp.records import McpError
@@ -44,6 +44,10 @@ log = logging.getLogger(__name__)
 
 STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instead."
 REFUSED_ANSWER = "Not run: the answer that made this call was refused by the provider."
+SENT_BACK = "sent_back"
+"""Why a message follows an answer after which a hook sent the model back to work."""
+MAX_SENT_BACK = 8
+"""Times a run is sent back by hooks: one that never agrees would go on for ever."""
 CUT_CALL = (
     "Not run: your answer reached its limit of tokens in this call and was cut off there, so its arguments may be "
     "half of what you meant. Send less at once: write a long file in several calls."
@@ -68,10 +72,13 @@ class Loop:
     held_back: list[Entry] = field(default_factory=list)
     """Entries made beside the run that wait until every call has its result."""
     step: int = 0
+    sent_back: int = 0
+    """Times that hooks sent the model back to work in this run."""
 
     async def run(self) -> RunEnded:
         self.journal.channel.emit(RunStarted())
         self.step = 0
+        self.sent_back = 0
         self.closing_check.begin()
         self.tools.diagnostics.is_told_by_run = True
         try:
@@ -91,6 +98,9 @@ class Loop:
                 answer=text,
             )
         )
+        if not self.ports.is_subagent:
+            words = f"The run ended: {ended.reason}."
+            hooks.tell(Notification(about=hooks.about, kind="idle", message=words))
         return ended
 
     async def _run_to_its_end(self) -> RunEnded:
@@ -155,12 +165,25 @@ class Loop:
                     await self._settle_files()
                     if await self.closing_check.demands_more(self._settle_files):
                         continue
+                    if await self._is_sent_back():
+                        continue
                     return self._done()
                 self._append(ended_jobs(self.tools.jobs))
             await self.context.make_room()
             self.step += 1
             if (ended := await self._take_step()) is not None:
                 return ended
+
+    async def _is_sent_back(self) -> bool:
+        """Ask the hooks whether the work is done; return True where one sends the model back to it."""
+        answer = newest(self.journal.session.active_path(), AssistantEntry)
+        if answer is None or self.sent_back >= MAX_SENT_BACK:
+            return False
+        message = await self.ports.hooks.before_end(answer.text, self.sent_back)
+        if message:
+            self.sent_back += 1
+            self._remind(SENT_BACK, message)
+        return bool(message)
 
     async def _take_step(self) -> RunEnded | None:
         """Get one answer and do what it asks for; return how the run ended if it did."""

@@ -19,6 +19,7 @@ from tui_agent.agent.events import (
     RunEnded,
     ToolStarted,
 )
+from tui_agent.agent.hooks.payloads import SubagentStart
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable
@@ -162,6 +163,8 @@ class Subagents:
                 replace(asked, title=f"{spec.name}: {asked.title}")
             )
         )
+        hooks = self._parent.ports.hooks
+        hooks.tell(SubagentStart(about=hooks.about, agent=spec.name, task=task))
         try:
             worker.submit(task)
             await worker.wait_idle()

@@ -18,8 +18,19 @@ def work(key: str, task: str, repository: str, shared: str) -> tuple[str, int]:
     """Do a task in a checkout of its own; return its key and the run's exit code."""
     place, checkout = Path(shared) / key, Path(shared) / key / "app"
     if not checkout.exists():
-        subprocess.run(["git", "clone", "--quiet", "--depth", "1", repository, checkout], check=True)
-    options = ["--key", key, "--mode", "auto-edit", "--cwd", checkout, "--result", place / "result.patch"]
+        subprocess.run(
+            ["git", "clone", "--quiet", "--depth", "1", repository, checkout], check=True
+        )
+    options = [
+        "--key",
+        key,
+        "--mode",
+        "auto-edit",
+        "--cwd",
+        checkout,
+        "--result",
+        place / "result.patch",
+    ]
     done = subprocess.run(
         ["tui-agent", "-p", task, *options, "--max-tokens", "2000000", "--timeout", "30m"],
         env={**os.environ, "TUI_AGENT_DATA_DIR": str(place / "data")},
@@ -32,7 +43,9 @@ def work(key: str, task: str, repository: str, shared: str) -> tuple[str, int]:
 if __name__ == "__main__":
     tasks, repository, shared = Path(sys.argv[1]).read_text().splitlines(), *sys.argv[2:4]
     ray.init()
-    waiting = [work.remote(f"task-{number}", task, repository, shared) for number, task in enumerate(tasks)]
+    waiting = [
+        work.remote(f"task-{number}", task, repository, shared) for number, task in enumerate(tasks)
+    ]
     while waiting:
         ready, waiting = ray.wait(waiting)
         print(*ray.get(ready[0]), flush=True)

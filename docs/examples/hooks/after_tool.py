@@ -11,4 +11,8 @@ if path.suffix == ".py" and not given["is_error"]:
     try:
         ast.parse(path.read_text(encoding="utf-8"))
     except SyntaxError as error:
-        print(json.dumps({"append": f"{path} is no valid Python now: line {error.lineno}: {error.msg}."}))
+        print(
+            json.dumps(
+                {"append": f"{path} is no valid Python now: line {error.lineno}: {error.msg}."}
+            )
+        )

@@ -6,7 +6,14 @@ import sys
 given = json.load(sys.stdin)
 command = given["arguments"].get("command", "")
 if "git push" in command:
-    print(json.dumps({"decision": "deny", "message": "Pushing is the user's business. Stop after the commit."}))
+    print(
+        json.dumps(
+            {
+                "decision": "deny",
+                "message": "Pushing is the user's business. Stop after the commit.",
+            }
+        )
+    )
 elif command == "make test":
     print(json.dumps({"decision": "allow"}))
 elif command.startswith("npm install"):

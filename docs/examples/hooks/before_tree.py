@@ -6,6 +6,16 @@ import sys
 given = json.load(sys.stdin)
 changed = given["files"]["modified"]
 if changed and not given["wants_summary"]:
-    print(json.dumps({"cancel": True, "message": f"{', '.join(changed)} changed there; move with a summary."}))
+    print(
+        json.dumps(
+            {"cancel": True, "message": f"{', '.join(changed)} changed there; move with a summary."}
+        )
+    )
 elif given["wants_summary"] and len(given["entries"]) <= 4:
-    print(json.dumps({"summary": f"A short attempt from #{given['common_ancestor']}:\n{given['conversation'][:2000]}"}))
+    print(
+        json.dumps(
+            {
+                "summary": f"A short attempt from #{given['common_ancestor']}:\n{given['conversation'][:2000]}"
+            }
+        )
+    )

@@ -10,4 +10,6 @@ if re.search(r"\b(sk-|ghp_|AKIA)[A-Za-z0-9_-]{16,}", given["prompt"]):
     sys.exit(2)
 tickets = sorted(set(re.findall(r"\bSHOP-\d+\b", given["prompt"])))
 if tickets:
-    print(json.dumps({"context": f"Tickets are described in tickets/NAME.md: {', '.join(tickets)}."}))
+    print(
+        json.dumps({"context": f"Tickets are described in tickets/NAME.md: {', '.join(tickets)}."})
+    )

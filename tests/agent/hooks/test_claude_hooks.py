@@ -167,12 +167,12 @@ def test_matchers_mean_their_names_of_tools(matcher: str, tool: str, handled: bo
 
 def test_what_is_not_run_is_named(tmp_path: Path) -> None:
     odd = settings_file(
-        Notification=[group("x")],
+        TeammateIdle=[group("x")],
         PreToolUse=[{"hooks": [{"type": "prompt", "prompt": "x"}]}, 3],
         Stop="x",
     )
     assert [(hook.event, hook.why) for hook in hooks_in(odd) if isinstance(hook, UnusableHook)] == [
-        ("Notification", "this event is not sent here"),
+        ("TeammateIdle", "this event is not sent here"),
         ("PreToolUse", "hooks of type prompt are not run here"),
     ]
     assert len(list(hooks_in(odd))) == 2
@@ -255,3 +255,59 @@ def test_a_matcher_that_is_wrong_or_never_ends_is_named(matcher: str, why: str) 
 def test_usual_matchers_are_taken(matcher: str) -> None:
     [hook] = hooks_in(settings_file(PreToolUse=[group("x", matcher)]))
     assert isinstance(hook, FoundHook)
+
+
+async def test_stop_sends_the_model_back_and_knows_that_it_did(tmp_path: Path) -> None:
+    once = "grep -q '\"stop_hook_active\": true' || " + said(
+        {"decision": "block", "reason": "The tests are red."}
+    )
+    script = [Reply("Done."), Reply("Now they are green.")]
+    harness = start(tmp_path, script, Stop=[group(once)])
+    ended = await harness.say("fix it")
+    assert (ended.reason, ended.steps) == ("done", 2)
+    told = request_bytes(harness.client.requests[-1]).decode()
+    assert "The tests are red." in told
+    assert "The user's task: fix it" in told
+
+
+async def test_a_stop_that_never_agrees_ends_all_the_same(tmp_path: Path) -> None:
+    harness = start(tmp_path, [Reply("Done.")] * 20, Stop=[group("echo Never. >&2; exit 2")])
+    ended = await harness.say("fix it")
+    assert ended.reason == "done"
+    assert ended.steps == 9
+
+
+async def test_stop_may_also_let_it_end(tmp_path: Path) -> None:
+    over = said({"continue": False, "stopReason": "That is enough."})
+    harness = start(tmp_path, [Reply("Done.")], Stop=[group(over)])
+    assert (await harness.say("fix it")).steps == 1
+    assert harness.notices() == ["That is enough."]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status"), [("allow", ToolStatus.COMPLETED), ("deny", ToolStatus.DENIED)]
+)
+async def test_a_question_is_answered_in_the_users_place(
+    tmp_path: Path, behaviour: str, status: ToolStatus
+) -> None:
+    decision = {"behavior": behaviour, "message": "Not today."}
+    output = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+    script = [Reply(calls=(call("write", path="b.txt", content="x"),)), Reply("k")]
+    harness = start(tmp_path, script, PermissionRequest=[group(said(output), "Write")])
+    await harness.say("go")
+    assert harness.of(PermissionAsked) == []
+    assert harness.results()[0].status is status
+    if behaviour == "deny":
+        assert "Not today." in harness.results()[0].output
+
+
+async def test_what_is_only_told_is_told(tmp_path: Path) -> None:
+    kinds = ("Notification", "SessionEnd")
+    hooks = {kind: [group(f"cat > {kind}.json")] for kind in kinds}
+    harness = start(tmp_path, [Reply("Hello.")], **hooks)
+    await harness.say("hi")
+    await harness.agent.aclose()
+    project = harness.agent.ports.project
+    told = {kind: json.loads((project / f"{kind}.json").read_text()) for kind in kinds}
+    assert told["Notification"]["notification_type"] == "idle_prompt"
+    assert told["SessionEnd"]["hook_event_name"] == "SessionEnd"

@@ -156,3 +156,25 @@ async def test_session_start_tells_the_model_once_and_run_end_is_told_how_it_wen
     assert (told["reason"], told["answer"], told["steps"]) == ("done", "Hello there.", 1)
     assert told["about"]["session"] == harness.session.id  # type: ignore[index]
     assert told["about"]["model"] == "test/model"  # type: ignore[index]
+
+
+async def test_before_end_sends_back_what_is_missing(start: Start) -> None:
+    harness = start([Reply("Done."), Reply("Really.")])
+    (harness.agent.ports.project / "WANTED").write_text("report.md\n")
+    harness.agent.submit("write the report")
+    (await harness.ended())
+    assert "Still missing: report.md." in sent(harness)
+
+
+async def test_permission_answers_for_the_user_and_the_others_are_told(start: Start) -> None:
+    writes = [call("write", path=f"{place}/a.txt", content="x") for place in ("vendor", "notes")]
+    harness = start([Reply(calls=tuple(writes)), Reply("Done.")])
+    await harness.say("write both")
+    assert [result.status for result in harness.results()] == [
+        ToolStatus.DENIED,
+        ToolStatus.COMPLETED,
+    ]
+    assert harness.of(PermissionAsked) == []
+    await harness.agent.aclose()
+    assert lines(harness, "notification.jsonl")[-1]["kind"] == "idle"
+    assert len(lines(harness, "session_end.jsonl")) == 1

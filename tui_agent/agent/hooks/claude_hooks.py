@@ -15,14 +15,20 @@ from tui_agent.agent.hooks.payloads import (
     AfterTool,
     AfterToolAnswer,
     BeforeCompact,
+    BeforeEnd,
+    BeforeEndAnswer,
     BeforeTool,
     BeforeToolAnswer,
     CompactAnswer,
     HookAnswer,
+    Notification,
     Payload,
-    RunEnd,
+    PermissionQuestion,
+    PermissionQuestionAnswer,
+    SessionEnd,
     SessionStart,
     SessionStartAnswer,
+    SubagentStart,
     UserPrompt,
     UserPromptAnswer,
 )
@@ -42,8 +48,12 @@ EVENTS: dict[str, EventName] = {
     "PostToolUse": "after_tool",
     "PostToolUseFailure": "after_tool",
     "PreCompact": "before_compact",
-    "Stop": "run_end",
-    "SubagentStop": "run_end",
+    "Stop": "before_end",
+    "SubagentStop": "before_end",
+    "SubagentStart": "subagent_start",
+    "PermissionRequest": "permission",
+    "Notification": "notification",
+    "SessionEnd": "session_end",
 }
 """Their events that are sent here, with ours."""
 DEFAULT_TIMEOUT = 60
@@ -152,15 +162,17 @@ class ClaudeHook(CommandHook):
             return False
         return not tool or _matches(self.found.matcher, tool)
 
-    def wants(self, payload: Payload) -> bool:
+    def wants(self, payload: Payload) -> bool:  # noqa: PLR0911 - an arm per event
         match payload:
             case AfterTool():
                 if payload.is_error != (self.found.event == "PostToolUseFailure"):
                     return False
                 return self._fits(payload.tool, payload.arguments)
-            case BeforeTool():
+            case BeforeTool() | PermissionQuestion():
                 return self._fits(payload.tool, payload.arguments)
-            case RunEnd():
+            case Notification():
+                return _matches_kind(self.found.matcher, payload)
+            case BeforeEnd():
                 return (payload.about.parent is not None) == (self.found.event == "SubagentStop")
             case SessionStart():
                 return _matches_source(self.found.matcher, payload)
@@ -295,6 +307,10 @@ def _matches_source(matcher: str, payload: SessionStart) -> bool:
     return matcher in {"", "*"} or source in matcher.split("|")
 
 
+def _matches_kind(matcher: str, payload: Notification) -> bool:
+    return matcher in {"", "*"} or f"{payload.kind}_prompt" in matcher.split("|")
+
+
 # -- what they are given -------------------------------------------------------------------------------------
 
 
@@ -325,12 +341,23 @@ def _own_fields(payload: Payload) -> dict[str, Any]:
         case BeforeCompact():
             trigger = "manual" if payload.trigger == "manual" else "auto"
             fields = {"trigger": trigger, "custom_instructions": payload.focus or ""}
-        case RunEnd():
-            fields = {"stop_hook_active": False, "last_assistant_message": payload.answer}
+        case BeforeEnd():
+            fields = {
+                "stop_hook_active": payload.sent_back > 0,
+                "last_assistant_message": payload.answer,
+            }
+        case PermissionQuestion():
+            fields = _call_fields(payload)
+        case Notification():
+            fields = {"message": payload.message, "notification_type": f"{payload.kind}_prompt"}
+        case SubagentStart():
+            fields = {"agent_type": payload.agent}
+        case SessionEnd():
+            fields = {"reason": "other"}
     return fields
 
 
-def _call_fields(payload: BeforeTool | AfterTool) -> dict[str, Any]:
+def _call_fields(payload: BeforeTool | AfterTool | PermissionQuestion) -> dict[str, Any]:
     name = _their_names(payload.tool)[0]
     return {
         "tool_name": name,
@@ -406,6 +433,11 @@ def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
     reason = str(
         said.get("stopReason") or said.get("reason") or more.get("permissionDecisionReason") or ""
     )
+    if isinstance(payload, BeforeEnd) and said.get("continue") is False:
+        # There it means the contrary: no hook is to send the model back.
+        return HookAnswer(notice=notice or reason)
+    if isinstance(payload, PermissionQuestion) and isinstance(more.get("decision"), dict):
+        return _noticed(_permission(more["decision"]), notice)
     if said.get("continue") is False or as_text(said.get("decision")) in {"block", "deny"}:
         return _noticed(_blocking(event, reason or "no reason given"), notice)
     if isinstance(payload, BeforeTool):
@@ -428,7 +460,16 @@ def _decision(
     return BeforeToolAnswer(decision=decided, message=reason, arguments=arguments)
 
 
-def _blocking(event: str, reason: str) -> HookAnswer:
+def _permission(decided: Mapping[str, Any]) -> PermissionQuestionAnswer:
+    behaviour = as_text(decided.get("behavior"))
+    if behaviour not in {"allow", "deny"}:
+        return PermissionQuestionAnswer()
+    return PermissionQuestionAnswer(
+        decision=behaviour, message=as_text(decided.get("message")) or ""
+    )
+
+
+def _blocking(event: str, reason: str) -> HookAnswer:  # noqa: PLR0911 - an arm per event
     """Return the answer that refuses, or, where it is too late for that, tells the model why."""
     match event:
         case "user_prompt":
@@ -437,6 +478,10 @@ def _blocking(event: str, reason: str) -> HookAnswer:
             return BeforeToolAnswer(decision="deny", message=reason)
         case "after_tool":
             return AfterToolAnswer(append=reason)
+        case "before_end":
+            return BeforeEndAnswer(block=True, message=reason)
+        case "permission":
+            return PermissionQuestionAnswer(decision="deny", message=reason)
         case "before_compact":
             return CompactAnswer(cancel=True, message=reason)
         case _:

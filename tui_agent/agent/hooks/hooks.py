@@ -23,14 +23,21 @@ from tui_agent.agent.hooks.payloads import (
     AfterToolAnswer,
     AfterTree,
     BeforeCompact,
+    BeforeEnd,
+    BeforeEndAnswer,
     BeforeTool,
     BeforeToolAnswer,
     BeforeTree,
     HookAnswer,
+    Notification,
     Payload,
+    PermissionQuestion,
+    PermissionQuestionAnswer,
     RunEnd,
+    SessionEnd,
     SessionStart,
     SessionStartAnswer,
+    SubagentStart,
     SummaryAnswer,
     UserPrompt,
     UserPromptAnswer,
@@ -377,9 +384,41 @@ class Hooks:
             return answer.model_copy(update=more)
         return kind(context="\n\n".join(context), **more)
 
+    async def before_end(self, answer: str, sent_back: int) -> str:
+        """Return what sends the model back to work: the first hook's that does; "" where none does."""
+        if not await self.wanted("before_end"):
+            return ""
+        payload = BeforeEnd(about=self.about, answer=answer, sent_back=sent_back)
+        async for _handler, said in self._answers(payload, BeforeEndAnswer):
+            if said.block:
+                return said.message.strip() or "A hook of the user's says that you are not done."
+        return ""
+
+    async def permission(
+        self, call_id: str, tool: Tool[Any], arguments: ToolInput, reason: str
+    ) -> PermissionQuestionAnswer:
+        """Ask the hooks in the user's place whether a call may run: the first decision counts."""
+        if not await self.wanted("permission", tool.name):
+            return PermissionQuestionAnswer.model_construct()
+        payload = PermissionQuestion(
+            about=self.about,
+            call_id=call_id,
+            tool=tool.name,
+            arguments=_plain(arguments),
+            reason=reason,
+        )
+        async for _handler, said in self._answers(
+            payload, PermissionQuestionAnswer, tool=tool.name
+        ):
+            if said.decision is not None:
+                return said
+        return PermissionQuestionAnswer()
+
     # -- notified -------------------------------------------------------------------------------------------
 
-    def tell(self, payload: AfterCompact | AfterTree | RunEnd) -> None:
+    def tell(
+        self, payload: AfterCompact | AfterTree | RunEnd | Notification | SubagentStart | SessionEnd
+    ) -> None:
         if self._load is not None:
             self._start_telling(self._tell(payload))
 

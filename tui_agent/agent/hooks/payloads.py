@@ -177,6 +177,54 @@ class RunEnd(_Record):
     answer: str
 
 
+class BeforeEnd(_Record):
+    """Before the agent stops working because it thinks that it is done.
+
+    ``answer`` is the last thing it said, ``sent_back`` how often a hook sent it back in this run.
+    """
+
+    event: Literal["before_end"] = "before_end"
+    about: About
+    answer: str
+    sent_back: int
+
+
+class PermissionQuestion(_Record):
+    """Before the user is asked whether a call may run. ``reason`` says why it asks."""
+
+    event: Literal["permission"] = "permission"
+    about: About
+    call_id: str
+    tool: str
+    arguments: dict[str, Any]
+    reason: str
+
+
+class Notification(_Record):
+    """When the user is called: a question waits (``kind`` permission), or a run ended (idle)."""
+
+    event: Literal["notification"] = "notification"
+    about: About
+    kind: Literal["permission", "idle"]
+    message: str
+
+
+class SubagentStart(_Record):
+    """When a subagent begins a task."""
+
+    event: Literal["subagent_start"] = "subagent_start"
+    about: About
+    agent: str
+    task: str
+
+
+class SessionEnd(_Record):
+    """When a session is closed here: another one is opened, or the program ends."""
+
+    event: Literal["session_end"] = "session_end"
+    about: About
+
+
 Payload = (
     SessionStart
     | UserPrompt
@@ -187,6 +235,11 @@ Payload = (
     | BeforeTree
     | AfterTree
     | RunEnd
+    | BeforeEnd
+    | PermissionQuestion
+    | Notification
+    | SubagentStart
+    | SessionEnd
 )
 
 
@@ -257,6 +310,20 @@ class CompactAnswer(SummaryAnswer):
     details: dict[str, Any] = Field(default_factory=dict)
 
 
+class BeforeEndAnswer(HookAnswer):
+    """``block`` sends the model back to work, with ``message`` for it."""
+
+    block: bool = False
+    message: str = ""
+
+
+class PermissionQuestionAnswer(HookAnswer):
+    """``decision`` answers for the user; ``message`` tells the model why it is refused."""
+
+    decision: Literal["allow", "deny"] | None = None
+    message: str = ""
+
+
 ANSWERS: dict[str, type[HookAnswer]] = {
     "session_start": SessionStartAnswer,
     "user_prompt": UserPromptAnswer,
@@ -267,6 +334,11 @@ ANSWERS: dict[str, type[HookAnswer]] = {
     "before_tree": SummaryAnswer,
     "after_tree": HookAnswer,
     "run_end": HookAnswer,
+    "before_end": BeforeEndAnswer,
+    "permission": PermissionQuestionAnswer,
+    "notification": HookAnswer,
+    "subagent_start": HookAnswer,
+    "session_end": HookAnswer,
 }
 """The answer that belongs to each event."""
 
@@ -280,6 +352,10 @@ def refusal(event: str, message: str) -> HookAnswer | None:
             return BeforeToolAnswer(decision="deny", message=message)
         case "before_compact" | "before_tree":
             return SummaryAnswer(cancel=True, message=message)
+        case "before_end":
+            return BeforeEndAnswer(block=True, message=message)
+        case "permission":
+            return PermissionQuestionAnswer(decision="deny", message=message)
         case _:
             return None
 

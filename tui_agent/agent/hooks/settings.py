@@ -14,6 +14,11 @@ EventName = Literal[
     "before_tree",
     "after_tree",
     "run_end",
+    "before_end",
+    "permission",
+    "notification",
+    "subagent_start",
+    "session_end",
 ]
 """The points at which hooks are asked or told."""
 
@@ -32,5 +37,6 @@ class HookSettings(BaseModel):
         default=False, description="Run it in the sandbox of the mode, as a project's hooks are."
     )
     matcher: str = Field(
-        default="*", description="A glob on the tool's name, for before_tool and after_tool."
+        default="*",
+        description="A glob on the tool's name, for before_tool, after_tool and permission.",
     )
