@@ -18,6 +18,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
 )
+from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.preparing import prepare, prepare_command, with_piped
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
@@ -59,6 +60,8 @@ from tui_agent.tools.registry import find_tool
 if TYPE_CHECKING:
     from tui_agent.app.race_commands import RaceWish
 
+TELL_WAITING_AFTER = 2.0
+"""Seconds after which is said that a run waits for servers before it begins."""
 WAIT_SECONDS = 0.5
 """Seconds between two looks at a run that another program works on."""
 GO_ON = "continue"
@@ -292,9 +295,11 @@ class HeadlessRun(Frontend):
         """Give servers their time to start, and tell what the run begins with."""
         agent, ports = self.agent, self.agent.ports
         await agent.context.warm()
+        telling = asyncio.get_running_loop().call_later(TELL_WAITING_AFTER, self._tell_waiting)
         with suppress(TimeoutError):
             async with asyncio.timeout(ports.budget.seconds):
                 await ports.mcp.settle()
+        telling.cancel()
         if not self._as_json:
             return
         servers = (
@@ -317,6 +322,13 @@ class HeadlessRun(Frontend):
             problems=knowledge.problems,
         )
         say_json(events.event_json(inventory), file=self._out)
+
+    def _tell_waiting(self) -> None:
+        """Say which servers the run waits for before it begins."""
+        rows = self.agent.ports.mcp.status()
+        names = [row.name for row in rows if row.state is ServerState.STARTING]
+        if names:
+            self.say(f"Waiting for the MCP servers to start: {', '.join(names)}.")
 
     async def _begin(self, message: str, piped: str) -> None:
         """Send the message or run the command; the run it started may still be going on after that.

@@ -1,11 +1,14 @@
 """Servers' tools in a session: when the model is told of them, what a call asks for, and that no cache is lost."""
 
+import asyncio
+import io
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import Harness, make_agent
+from tests.support.headless import run_headless
 from tests.support.mcp_place import QUICK, Place, until
 from tests.support.scripted_client import Reply, ScriptedClient, call
 from tui_agent.agent.agent import Agent
@@ -14,6 +17,7 @@ from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.settings import Timeouts
 from tui_agent.agent.preparing import prepare
 from tui_agent.agent.prompt_head import CHEAP_TO_READ
+from tui_agent.cli import headless
 from tui_agent.context.request import request_bytes
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolStatus, Usage
@@ -153,3 +157,21 @@ async def test_a_run_without_a_required_server_ends_before_its_first_request(
     ended = await harness.say("hi")
     assert (ended.reason, client.requests) == ("error", [])
     assert "The MCP server gone is required" in (ended.error or "")
+
+
+async def test_a_run_without_a_screen_says_which_servers_it_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headless, "TELL_WAITING_AFTER", 0.01)
+    place = Place(tmp_path / "servers", Timeouts(settle=None, pauses=(0, 0)))
+    gate = place.directory / "gate"
+    place.add_stdio("tracker", "--wait-for", str(gate), allow=("add",))
+    client = ScriptedClient([Reply("Hello.")])
+    err = io.StringIO()
+    harness = make_agent(tmp_path, client, mcp=place.hub)
+    running = asyncio.ensure_future(run_headless(harness, "hi", err=err))
+    await until(lambda: "Waiting for the MCP servers to start: tracker." in err.getvalue())
+    gate.touch()
+    assert await running == 0
+    assert told(client) == [{"tracker_add"}]
+    await place.hub.aclose()
