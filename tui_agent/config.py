@@ -524,7 +524,12 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
         raise ConfigError(
             f"{path} is not valid TOML: {error}. Correct it or move the file away."
         ) from None
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror or error}. "
+            "TUI_AGENT_CONFIG_DIR names another directory for settings."
+        ) from None
+    except ValueError as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from None
 
 

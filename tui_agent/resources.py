@@ -4,6 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.errors import UserFacingError
+from tui_agent.path_checks import is_file
 from tui_agent.paths import config_dir
 from tui_agent.text_files.encodings import user_text
 
@@ -31,7 +32,7 @@ def prompt(name: str) -> str:
         ResourceError: there is no such prompt, or it cannot be read as UTF-8.
     """
     own = config_dir() / "prompts" / f"{name}.md"
-    if own.is_file():
+    if is_file(own):
         return _text(own)
     return packaged_prompt(name)
 
@@ -48,7 +49,7 @@ def packaged_prompt(name: str) -> str:
 def style_path(name: str) -> Path:
     """Return where ``styles/NAME`` is; the user's file of that name in the config directory wins."""
     own = config_dir() / "styles" / name
-    if own.is_file():
+    if is_file(own):
         return own
     return data_root() / "styles" / name
 

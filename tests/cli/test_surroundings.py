@@ -52,6 +52,21 @@ def test_what_is_missing_is_told_in_a_sentence(
     assert (done.returncode, done.stderr) == (code, said)
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter any directory")
+def test_a_home_that_is_closed_is_named_with_the_variable_that_helps(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o000)
+    own = {"HOME": str(closed), "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {"PATH": os.environ["PATH"], **own}
+    said = run('"$0" "$@" --demo -p hello', environment, tmp_path).stderr
+    assert "Permission denied. TUI_AGENT_CONFIG_DIR names another directory" in said
+    environment["TUI_AGENT_CONFIG_DIR"] = str(tmp_path / "config")
+    said = run('"$0" "$@" --demo -p hello', environment, tmp_path).stderr
+    assert "TUI_AGENT_DATA_DIR names another directory" in said
+    done = run('"$0" "$@" --demo -p hello --no-session', environment, tmp_path)
+    assert "I am a script" in done.stdout
+
+
 @pytest.mark.skipif(
     not Path("/dev/full").exists(), reason="there is no disk that is always full here"
 )

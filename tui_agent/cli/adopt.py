@@ -14,6 +14,7 @@ from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, folders_of, is_trusted
 from tui_agent.cli.output import say, say_json
 from tui_agent.config import load_config, set_value
+from tui_agent.path_checks import is_there
 from tui_agent.paths import data_dir
 from tui_agent.places import LeftOut
 from tui_agent.resources import prompt
@@ -69,7 +70,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
 def first_news(cwd: Path) -> Callable[[Knowledge], str] | None:
     """Return what tells of other programs' files, None where that was told before."""
     told = data_dir() / TOLD
-    if told.exists():
+    if is_there(told):
         return None
 
     def news(_knowledge: Knowledge) -> str:

@@ -31,6 +31,7 @@ from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.price_list import PriceList
 from tui_agent.model.route import Router
+from tui_agent.path_checks import is_file
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.own_programs import find_program
 from tui_agent.resources import prompt
@@ -114,7 +115,7 @@ def findings() -> Iterator[Finding]:
 
 
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
-    where = f"{loaded.path}{'' if loaded.path.is_file() else ' (not there: every setting has its default)'}"
+    where = f"{loaded.path}{'' if is_file(loaded.path) else ' (not there: every setting has its default)'}"
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
@@ -144,7 +145,7 @@ def _models(config: Config) -> Iterator[Finding]:
         yield Finding("key", f"{name} from {source}{behind}")
     if available:
         yield Finding("", "config.toml counts before the environment, that before tui-agent login")
-    if logins.path.is_file() and logins.path.stat().st_mode & 0o077:
+    if is_file(logins.path) and logins.path.stat().st_mode & 0o077:
         yield Finding(
             "key",
             f"others may read {logins.path}",

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.files.atomic import write_atomically
 from tui_agent.model.forms import ServerForm
+from tui_agent.path_checks import is_file
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class LearntFacts:
 
 
 def _load(path: Path | None) -> LearntModels:
-    if path is None or not path.is_file():
+    if path is None or not is_file(path):
         return LearntModels()
     try:
         models = LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))

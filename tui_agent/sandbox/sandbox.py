@@ -29,7 +29,7 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import GoesOn, SecretSearch
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_directory
+from tui_agent.path_checks import is_directory, is_file
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import frozen
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
@@ -927,9 +927,9 @@ class Sandbox:
             found |= {
                 t.variable: str(home / t.home)
                 for t in TOOLCHAINS
-                if t.variable and (home / t.home).is_dir()
+                if t.variable and is_directory(home / t.home)
             }
-            if (home / ".gitconfig").is_file():
+            if is_file(home / ".gitconfig"):
                 found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
             found["HOME"] = str(self._place / HOME)
         # Programs of the project may not leave compiled code beside its sources, for others to run.

@@ -19,6 +19,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar, cast
 
+from tui_agent.path_checks import is_there
 from tui_agent.session import schema
 from tui_agent.session.errors import (
     NotASessionFile,
@@ -408,7 +409,7 @@ class Database:
             self._share(lock)
 
     def _open_for_reading(self) -> None:
-        if not self.path.exists():
+        if not is_there(self.path):
             raise StoreUnavailable(
                 f"The session file {self.path} does not exist and can't be created here."
             )
@@ -422,7 +423,7 @@ class Database:
             if _primary(error) not in _REFUSED:
                 raise
             wal = self.path.with_name(self.path.name + "-wal")
-            if wal.exists() and wal.stat().st_size:
+            if is_there(wal) and wal.stat().st_size:
                 raise StoreUnavailable(
                     f"The session file {self.path} was not closed properly and can't be read in a directory that "
                     "can't be written: copy it and all files beside it to another one."
