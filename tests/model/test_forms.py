@@ -209,6 +209,48 @@ async def test_a_refused_part_goes_the_work_goes_on_and_what_is_the_servers_is_r
     assert told.blobs == (frozenset({PICTURE}) if part is Part.PICTURE else frozenset())
 
 
+async def test_of_too_many_tools_those_that_were_called_and_the_first_stay(
+    provider: ModelServer,
+) -> None:
+    many = tuple(ToolSchema(name=f"t{n}", description="", parameters={}) for n in range(140))
+    request = replace(WHOLE, tools=(*many, TOOLS[0]))
+    words = (
+        "Invalid 'tools': array too long. Expected an array with maximum length 128, but got 141"
+    )
+    provider.play(status(400, words), Turn("fine"))
+    client = client_at(provider)
+    answer = await collect(client, request)
+    await client.aclose()
+
+    names = [tool["function"]["name"] for tool in provider.calls[-1].json["tools"]]
+    assert names == [*(f"t{n}" for n in range(127)), "read"]
+    (told,) = [event for event in answer.events if isinstance(event, PartLeftOut)]
+    assert "Left out: t127, t128, t129, t130, t131 and 8 more." in told.messages[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "left_out"),
+    [
+        ("Too many images in request. Max is 3.", 1),
+        ("Could not process image", 2),
+    ],
+)
+async def test_of_several_pictures_the_oldest_go_first(
+    provider: ModelServer, words: str, left_out: int
+) -> None:
+    names = [letter * 64 for letter in "abcd"]
+    content = (ContentText("see"), *(ImageRef(name, "image/png") for name in names))
+    blobs = {name: drawn(size=(3, 3 + at)) for at, name in enumerate(names)}
+    request = replace(WHOLE, messages=(Message("user", content),), blobs=blobs)
+    provider.play(status(400, words), Turn("fine"))
+    client = client_at(provider, vision=True)
+    answer = await collect(client, request)
+    await client.aclose()
+
+    (told,) = [event for event in answer.events if isinstance(event, PartLeftOut)]
+    assert told.blobs == frozenset(names[:left_out])
+
+
 async def test_a_picture_whose_place_is_named_goes_alone(provider: ModelServer) -> None:
     other = "b" * 64
     place = "messages[2].content[3].image_url"

@@ -21,6 +21,7 @@ from tui_agent.model.forms import (
     Refused,
     ServerForm,
     Shape,
+    left_out_tools,
     next_shape,
     shaped,
 )
@@ -212,7 +213,8 @@ class ProviderClient:
         if after is None or self._prepare(attempt.asked, after[0]).call in tries.calls:
             return False
         tries.shape, refusal = after
-        sentence = REMEDIES[refusal.part].sentence(attempt.route.target.provider, refusal.names)
+        names = refusal.names or left_out_tools(attempt.asked, tries.shape.form)
+        sentence = REMEDIES[refusal.part].sentence(attempt.route.target.provider, names)
         tries.told[refusal.part] = sentence
         log.warning("%s Sent again, refused was: %s", error.message, refusal.part)
         return True

@@ -49,10 +49,9 @@ class Remedy:
 
     def sentence(self, provider: str, parts: Sequence[str]) -> str:
         """Return the sentence for the user; ``parts`` are the names of what was refused."""
-        if len(parts) <= _NAMED_PARTS:
-            named = ", ".join(parts)
-        else:
-            named = f"{len(parts)} tools"
+        named = ", ".join(parts[:_NAMED_PARTS])
+        if len(parts) > _NAMED_PARTS:
+            named = f"{named} and {len(parts) - _NAMED_PARTS} more"
         return self.said.format(name=provider, parts=named)
 
 
@@ -79,7 +78,8 @@ REMEDIES: Mapping[Part, Remedy] = {
         "{name} takes no pictures with this model: notes stand for them.",
     ),
     Part.PICTURE: Remedy(
-        "without the picture whose place is named, or those since the last answer; then without any",
+        "without the picture whose place is named, the oldest over a number that is named, or those since "
+        "the last answer, of the first ones the older half; then without any",
         "session",
         "{name} can't read a picture: it is taken out.",
     ),
@@ -89,9 +89,9 @@ REMEDIES: Mapping[Part, Remedy] = {
         "{name} takes no tools with this model: it is told of them in the prompt and writes its calls as text.",
     ),
     Part.TOOL_COUNT: Remedy(
-        "the number of tools that is named, else half of them: the program's own first",
+        "the number of tools that is named, else half of them: those that were called, then the first ones",
         "server",
-        "{name} takes fewer tools: those of the servers listed last are left out.",
+        "{name} takes fewer tools than there are. Left out: {parts}.",
     ),
     Part.TOOL: Remedy(
         "the tool's parameters by name and type only; then without the tool",
@@ -233,7 +233,7 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
         case Part.PICTURES if form.pictures:
             return _learnt(now, pictures=False)
         case Part.PICTURE:
-            blobs = _pictures_out(refused)
+            blobs = _pictures_out(refused, refusal.number)
             if blobs == now.blobs:
                 return None
             return replace(now, blobs=blobs)
@@ -279,7 +279,7 @@ def shaped(
     tell a model of tools that its server does not take; ``{tools}`` stands for them.
     """
     form = shape.form
-    request = replace(request, tools=_taken(request.tools, form))
+    request = replace(request, tools=_taken(request, form))
     if not form.tools:
         request = written(request, tool_words)
     messages: Sequence[Message] = request.messages
@@ -307,13 +307,25 @@ def shaped(
     return replace(request, messages=tuple(messages), max_output_tokens=asked)
 
 
-def _taken(tools: Sequence[ToolSchema], form: ServerForm) -> tuple[ToolSchema, ...]:
-    """Return the tools a server takes, in the form it takes them."""
+def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
+    """Return the names of the tools that a request goes without because there are too many."""
+    if not form.tool_count:
+        return []
+    taken = {tool.name for tool in _taken(request, form)}
+    return [tool.name for tool in request.tools if tool.name not in taken]
+
+
+def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
+    """Return the tools a server takes, in the form it takes them: of too many those that were called first."""
+    tools = request.tools
     if form.without_tools or form.plain_tools:
-        tools = [_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools]
-    if form.tool_count:
-        tools = tools[: form.tool_count]
-    return tuple(tools)
+        tools = tuple(_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools)
+    if not form.tool_count or len(tools) <= form.tool_count:
+        return tools
+    called = {call.tool for message in request.messages for call in message.tool_calls}
+    by_need = sorted(tools, key=lambda tool: tool.name not in called)
+    kept = {tool.name for tool in by_need[: form.tool_count]}
+    return tuple(tool for tool in tools if tool.name in kept)
 
 
 def _learnt(now: Shape, **changes: Any) -> Shape | None:
@@ -417,24 +429,34 @@ def _without_pictures(message: Message, blobs: frozenset[str] | None) -> Message
     return replace(message, content=tuple(parts))
 
 
-def _pictures_out(refused: Refused) -> frozenset[str]:
-    """Return the pictures to leave out: the one whose place is named, else those since the last answer, else all."""
+def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
+    """Return the pictures to leave out.
+
+    That is the one whose place is named; or the oldest, where only ``taken`` of them are; or those
+    since the last answer. Where that is all there are, it is the older half, and none is left for
+    the last try.
+    """
     now = refused.shape
-    request = refused.request
-    every = [image.blob for message in request.messages for image in images_in(message)]
+    messages = refused.request.messages
+    sent = [blob for blob in _blobs_in(messages) if blob not in now.blobs]
     named = _picture_at(refused)
-    if named and named not in now.blobs:
+    if named in sent:
         return now.blobs | {named}
-    answered = max(
-        (at for at, message in enumerate(request.messages) if message.role == "assistant"),
-        default=-1,
-    )
-    newest = {
-        image.blob for message in request.messages[answered + 1 :] for image in images_in(message)
-    }
-    if newest - now.blobs:
+    if taken:
+        return now.blobs | set(sent[:-taken])
+    answers = [at for at, message in enumerate(messages) if message.role == "assistant"]
+    after_answer = max(answers, default=-1) + 1
+    newest = set(_blobs_in(messages[after_answer:])) - now.blobs
+    if newest and len(newest) < len(sent):
         return now.blobs | newest
-    return frozenset(every)
+    if len(sent) > 1 and not refused.is_last_try:
+        return now.blobs | set(sent[: len(sent) // 2])
+    return now.blobs | set(sent)
+
+
+def _blobs_in(messages: Sequence[Message]) -> list[str]:
+    """Return the pictures of messages, oldest first, each once."""
+    return list(dict.fromkeys(image.blob for message in messages for image in images_in(message)))
 
 
 def _picture_at(refused: Refused) -> str:

@@ -27,7 +27,9 @@ _REASONING = LazyPattern(
     r"thinking|signature|reasoning|encrypted[_ ]content|\brs_\w+", re.IGNORECASE
 )
 
-_WRONG_REASONING = LazyPattern(r"signature|encrypted[_ ]content|\brs_\w+", re.IGNORECASE)
+_WRONG_REASONING = LazyPattern(
+    r"signature|encrypted[_ ]content|\brs_\w+|redacted_thinking", re.IGNORECASE
+)
 """Something is wrong in the reasoning that went back."""
 
 _UNKNOWN_FIELD = LazyPattern(
@@ -48,6 +50,10 @@ _ANSWER_LIMIT = LazyPattern(
 )
 _SIZE = LazyPattern(r"\d[\d,_]*")
 _ID_SIZE = LazyPattern(r"(?:maximum length|at most|length of|<=) (\d+)", re.IGNORECASE)
+_PICTURE_COUNT = LazyPattern(
+    r"too many|too much media|number of images|(?:at most|contains|maximum of|up to) \d+ image",
+    re.IGNORECASE,
+)
 _TOOL_PLACE = LazyPattern(r"(?:tools?|function_?declarations)(?:\[|\.)(\d+)", re.IGNORECASE)
 
 
@@ -75,7 +81,7 @@ class Part(StrEnum):
 class Refusal:
     """The refused part.
 
-    ``names`` are tools, fields or places in the request, ``number`` is a size that is taken.
+    ``names`` are tools, fields or places in the request, ``number`` is a size or a count that is taken.
     """
 
     part: Part
@@ -103,7 +109,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
     (
         Part.CALL_IDS,  # OpenAI; Mistral; Anthropic; Responses
         LazyPattern(
-            r"(?:tool_?calls?\b.{0,12}\bid|tool_?use_id|tool_use\.id|call_id|tool call id)\b.{0,160}?"
+            r"(?:tool_?calls?\b.{0,12}\bid|tool_?use_?id|tool_use\.id|call_id|tool call id)\b.{0,160}?"
             r"(?:too long|maximum length|at most \d+|must be|should match|pattern|length of \d+)",
             re.IGNORECASE | re.DOTALL,
         ),
@@ -121,7 +127,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         LazyPattern(
             r"\btools\b[\"'`]?\W{0,3}(?:array too long|too many|maximum number of items|list should have at most)"
             r"|too many (?:tools|functions|function[ _]?declarations)"
-            r"|(?:maximum|at most|up to|limit)\D{0,20}\d+\s+(?:tools|functions|function[ _]?declarations)",
+            r"|(?:maximum|at most|more than|up to|limit)\D{0,20}\d+\s+(?:tools|functions|function[ _]?declarations)",
             re.IGNORECASE,
         ),
     ),
@@ -134,7 +140,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
             r"(?:tools|tool[ -]?(?:use|calls?|calling)|function[ _-]?call(?:s|ing)?)\b\W{0,3}"
             r"(?:param\w*|inputs?)?\W{0,3}(?:is|are) "
             r"(?:(?:currently )?not (?:supported|enabled|available|allowed|permitted)|unsupported|disabled)"
-            r"|tools param requires|tool choice requires --enable|--tool-call-parser",
+            r"|tools param requires|unsupported param\w*:? \W*tools\b|tool choice requires --enable|--tool-call-parser",
             re.IGNORECASE | re.DOTALL,
         ),
     ),
@@ -168,6 +174,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
             r"|(?:image|picture)s?\b.{0,80}?(?:exceed|too (?:large|big|small|many)|invalid|corrupt|damaged|unsupported"
             r"|unknown format|not (?:valid|supported|a valid)|was specified using|could not|cannot|can't|failed|maximum"
             r"|max allowed)"
+            r"|(?:at most|up to|maximum of) [1-9]\d* image|too much media"
             r"|(?:invalid|unsupported|malformed|corrupt\w*|bad|too many)[ _](?:\w+[ _]){0,2}(?:image|picture)"
             r"|invalid_?image|image_?parse|media_?type|mime_? ?type|invalid base64|base64.{0,30}invalid",
             re.IGNORECASE | re.DOTALL,
@@ -181,6 +188,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
             r"|(?:not|n't) support (?:the )?\W?(?:system|developer)\b"
             r"|(?:unexpected|unknown|invalid|unsupported) (?:message )?role:? ?\W?(?:system|developer)"
             r"|role \W?(?:system|developer)\W? .{0,20}(?:not|invalid|unknown|unsupported)"
+            r"|unknown variant \W?(?:system|developer)\b"
             r"|only \W?user\W?,? (?:\W?tool\W?,? )?(?:and )?\W?assistant",
             re.IGNORECASE | re.DOTALL,
         ),
@@ -190,7 +198,8 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         LazyPattern(
             r"\balternat(?:e|es|ing)\b|unexpected role \W?(?:user|assistant|tool)\W? after|invalid message order"
             r"|(?:consecutive|multiple|two|successive)\W+(?:\w+\W+)?(?:user|assistant|messages?|roles?|turns?)\b"
-            r".{0,60}(?:not|role|row)|same role|role of message with (?:even|odd) index|messages must be an odd number",
+            r".{0,60}(?:not|role|row)|same role|call turn comes immediately after"
+            r"|role of message with (?:even|odd) index|messages must be an odd number",
             re.IGNORECASE | re.DOTALL,
         ),
     ),
@@ -241,7 +250,10 @@ def _named(body: ErrorBody, sent: Sent) -> Refusal | None:
     part = named_part(body)
     if part in _OF_TOOLS:
         return _of_tools(part, said, sent.tools)
-    if part in (Part.PICTURE, Part.PICTURES) and sent.blobs:
+    if part is Part.PICTURE and sent.blobs:
+        is_count = _PICTURE_COUNT.search(said) is not None
+        return Refusal(part, number=_count_taken(said, len(sent.blobs)) if is_count else 0)
+    if part is Part.PICTURES and sent.blobs:
         return Refusal(part)
     if part is Part.CALL_IDS:
         size = _ID_SIZE.search(said)
@@ -257,7 +269,7 @@ def _of_tools(part: Part, said: str, tools: tuple[str, ...]) -> Refusal | None:
     if part is Part.TOOL:
         return Refusal(part, _tools_named(said, tools))
     if part is Part.TOOL_COUNT:
-        return Refusal(part, number=_tools_taken(said, len(tools)))
+        return Refusal(part, number=_count_taken(said, len(tools)) or len(tools) // 2)
     return Refusal(part)
 
 
@@ -295,10 +307,10 @@ def _answer_limit(said: str, sent: Sent) -> Refusal | None:
     return None
 
 
-def _tools_taken(said: str, sent: int) -> int:
-    """Return how many tools a refusal says a request may have; half of those sent where it names no number."""
+def _count_taken(said: str, sent: int) -> int:
+    """Return how many of ``sent`` things a refusal says are taken; 0 where it names no smaller number."""
     numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said))
-    return max((number for number in numbers if 0 < number < sent), default=sent // 2)
+    return max((number for number in numbers if number < sent), default=0)
 
 
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
