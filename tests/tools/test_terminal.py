@@ -109,6 +109,9 @@ async def test_what_has_no_terminal_takes_no_input(space: Workspace, running: Jo
     await space.call(BASH, command="sleep 300", background=True)
     with pytest.raises(ToolError, match="without a terminal"):
         await typed(space, "yes\n")
+    await opened(space, "echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!; read line")
+    with pytest.raises(ToolError, match="takes too long"):
+        await typed(space, "x", until="(a|a)+$", number=2)
     with pytest.raises(ToolError, match="no regular expression"):
         await space.call(JOB, id=1, until="(")
 

@@ -4,7 +4,6 @@ import asyncio
 import codecs
 import contextlib
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -37,6 +36,8 @@ QUIET_SECONDS = 0.4
 SILENT_SECONDS = 2.0
 """So long is waited where nothing came at all."""
 LOOK_SECONDS = 0.05
+MAX_AWAITED_BYTES = 16 * 1024
+"""Newest output in which is looked for what is awaited."""
 
 CHANGE_INTERVAL = 1.0
 """Seconds between two announcements of new output."""
@@ -152,10 +153,10 @@ class Job:
             raise ToolError(f"Job {self.id} takes no input: it runs without a terminal.")
         self.terminal.type(text)
 
-    async def answered(self, pattern: "re.Pattern[str] | None", seconds: float) -> bool:
-        """Wait until its terminal is quiet, or has shown a pattern; at most so long.
+    async def answered(self, awaited: Callable[[str], bool] | None, seconds: float) -> bool:
+        """Wait until its terminal has shown what is awaited, for None until it is quiet; at most so long.
 
-        What was on the screen before counts for a pattern only once it is quiet.
+        What was on the screen before counts only once it is quiet.
 
         Returns:
             whether that came, or the job has ended.
@@ -163,25 +164,30 @@ class Job:
         before = self._total
         seen = before
         quiet = 0.0
-        waited = 0.0
-        while waited < seconds and not self.ended.is_set():
-            enough = QUIET_SECONDS if seen > before else SILENT_SECONDS
-            if self._shows(pattern, before, quiet=quiet >= enough):
-                return True
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self.ended.wait()
-            waited += LOOK_SECONDS
-            quiet = quiet + LOOK_SECONDS if self._total == seen else 0.0
-            seen = self._total
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not self.ended.is_set():
+                    enough = QUIET_SECONDS if seen > before else SILENT_SECONDS
+                    if self._shows(awaited, before, quiet=quiet >= enough):
+                        return True
+                    await self._ended_within(LOOK_SECONDS)
+                    quiet = quiet + LOOK_SECONDS if self._total == seen else 0.0
+                    seen = self._total
         return self.ended.is_set()
 
-    def _shows(self, pattern: "re.Pattern[str] | None", before: int, *, quiet: bool) -> bool:
-        screen = "" if self.terminal is None else self.terminal.text()
-        if pattern is None:
+    async def _ended_within(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.ended.wait()
+
+    def _shows(self, awaited: Callable[[str], bool] | None, before: int, *, quiet: bool) -> bool:
+        assert self.terminal is not None  # noqa: S101 - as above
+        # Drawn now, so that the program gets answers to what it asks its terminal.
+        screen = "" if self.terminal.is_flooded else self.terminal.text()
+        if awaited is None:
             return quiet
         new = self._ring[max(0, before - self._total + len(self._ring)) :]
-        return bool(pattern.search(plain_text(bytes(new))) or (quiet and pattern.search(screen)))
+        return awaited(plain_text(bytes(new[-MAX_AWAITED_BYTES:]))) or (quiet and awaited(screen))
 
     def tail(self, characters: int) -> str:
         if self.terminal is not None:

@@ -28,8 +28,8 @@ KIND = "linux"
 MAX_TYPED_BYTES = 4_000
 """Bytes that are typed at once: the kernel drops what a program has not read beyond that."""
 
-MAX_PENDING_BYTES = 64 * 1024
-"""Newest output that is drawn: a flood goes by undrawn."""
+MAX_PENDING_BYTES = 16 * 1024
+"""Newest output that is drawn, in up to 0.1 s: a flood goes by undrawn."""
 
 MAX_HIGHLIGHTED = 5
 """Highlighted parts of a screen that are named; more are decoration."""
@@ -86,15 +86,22 @@ class Terminal:
         self._keyboard: int | None = None
 
     def connect(self, descriptor: int) -> None:
-        """Take the program's end of the terminal, which somebody else reads and closes."""
-        self._keyboard = descriptor
+        """Take the program's end of the terminal; somebody else reads it, and may close that first."""
+        self._keyboard = os.dup(descriptor)
 
     def disconnect(self) -> None:
-        self._keyboard = None
+        if self._keyboard is not None:
+            os.close(self._keyboard)
+            self._keyboard = None
 
     def feed(self, chunk: bytes) -> None:
         self._pending += chunk
         del self._pending[:-MAX_PENDING_BYTES]
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether more has come than is drawn at once."""
+        return len(self._pending) >= MAX_PENDING_BYTES
 
     def type(self, text: str) -> None:
         """Type a text; raises ToolError where it can't be."""

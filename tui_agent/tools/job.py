@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-import re
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import ClassVar
 
@@ -23,6 +23,8 @@ MAX_WAIT = 600
 
 ANSWER_SECONDS = 10
 """Seconds an answer to input is waited for where the call names no time."""
+
+SEARCH_SECONDS = 0.5
 
 _COMMAND_CHARS = 100
 _ENTER = ("<Enter>", "<enter>")
@@ -79,15 +81,15 @@ class JobTool(Tool[JobInput]):
                 Output("\n".join(lines) or "No jobs.", "jobs", stored=False), context
             )
         job = context.jobs.find(arguments.id)
-        pattern = _pattern(arguments.until)
+        awaited = _awaited(arguments.until)
         if arguments.input:
             job.type(arguments.input)
         if arguments.stop:
             await job.stop()
-        elif job.terminal is not None and (arguments.input or pattern is not None):
+        elif job.terminal is not None and (arguments.input or awaited is not None):
             limit = min(arguments.wait or ANSWER_SECONDS, MAX_WAIT)
             with job.listening(context.report):
-                came = await job.answered(pattern, limit)
+                came = await job.answered(awaited, limit)
             await job.look()
             note = "" if came else _NOT_YET.format(limit=limit)
             return await job_result(job, context, note=note)
@@ -114,13 +116,24 @@ def _job_of(arguments: JobInput, context: ToolContext) -> Job:
     return context.jobs.find(arguments.id)
 
 
-def _pattern(text: str) -> "re.Pattern[str] | None":
+def _awaited(text: str) -> Callable[[str], bool] | None:
+    """Return what tells whether a text holds a regular expression; it takes a moment at most."""
     if not text:
         return None
+    import regex
+
     try:
-        return re.compile(text, re.MULTILINE)
-    except re.error as error:
+        pattern = regex.compile(text, regex.MULTILINE)
+    except regex.error as error:
         raise ToolError(f"until is no regular expression: {error}.") from None
+
+    def holds(shown: str) -> bool:
+        try:
+            return pattern.search(shown, timeout=SEARCH_SECONDS) is not None
+        except TimeoutError:
+            raise ToolError("until takes too long to be looked for; write a simpler one.") from None
+
+    return holds
 
 
 async def job_result(
@@ -136,7 +149,7 @@ async def job_result(
     raw, lost = job.new_output()
     text = plain_text(raw)
     if job.terminal is not None:
-        text = await asyncio.to_thread(job.terminal.text)
+        text = job.terminal.text()
     elif lost:
         text = f"[{size_text(lost)} before this are left out.]\n{text}"
     result = await finish(
