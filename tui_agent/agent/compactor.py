@@ -504,6 +504,7 @@ class Compactor:
     def _append(self, entries: Iterable[Entry]) -> None:
         for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
+                self._tell_of_lost_rules(entry)
                 hooks = self._ports.hooks
                 same = {
                     "trigger",
@@ -518,6 +519,13 @@ class Compactor:
                         about=hooks.about, entry=entry.id, **entry.model_dump(include=same)
                     )
                 )
+
+    def _tell_of_lost_rules(self, entry: CompactionEntry) -> None:
+        lost = entry.details.rules_lost
+        if not lost:
+            return
+        words = "One of your rules no longer fits" if lost == 1 else f"{lost} rules no longer fit"
+        self._channel.emit(Notice(f"{words} beside the summary: /rules shows which.", "warning"))
 
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
         head = resolve(path).system

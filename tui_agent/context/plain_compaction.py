@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 
 from tui_agent.context.compaction import Trigger
-from tui_agent.context.preserved import CountText, digest, fit
+from tui_agent.context.preserved import CountText, digest, fit, known_rules
 from tui_agent.context.rendering import pinned_text
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState
@@ -105,6 +105,7 @@ def _compaction(
     else:
         details = SummaryDetails()
     carried = {
+        "rules": tuple(rule.line for rule in known_rules(dropped, details)),
         "user_messages": _messages(dropped, details.user_messages, order, count),
         "pinned": _pinned(view, dropped, templates),
     }

@@ -12,6 +12,15 @@ from tui_agent.context.anchors import find_anchors, one_line
 from tui_agent.context.files import FileOperations
 from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
+from tui_agent.context.standing_rules import (
+    BUDGET_SHARE,
+    LEAST_BUDGET,
+    StandingRule,
+    carried,
+    read_rules,
+    rules_in,
+    rules_of,
+)
 from tui_agent.context.truncation import cut_middle
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
@@ -107,14 +116,16 @@ def carry(
     entries = summarised.entries
     files = summarised.files
     tools = summarised.tools
-    messages = _select_messages(
-        _messages(entries, earlier.user_messages), budgets.user_messages, count
+    rules = known_rules(entries, earlier)
+    said = _messages(entries, earlier.user_messages)
+    rule_lines, rules_lost, messages = _words_of_user(
+        said, rules, budgets.user_messages, count, shown
     )
     state = _select_state(_state(entries, earlier.state, tools), budgets.state, count, tools)
     anchors = find_anchors(entries, tools, earlier.remembered)
     count_files = files.shown(budgets.files, count)
     listed = files.newest(count_files)
-    known = "\n".join([shown, *messages, *(item.text for item in state), *listed])
+    known = "\n".join([shown, *messages, *rule_lines, *(item.text for item in state), *listed])
     before, titles = decode_lines(earlier.anchors)
     titles |= {entry.id: title for entry in entries if (title := title_of(entry))}
     lines = choose_lines(
@@ -125,11 +136,51 @@ def carry(
         modified_files=files.modified,
         anchors=encode_lines(lines, titles),
         user_messages=messages,
+        rules=rule_lines,
+        rules_lost=rules_lost,
         state=state,
         shown_files=count_files,
         file_ids={path: files.ids[path] for path in listed if path in files.ids},
         remembered=tuple(anchor.encode() for anchor in anchors),
     )
+
+
+def known_rules(entries: Iterable[Entry], earlier: SummaryDetails) -> list[StandingRule]:
+    """Return the rules of entries and those carried before, oldest first, each once."""
+    found: dict[str, StandingRule] = {}
+    before = [
+        StandingRule(number, text)
+        for number, words in _messages((), earlier.user_messages)
+        for text in rules_in(words)
+        if number >= 0
+    ]
+    for rule in (*read_rules(earlier.rules), *before, *rules_of(entries)):
+        found.pop(rule.text, None)
+        found[rule.text] = rule
+    return sorted(found.values(), key=lambda rule: rule.entry_id)
+
+
+def _words_of_user(
+    said: Sequence[tuple[int, str]],
+    rules: Sequence[StandingRule],
+    budget: int,
+    count: CountText,
+    shown: str,
+) -> tuple[tuple[str, ...], int, tuple[str, ...]]:
+    """Return the user's rules as lines, how many are lost, and their messages: together within the budget.
+
+    A rule that stands in a carried message, or in what is ``shown``, is not said twice.
+    """
+    messages = _select_messages(said, budget, count)
+    whole = "\n".join([shown, *messages])
+    if all(rule.text in whole for rule in rules):
+        return (), 0, messages
+    room = max(round(budget * BUDGET_SHARE), LEAST_BUDGET)
+    every, _lost = carried(rules, shown, room, count)
+    left = budget - sum(count(line) + 1 for line in every) - _TAG_TOKENS
+    messages = _select_messages(said, max(left, MIN_TEXT_TOKENS), count)
+    lines, lost = carried(rules, "\n".join([shown, *messages]), room, count)
+    return lines, lost, messages
 
 
 def fit(text: str, budget: int, count: CountText) -> str:

@@ -244,6 +244,7 @@ def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -
         _block(
             "user-messages", [f"<message>\n{text}\n</message>" for text in details.user_messages]
         ),
+        _block("rules-of-the-user", details.rules),
         _block("pinned", [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]),
         *(
             _block(item.tool, [item.name, item.text] if item.name else [item.text])

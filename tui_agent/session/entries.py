@@ -225,6 +225,10 @@ class SummaryDetails(_Record):
     anchors: tuple[str, ...] = ()
     """Lines as the model is shown them."""
     user_messages: tuple[str, ...] = ()
+    rules: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
+    """Sentences of the user that bind, word by word, as the model is shown them: ``#34 Never …``."""
+    rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
+    """Rules that no longer fit: what the user has to be told."""
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None

@@ -282,7 +282,11 @@ def _summary_lines(
 ) -> Iterator[Line]:
     yield from indented_lines(document, width)
     details = entry.details
-    kept = [(len(details.user_messages), "user message"), (len(details.anchors), "anchor")]
+    kept = [
+        (len(details.user_messages), "user message"),
+        (len(details.rules), "rule"),
+        (len(details.anchors), "anchor"),
+    ]
     own = f"{entry.model} alone can read it; other models get the entries themselves"
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),

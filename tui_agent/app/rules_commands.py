@@ -1,0 +1,59 @@
+"""``/rules``: the sentences that bind, where each comes from, and whether the model still has it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tui_agent.app.commands import Command
+from tui_agent.app.format import one_line, plural, tokens, visible
+from tui_agent.app.frontend import Heading, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tui_agent.app.controller import Controller
+    from tui_agent.context.rule_ledger import LedgerRow
+
+NO_RULES = "No sentence here binds: “never …”, “always …”, “only …”, “don't …”, “must …”."
+HOW = (
+    "Rules are found by their words and kept word by word when the history is summarised. "
+    "/pin #N keeps a whole message; what holds in every session belongs into AGENTS.md."
+)
+
+
+@Command("rules", "show the rules that bind the model, and whether it still has them", place=165)
+async def rules(controller: Controller, _argument: str) -> None:
+    from tui_agent.context.rule_ledger import ledger
+
+    session = controller.open_agent.session
+    rows = await asyncio.to_thread(ledger, session.path(), session.active_path())
+    count = controller.open_agent.counter.text
+    controller.show(Report("Rules", list(rule_lines(rows, count))))
+
+
+def rule_lines(rows: Sequence[LedgerRow], count: Callable[[str], int]) -> Iterator[str]:
+    """Yield the lines of the page; ``count`` returns a text's tokens."""
+    if not rows:
+        yield NO_RULES
+        yield ""
+        yield HOW
+        return
+    for place, those in _by_place(rows):
+        yield Heading(f"{place[:1].upper()}{place[1:]}")
+        for row in those:
+            sent = f"sent {plural(row.times_sent, 'time')}" if row.times_sent else "not sent yet"
+            facts = f"{row.source} · {sent} · {tokens(count(row.text))} tokens"
+            yield f"  {visible(one_line(row.text, 300))}"
+            yield f"    {visible(facts)}"
+        yield ""
+    yield HOW
+
+
+def _by_place(rows: Sequence[LedgerRow]) -> Iterator[tuple[str, list[LedgerRow]]]:
+    from tui_agent.context.rule_ledger import RulePlace
+
+    for place in (RulePlace.LOST, RulePlace.CARRIED, RulePlace.IN_VIEW):
+        those = [row for row in rows if row.place is place]
+        if those:
+            yield place.value, those

@@ -1,0 +1,117 @@
+"""Sentences of the user that bind: "never touch vendor", "always run the tests", "answer in German only".
+
+They are carried word by word through every compaction. What binds is told by its form alone: an
+order that begins with such a word, or a sentence that says what must or may not be.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.session.entries import Entry, TextPart, UserEntry
+
+MAX_CHARS = 400
+"""Characters of the longest sentence that is taken for a rule; longer ones are texts."""
+MIN_WORDS = 3
+BUDGET_SHARE = 0.4
+"""Share of the room for the user's words that rules may take."""
+LEAST_BUDGET = 160
+"""Tokens that rules may take in any window."""
+
+_SENTENCE = LazyPattern(r"(?<=[.!?;])\s+|\n+")
+_FENCE = LazyPattern(
+    r"^\s*(?:```|~~~).*?(?:^\s*(?:```|~~~)|\Z)", re.IGNORECASE | re.MULTILINE | re.DOTALL
+)
+_MARKS = " \t-*•>#0123456789.)"
+"""What may stand before a rule in a list."""
+
+_ORDER = LazyPattern(
+    r"(?:^|[,:;–—(]\s*|\b(?:and|but|so|then|please|and please)\s+)"
+    r"(?:never\b|always\b|do\s+not\b|don['’]?t\b|only\b|under no circumstances\b|at no time\b"
+    r"|from now on\b|make sure\b|be sure to\b|ensure\b|avoid\b|stick to\b|no matter what\b"
+    r"|whatever (?:you do|happens)\b|in every case\b|without exception\b)",
+    re.IGNORECASE,
+)
+_DUTY = LazyPattern(
+    r"\b(?:must(?:\s+not|n['’]t)?|may\s+not|shall(?:\s+not)?|has\s+to|have\s+to|should\s+(?:never|always|only|not)"
+    r"|(?:is|are)\s+(?:not\s+allowed|forbidden|off[ -]limits|required|mandatory)|is\s+a\s+must"
+    r"|you\s+(?:never|always|only)|we\s+(?:never|always|only)|use\s+only|nothing\s+but)\b",
+    re.IGNORECASE,
+)
+_NO_ORDER = LazyPattern(
+    r"^(?:i|it|this|that|they|he|she|there)\b(?!.{0,40}\b(?:must|never|always|has to|have to)\b)"
+    r"|^(?:don['’]?t|do not)\s+(?:worry|bother|you|we|they|i|know|think|have)\b|^only\s+(?:one|two|a|the)\b.*\bleft\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingRule:
+    """A sentence that binds, in the user's words, and the entry it comes from."""
+
+    entry_id: int
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The rule as a summary carries it, such as ``#34 Never touch vendor``."""
+        return f"#{self.entry_id} {self.text}"
+
+
+def rules_in(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that bind, word by word."""
+    for line in _SENTENCE.split(_FENCE.sub("", text)):
+        sentence = line.strip().lstrip(_MARKS).strip()
+        if binds(sentence):
+            yield sentence
+
+
+def binds(sentence: str) -> bool:
+    """Whether a sentence is a rule: an order or a duty, no question and no long text."""
+    if len(sentence) > MAX_CHARS or sentence.endswith("?"):
+        return False
+    if len(sentence.split()) < MIN_WORDS or _NO_ORDER.search(sentence):
+        return False
+    return bool(_ORDER.search(sentence) or _DUTY.search(sentence))
+
+
+def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
+    """Return the rules that the user wrote, oldest first, each once: where it was said last."""
+    found: dict[str, StandingRule] = {}
+    for entry in entries:
+        if not isinstance(entry, UserEntry) or entry.synthetic is not None:
+            continue
+        for part in entry.parts:
+            for text in rules_in(part.text) if isinstance(part, TextPart) else ():
+                found.pop(text, None)
+                found[text] = StandingRule(entry.id, text)
+    return list(found.values())
+
+
+def read_rules(lines: Iterable[str]) -> Iterator[StandingRule]:
+    """Yield the rules of a summary's lines."""
+    for line in lines:
+        number, _space, text = line.removeprefix("#").partition(" ")
+        if number.isdigit() and text:
+            yield StandingRule(int(number), text)
+
+
+def carried(
+    rules: Sequence[StandingRule], shown: str, budget: int, count: Callable[[str], int]
+) -> tuple[tuple[str, ...], int]:
+    """Return the lines of the rules that are not shown anyway, and how many the budget can't hold.
+
+    The newest go first into the budget, in tokens; the lines are in the order they were said in.
+    """
+    lines: list[str] = []
+    lost = 0
+    for rule in reversed(rules):
+        if rule.text in shown:
+            continue
+        cost = count(rule.line) + 1
+        if cost > budget:
+            lost += 1
+            continue
+        budget -= cost
+        lines.append(rule.line)
+    return tuple(reversed(lines)), lost
