@@ -159,11 +159,15 @@ def _decoded(output: bytes) -> bytes:
 
 
 def _save(text: str, directory: Path) -> Path | None:
-    """Write the text to a private file and return where it is, None when that is impossible too."""
+    """Write the text to a private file and return where it is, None when that is impossible too.
+
+    Whoever reads it meanwhile sees the former copy or this one, never half of one. A link in its
+    place is not followed.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         path = real_path(directory) / "copied.txt"
-        replace_file(path, text.encode("utf-8", "replace"), mode=0o600)
+        replace_file(path, text.encode("utf-8", errors="replace"), mode=0o600)
     except OSError:
         return None
     return path
