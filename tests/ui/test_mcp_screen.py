@@ -251,3 +251,48 @@ def test_it_looks_as_it_should(tmp_path: Path, name: str, snap_compare: Any) -> 
         await pilot.press(*keys)
 
     assert snap_compare(stage.app, terminal_size=(width, height), run_before=show)
+
+
+@pytest.mark.parametrize(
+    ("words", "row"),
+    [
+        ("npx -y server '~/my notes'", {"command": "npx", "args": ["-y", "server", "~/my notes"]}),
+        ("https://mcp.example.com/v1", {"url": "https://mcp.example.com/v1"}),
+    ],
+)
+async def test_a_server_is_added_from_the_screen(
+    tmp_path: Path, place: Place, words: str, row: dict[str, object]
+) -> None:
+    saved: dict[str, object] = {}
+    stage = await ready_stage(tmp_path, place, saved)
+    async with stage.run() as pilot:
+        await stage.main.controller.run("mcp", "")
+        await stage.until_text("No servers. a adds one", pilot)
+        await pilot.press("a")
+        await stage.until_text("Name of the new server", pilot)
+        await write(pilot, "tracker")
+        await pilot.press("enter")
+        await stage.until_text("How is tracker reached?", pilot)
+        await write(pilot, words)
+        await pilot.press("enter")
+        await until(lambda: saved == {'mcp."tracker"': row}, pilot)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("add a/b npx x", "A server's name is made of"),
+        ("add a 'x", "A quote in the command is not closed."),
+        ("add a ftp://x", "An address is http:// or https://"),
+        ("other", "Use /mcp, /mcp add"),
+    ],
+)
+async def test_what_can_not_be_added_is_said(
+    tmp_path: Path, place: Place, given: str, why: str
+) -> None:
+    saved: dict[str, object] = {}
+    stage = await ready_stage(tmp_path, place, saved)
+    async with stage.run() as pilot:
+        await stage.main.controller.run("mcp", given)
+        await stage.until_text(why, pilot)
+        assert saved == {}

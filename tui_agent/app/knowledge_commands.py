@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import shlex
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line, visible
-from tui_agent.app.frontend import Choice, EquipmentLine, EquipmentPage, Heading, Report
+from tui_agent.app.frontend import Choice, EquipmentLine, EquipmentPage, Heading, Report, TextLine
 from tui_agent.app.model_commands import may_reread
 from tui_agent.errors import CommandError
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from tui_agent.tools.base import Tool
     from tui_agent.tools.functions.tool_files import ToolFiles
 
+
+_SERVER_NAME = re.compile(r"[\w.-]{1,60}")
 
 AGENTS = "Agents"
 SKILLS = "Skills"
@@ -135,12 +139,12 @@ async def agent(controller: Controller, argument: str) -> None:
 @Command(
     "mcp",
     "show MCP servers: state, tools, log, login",
-    argument="[reload]",
+    argument="[add|reload]",
     needs_screen=True,
     place=260,
 )
 async def mcp(controller: Controller, argument: str) -> None:
-    """Show the servers; ``reload`` rereads the settings, ``restart NAME`` starts one again."""
+    """Show the servers; ``add NAME COMMAND`` adds one, ``reload`` rereads, ``restart NAME`` starts one again."""
     owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():
@@ -151,11 +155,51 @@ async def mcp(controller: Controller, argument: str) -> None:
                 controller, owner, "Reload, and tell the model of other tools?", owner.model
             ):
                 await owner.mcp.reload()
+        case "add", rest:
+            await add_server(controller, owner, rest)
         case "restart", server if server:
             await owner.ports.mcp.restart(server)
             controller.say(f"{server} was restarted.")
         case _:
-            raise CommandError("Use /mcp, /mcp reload or /mcp restart NAME.")
+            raise CommandError("Use /mcp, /mcp add, /mcp reload or /mcp restart NAME.")
+
+
+async def add_server(controller: Controller, owner: Agent, given: str) -> None:
+    """Add an MCP server to the user's settings and start it; asks for what is not ``given``."""
+    name, _, words = given.strip().partition(" ")
+    name = name or await controller.ask(TextLine("Name of the new server", confirm="next")) or ""
+    if not name.strip():
+        return
+    if _SERVER_NAME.fullmatch(name.strip()) is None:
+        raise CommandError("A server's name is made of letters, digits, “_”, “-” and “.”.")
+    name = name.strip()
+    if name in controller.services.config().mcp:
+        raise CommandError(f"There is a server {name} already: tui-agent mcp remove {name} first.")
+    asked = TextLine(
+        f"How is {name} reached?",
+        confirm="add",
+        details="A command with arguments (npx -y @scope/server ~/notes), or an address (https://…).",
+    )
+    words = words.strip() or await controller.ask(asked) or ""
+    if not words.strip():
+        return
+    controller.services.save_setting(f'mcp."{name}"', _server_row(words))
+    controller.services.reread_settings()
+    await owner.mcp.reload()
+    controller.say(f"Added {name}; it is being started. /mcp shows how it goes.")
+
+
+def _server_row(words: str) -> dict[str, object]:
+    """Return the settings of a server from its command line or address; raises `CommandError`."""
+    try:
+        parts = shlex.split(words)
+    except ValueError:
+        raise CommandError("A quote in the command is not closed.") from None
+    if "://" not in parts[0]:
+        return {"command": parts[0], **({"args": parts[1:]} if parts[1:] else {})}
+    if len(parts) > 1 or not parts[0].startswith(("http://", "https://")):
+        raise CommandError("An address is http:// or https:// and a host, and has no arguments.")
+    return {"url": parts[0]}
 
 
 @Command("init", "have the model write AGENTS.md", argument="[HINT]", place=280)

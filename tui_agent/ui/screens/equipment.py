@@ -49,7 +49,7 @@ _NAME_CELLS: Final = 20
 _MIN_WIDTH_FOR_FACTS: Final = 70
 """Cells from which prompts and resources are counted too."""
 
-NONE = "  No servers. `tui-agent mcp add` adds one."
+NONE = "  No servers. a adds one, as `tui-agent mcp add` does."
 LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
 
 LOG_BYTES = 200_000
@@ -217,11 +217,14 @@ class EquipmentScreen(Page[None]):
 
     HEADING = "Agents and tools"
     KEYS = "esc back"
-    NO_SERVER_KEYS = "ctrl+r reload settings  esc back"
+    NO_SERVER_KEYS = "a add a server  ctrl+r reload settings  esc back"
     AGENT_KEYS = "enter switch to it  esc back"
-    SERVER_KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
+    SERVER_KEYS = (
+        "space on/off  a add  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
+    )
     AUTO_FOCUS = "EquipmentList"
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "add", "add a server", show=False, id="mcp.add"),
         Binding("r", "restart", "restart", show=False, id="mcp.restart"),
         Binding("ctrl+r", "reload", "reload settings", show=False, id="mcp.reload"),
         Binding("o", "log", "log", show=False, id="mcp.log"),
@@ -313,6 +316,9 @@ class EquipmentScreen(Page[None]):
             except (ConfigError, OSError):
                 kept = "until the program ends; config.toml does not have this server"
         self._say(f"{tool.own} is {'off' if tool.on else 'on'}, {kept}. {LATER}")
+
+    def action_add(self) -> None:
+        self._controller.begin("mcp", "add")
 
     def action_restart(self) -> None:
         if (server := self.servers.server) is not None:
