@@ -111,3 +111,12 @@ def test_settings_with_odd_bytes_are_refused_with_the_line() -> None:
 )
 def test_a_new_file_is_written_as_it_is_declared(text: str, charset: str, data: bytes) -> None:
     assert declared_encoding(text, charset).encode(text) == data
+
+
+@pytest.mark.parametrize("name", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_mark_is_known_by_its_zeros(name: str) -> None:
+    text = "Windows Registry – Ünïcode\r\n[HKEY]\r\n"
+    assert detect(text.encode(name)) == Encoding(name)
+    assert detect(text.encode(name)[:-1], whole=False) == Encoding(name)
+    assert detect(b"\x01\0\x02\0\x03\0\x04\0\x05\0\x06\0") is None
+    assert detect(b"a log with one \0 in it\n") is None

@@ -13,7 +13,7 @@ NOT_USER_TEXT = {
         "acp/updates agent/checkpoints/preimages agent/hooks/claude_hooks agent/hooks/hooks agent/mcp/server "
         "cli/controller_wiring cli/main cli/plain cli/plugin files/git_writing files/ripgrep model/hosted/link "
         "processes/capture processes/jobs processes/process processes/table processes/watcher sandbox/detection "
-        "sandbox/plan ui/attention ui/clipboard ui/screens/equipment ui/widgets/user_status web/markdown"
+        "sandbox/plan tools/read ui/attention ui/clipboard ui/screens/equipment ui/widgets/user_status web/markdown"
     ),
     "protocols, and formats of other programs' data": (
         "files/own_git files/published json_text model/demo model/discovery model/error_body model/forms "

@@ -58,7 +58,7 @@ def test_what_a_change_makes_invalid(name: str, before: str, after: str, said: s
 
 async def test_the_answer_says_it_and_the_file_is_written(space: Workspace) -> None:
     path = space.file("a.ipynb", NOTEBOOK)
-    edits = [{"old": "x = 1", "new": 'x = "q"'}]
+    edits = [{"old": '"x = 1', "new": '"x = "q"'}]
     answer = (await space.call(EditTool(), path="a.ipynb", edits=edits)).output
     assert "It was written, but is now not valid JSON: line 9:" in answer
     assert 'x = "q"' in path.read_text()

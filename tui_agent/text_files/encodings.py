@@ -25,6 +25,9 @@ _BOMS = (
 )
 _WIDE = frozenset({"utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"})
 _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
+_LATIN_SHARE = 0.5
+_LEAST_ZEROS = 4
+"""Zero bytes at every other place, by which UTF-16 without a mark is known."""
 _CONTROL_SHARE = 0.02
 _FEW_CONTROLS = 8
 """A file that is not UTF-8 and has more control characters, and a larger share of them, is binary."""
@@ -36,6 +39,7 @@ _HTML = LazyPattern(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([-\w.:]+)", re.IGNO
 _HTML_BYTES = 1024
 _HTML_START = LazyPattern(rb"\s*(?:<!|<html|<head|<meta)", re.IGNORECASE)
 
+_CONTROL = LazyPattern("[\x00-\x07\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _ODD = LazyPattern("[\udc80-\udcff]")
 _SHOWN_AS_ODD = LazyPattern("[\udc80-\udcff\ufffd]")
 _NOT_ASCII = LazyPattern("[^\x00-\x7f\udc80-\udcff]")
@@ -159,12 +163,24 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
     if b"\0" in data[:SAMPLE_BYTES]:
         if named in _WIDE:
             return Encoding(named)
-        return None
+        return _wide_without_mark(data, whole=whole)
     if named in _WIDE or (named != "utf-8" and not _decodes(data, named or "utf-8", whole=whole)):
         named = ""
     if data.isascii():
         return Encoding(named or "utf-8")
     return _detect_beyond_ascii(data, named, whole=whole)
+
+
+def _wide_without_mark(data: bytes, *, whole: bool) -> Encoding | None:
+    """Return the encoding of UTF-16 without a mark, as some programs on Windows write it; None for anything else."""
+    sample = data[: SAMPLE_BYTES // 2 * 2]
+    for name, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
+        is_mostly_latin = high.count(0) >= max(len(high) * _LATIN_SHARE, _LEAST_ZEROS)
+        if not is_mostly_latin or _CONTROL.search(sample.decode(name, "ignore")):
+            continue
+        if _decodes(data, name, whole=whole):
+            return Encoding(name)
+    return None
 
 
 def _detect_beyond_ascii(data: bytes, named: str, *, whole: bool) -> Encoding | None:
