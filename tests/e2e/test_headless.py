@@ -78,6 +78,18 @@ def test_a_first_message_that_failed_leaves_a_session_to_go_on_with(
     assert "write the poem" in str(warm_server.calls[-1].body)
 
 
+def test_a_small_model_is_given_only_the_tools_that_read_change_and_run_files(
+    place: Place, warm_server: ModelServer
+) -> None:
+    path = place.root / "config" / "config.toml"
+    settings = path.read_text(encoding="utf-8")
+    path.write_text(settings.replace("context_window", "small = true\ncontext_window"))
+    done = place.run("-p", "hello")
+    assert done.returncode == 0
+    tools = [tool["function"]["name"] for tool in warm_server.calls[-1].json["tools"]]
+    assert tools == ["read", "edit", "write", "bash", "grep", "glob"]
+
+
 def test_a_broken_configuration_is_one_sentence_and_stays_as_it_is(place: Place) -> None:
     path = place.root / "config" / "config.toml"
     path.write_text("model = [", encoding="utf-8")

@@ -101,7 +101,16 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
                 "/v1/models": listed({"id": "m"}),
                 "/props": {"default_generation_settings": {"n_ctx": 16_384}},
             },
-            {"window": 16_384, "tools": None},
+            {"window": 16_384, "tools": None, "small": None},
+        ),
+        (
+            {
+                "/v1/models": listed(
+                    {"id": "m", "owned_by": "llamacpp", "meta": {"n_params": 630_167_424}}
+                ),
+                "/props": {"default_generation_settings": {"n_ctx": 16_384}},
+            },
+            {"window": 16_384, "small": True},
         ),
         (
             {
@@ -132,6 +141,7 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
     ],
     ids=[
         "llama.cpp",
+        "llama.cpp: a model of few parameters",
         "llama.cpp: what its template takes, and the size of a slot",
         "LM Studio: what is loaded",
     ],

@@ -25,7 +25,7 @@ from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.forms import MAX_TRIES, REMEDIES, ServerForm, Shape, shaped
 from tui_agent.model.learnt import LearntFacts
-from tui_agent.model.protocol import PartLeftOut
+from tui_agent.model.protocol import Finished, PartLeftOut
 from tui_agent.model.refusals import Part
 from tui_agent.model.route import Router
 from tui_agent.model.settings import ModelSettings
@@ -401,3 +401,22 @@ def test_a_server_that_wants_alternating_roles_gets_an_answer_between_result_and
     assert [(message.role, message.text) for message in sent.messages] == [
         ("user", "hello\n\nagain"), ("assistant", ""), ("tool", "data"), ("assistant", "[…]"), ("user", "and"),
     ]  # fmt: skip
+
+
+# -- the end of an answer ------------------------------------------------------------------------------------
+
+
+async def test_an_answer_that_just_ends_is_cut_off_until_its_server_is_known_to_mark_no_end(
+    provider: ModelServer, tmp_path: Path
+) -> None:
+    body = b'data: {"choices": [{"delta": {"content": "half"}}]}\n\n'
+    odd = Turn(fault=Fault("status", status=200, body=body))
+    provider.play(odd, odd, Turn("whole"), odd)
+    client = client_at(provider, LearntFacts(tmp_path / "learnt.json"))
+    answers = [await collect(client, WHOLE) for _ in range(4)]
+    await client.aclose()
+
+    ends = [event for answer in answers for event in answer.events if isinstance(event, Finished)]
+    assert [end.reason for end in ends] == ["length", "stop", "stop", "length"]
+    told = [sum(isinstance(event, PartLeftOut) for event in answer.events) for answer in answers]
+    assert told == [1, 0, 0, 1]

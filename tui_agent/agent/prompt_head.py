@@ -122,7 +122,10 @@ class Head:
         )
 
     def _own_tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        return self._choose(model, mode, (tool for tool in self._ports.own_tools if tool.offered))
+        offered = [tool for tool in self._ports.own_tools if tool.offered]
+        if self._ports.directory.traits(model).small:
+            offered = [tool for tool in offered if tool.traits.basic]
+        return self._choose(model, mode, offered)
 
     def _choose(self, model: str, mode: str, tools: Iterable[Tool[Any]]) -> Sequence[Tool[Any]]:
         if not self._ports.directory.traits(model).tools:

@@ -116,6 +116,8 @@ class ModelInfo:
     without_tools: bool = False
     """Its server or the settings say that it can't call tools; nobody else's word counts for
     that."""
+    small: bool = False
+    """Its server counts few parameters: many tools confuse it."""
     origin: Origin = "catalog"
     deprecated_on: str | None = None
     """ISO date from which the provider doesn't serve it any more, when announced."""
@@ -545,7 +547,7 @@ def _overlaid(
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
     """Return the facts known of a model with those its server or the settings name."""
-    names = ("max_output", "vision", "tools", "reasoning")
+    names = ("max_output", "vision", "tools", "reasoning", "small")
     named = {name: value for name in names if (value := getattr(said, name)) is not None}
     return replace(
         info,

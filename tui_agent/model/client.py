@@ -27,7 +27,13 @@ from tui_agent.model.forms import (
 )
 from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import LoginError
-from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent, PartLeftOut
+from tui_agent.model.protocol import (
+    ErrorKind,
+    Finished,
+    ModelError,
+    ModelEvent,
+    PartLeftOut,
+)
 from tui_agent.model.providers import OWN_SERVER_PICTURES, WireName
 from tui_agent.model.refusals import Part, Refusal, Sent, find_refusal
 from tui_agent.model.request_pictures import PictureFitter, images_in
@@ -125,6 +131,8 @@ class ProviderClient:
         self._warming: asyncio.Task[None] | None = None
         self._tools: MendedTools | None = None
         self._pictures = PictureFitter()
+        self._marks_ends: set[str] = set()
+        """Models, where they are served, whose answers were seen to end with a mark."""
         self._renewing: dict[str, asyncio.Task[bool]] = {}
 
     @property
@@ -194,12 +202,33 @@ class ProviderClient:
                             self._remember(served, tries.shape.form)
                             yield tries.report()
                         begun = True
+                        if isinstance(event, Finished) and (odd := self._odd_end(attempt, event)):
+                            yield odd
                         yield mended.back(event)
             except ModelError as error:
                 if begun or not await self._changes(error, attempt, tries):
                     raise
             else:
                 return
+
+    def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
+        """Learn whether a server marks the ends of answers; return what is told of one that just ended.
+
+        A server that never did is taken for one that never does from the second answer on.
+        """
+        served = self._router.catalog.served_name(attempt.asked.model)
+        form = self._learnt.form(served)
+        if finished.marked:
+            self._marks_ends.add(served)
+            if not form.end_marks:
+                self._learnt.keep_form(served, form.model_copy(update={"end_marks": True}))
+            return None
+        if not form.end_marks:
+            return None
+        if served not in self._marks_ends:
+            self._learnt.keep_form(served, form.model_copy(update={"end_marks": False}))
+        name = attempt.route.target.provider
+        return PartLeftOut((f"{name} ended the answer without saying that it is whole.",))
 
     async def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
         """Prepare another try after an error; returns False where nothing can be changed that may help."""
@@ -402,7 +431,7 @@ def _shaped_route(route: Route, form: ServerForm) -> Route:
         info = replace(
             info, max_output=min(info.max_output or form.answer_tokens, form.answer_tokens)
         )
-    return replace(route, info=info, wire=form.wire or route.wire)
+    return replace(route, info=info, wire=form.wire or route.wire, end_marks=form.end_marks)
 
 
 def _answer_tokens(body: Mapping[str, Any]) -> int:

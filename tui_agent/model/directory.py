@@ -112,6 +112,7 @@ class CatalogDirectory:
             model,
             vision=info.vision and self._form(model).pictures,
             tools=not info.without_tools,
+            small=info.small,
             images_in_results=wire == "messages"
             or (wire == "responses" and responses.images_in_results),
             bound_reasoning=wire == "messages" and known is not None and known.bound,

@@ -41,6 +41,8 @@ _MAX_ANSWER_BYTES = 16 << 20
 _MAX_MODELS_ASKED = 40
 """Models of an Ollama that are asked for one by one."""
 _SMALLEST_WINDOW = 1024
+_SMALL = 4e9
+"""Parameters below which a model is small."""
 _ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -312,6 +314,7 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         else (True if abilities & _VISION_WORDS or row.get("type") == "vlm" else None),
         tools="tools" in abilities if tells else (True if abilities & _CALLS else None),
         reasoning="reasoning" in abilities if tells else (True if abilities & _THINKS else None),
+        small=_is_small(meta.get("n_params")),
         chats=(not answers or "text" in answers)
         and (not isinstance(kind, str) or kind.lower() in _KINDS)
         and _table(row, "capabilities").get("completion_chat") is not False,
@@ -367,6 +370,7 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
         vision="vision" in abilities if known else None,
         tools="tools" in abilities if known else None,
         reasoning="thinking" in abilities if known else None,
+        small=_is_small(info.get("general.parameter_count")),
         chats="completion" in abilities or "embedding" not in abilities,
     )
 
@@ -389,6 +393,12 @@ def _words(value: object) -> set[str]:
 
 def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Found | None:
     return next((found for value in values if (found := read(value)) is not None), None)
+
+
+def _is_small(parameters: object) -> bool | None:
+    if isinstance(parameters, bool) or not isinstance(parameters, int | float):
+        return None
+    return 0 < parameters < _SMALL
 
 
 def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:

@@ -152,6 +152,8 @@ class ServerForm(BaseModel):
     """Fields of the body it doesn't know."""
     tools: bool = True
     """Takes tools; else they are told in the prompt and called in the answer's text."""
+    end_marks: bool = True
+    """Says when an answer is whole; else one that just ends is taken as whole."""
     tool_count: int = 0
     """The most tools of a request, 0 for any number."""
     plain_tools: tuple[str, ...] = ()
@@ -174,6 +176,7 @@ class ServerForm(BaseModel):
             f"without the fields {', '.join(self.fields)}": bool(self.fields),
             "tools told in the prompt, calls read from the text": not self.tools,
             f"at most {self.tool_count} tools": self.tool_count > 0,
+            "does not say when an answer is whole": not self.end_marks,
             f"parameters simplified: {_tool_names(self.plain_tools)}": bool(self.plain_tools),
             f"tools left out: {_tool_names(self.without_tools)}": bool(self.without_tools),
         }

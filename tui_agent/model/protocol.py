@@ -73,7 +73,7 @@ class PromptProgress:
 class PartLeftOut:
     """The provider refused parts of the request, so it went out in another form.
 
-    Comes before anything of the answer.
+    Comes before anything of the answer, or before its end, where that is odd.
 
     ``messages`` are sentences for the user. ``blobs`` are pictures, which can't be sent again
     either; ``reasoning`` says that the reasoning of earlier answers can't.
@@ -95,6 +95,8 @@ class Finished:
     reason: FinishReason
     reasoning_blob: str | None = None
     note: str = ""
+    marked: bool = True
+    """The provider said that the answer is whole, or why not; else its connection just ended."""
 
 
 ModelEvent = (

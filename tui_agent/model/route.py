@@ -66,6 +66,8 @@ class Route:
     is_small_server: bool = False
     """An OpenAI-compatible server of the user's own choice, not held to every word of the
     format."""
+    end_marks: bool = True
+    """It says when an answer is whole: one that just ends is cut off."""
     is_own_server: bool = False
     """A model server on this machine or its network, such as llama.cpp."""
     is_elsewhere: bool = False

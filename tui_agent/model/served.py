@@ -33,6 +33,8 @@ class ServedModel(BaseModel):
     vision: bool | None = None
     tools: bool | None = None
     reasoning: bool | None = None
+    small: bool | None = None
+    """It has few parameters."""
     chats: bool = True
     """Answers in text: not a model that embeds, draws, hears or judges."""
     input_price: float | None = None

@@ -32,6 +32,10 @@ class ModelSettings(_Table):
     max_output: int | None = Field(default=None, ge=1, description="Most tokens of one answer.")
     vision: bool | None = Field(default=None, description="The model takes images.")
     tools: bool | None = Field(default=None, description="The model calls tools.")
+    small: bool | None = Field(
+        default=None,
+        description="The model is given only the tools that read, change and run files.",
+    )
     reasoning: bool | None = Field(default=None, description="The model thinks before it answers.")
     cache_marks: bool | None = Field(
         default=None, description="The server takes Anthropic's cache marks."

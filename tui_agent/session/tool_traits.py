@@ -21,6 +21,8 @@ class ToolTraits:
     explores: bool = False
     """A subagent that only looks around has it."""
     starts_agents: bool = False
+    basic: bool = False
+    """A small model is given it too."""
     reads: bool = False
     """The result shows the file that the call names."""
     writes: bool = False

@@ -4,8 +4,10 @@ A change is judged against the text before it: what was no valid JSON before, su
 not called invalid after.
 """
 
+import ast
 import json
 import re
+import warnings
 from collections.abc import Callable
 from fnmatch import fnmatch
 
@@ -104,9 +106,17 @@ def _judge(name: str, before: str) -> Judge | None:
         if is_customary or _json(before) is not None:
             return _commented_json
         return _json
+    return _plain_judge(name)
+
+
+def _plain_judge(name: str) -> Judge | None:
     if name.endswith(".toml"):
         return _toml
-    return _yaml if name.endswith((".yaml", ".yml")) else None
+    if name.endswith((".py", ".pyi")):
+        return _python
+    if name.endswith((".yaml", ".yml")):
+        return _yaml
+    return None
 
 
 def _json(text: str) -> Invalid | None:
@@ -196,6 +206,18 @@ def _toml(text: str) -> Invalid | None:
         else:
             line = text.rstrip("\n").count("\n") + 1
         return Invalid("TOML", line, _TOML_LINE.sub("", message))
+    return None
+
+
+def _python(text: str) -> Invalid | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return Invalid("Python", error.lineno or 1, error.msg)
+    except (ValueError, MemoryError):  # a NUL, or nested too deep
+        return None
     return None
 
 

@@ -162,6 +162,7 @@ class BashTool(Tool[BashInput]):
         **dict.fromkeys(("stdin", "input"), "use a here-document in the command"),
     }
     traits = ToolTraits(
+        basic=True,
         kind="execute",
         other_names="shell sh terminal exec execute executebash executecommand run runbash runcommand "
         "runinterminal runshellcommand runterminalcmd runterminalcommand",

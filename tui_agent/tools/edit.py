@@ -34,6 +34,8 @@ from tui_agent.tools.paths import Location, explain, find, locate, missing, relo
 if TYPE_CHECKING:
     from tui_agent.editing.matching import Replaced
 
+_SMALL_FILE_LINES = 40
+"""Lines of a file that is shown whole where an edit of it can't be made."""
 MAX_SHOWN_LINES = 60
 """Lines of the changed file that the model is shown."""
 
@@ -134,6 +136,7 @@ class EditTool(Tool[EditInput]):
     Input = EditInput
     instead: ClassVar[Mapping[str, str]] = {"content": "to replace a whole file use write"}
     traits = ToolTraits(
+        basic=True,
         kind="edit",
         other_names="editfile strreplace replace replaceinfile searchreplace searchandreplace multiedit applyedit",
         imported_names=("multi_edit", "patch", "apply_patch"),
@@ -283,10 +286,21 @@ def _failed(
             reason = "an edit before it changed the same place. Make one edit of them."
         elif len(edit.new.strip()) >= _TOLD_CHARS and edit.new in now:
             reason = f"old was not found, but new is there already, at line {line_at(now, now.index(edit.new))}."
+    if "\n" not in reason:
+        reason += _whole(now)
     number, total = which
     return ToolError(
         reason if total == 1 else f"Nothing was changed. Edit {number} of {total}: {reason}"
     )
+
+
+def _whole(text: str) -> str:
+    """Return a small file as ``read`` shows it, "" for a larger one."""
+    lines = lines_of(text)
+    if len(lines) > _SMALL_FILE_LINES or max(map(len, lines), default=0) > _LINE_CHARS:
+        return ""
+    rows = [f"{number}\t{line.rstrip()}" for number, line in enumerate(lines, 1)]
+    return "\n".join(["", "The file is:", *rows])
 
 
 def _renamed(values: dict[str, Any]) -> dict[str, Any]:

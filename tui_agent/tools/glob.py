@@ -33,6 +33,7 @@ class GlobTool(Tool[GlobInput]):
     description = "Find files by pattern like src/**/test_*.{ts,tsx}, newest first."
     Input = GlobInput
     traits = ToolTraits(
+        basic=True,
         kind="search",
         other_names="find findfiles globsearch filesearch findfile",
         explores=True,

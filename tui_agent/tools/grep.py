@@ -194,6 +194,7 @@ class GrepTool(Tool[GrepInput]):
     description = "Search text files that git does not ignore; gives path:line: text."
     Input = GrepInput
     traits = ToolTraits(
+        basic=True,
         kind="search",
         other_names="search searchfiles searchfilecontent grepsearch ripgrep rg searchcode",
         explores=True,

@@ -133,6 +133,7 @@ class ReadTool(Tool[ReadInput]):
     )
     Input = ReadInput
     traits = ToolTraits(
+        basic=True,
         kind="read",
         other_names="readfile openfile viewfile view cat open filereader",
         explores=True,

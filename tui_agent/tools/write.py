@@ -70,6 +70,7 @@ class WriteTool(Tool[WriteInput]):
     Input = WriteInput
     instead: ClassVar[Mapping[str, str]] = {"append": "to add to a file use edit"}
     traits = ToolTraits(
+        basic=True,
         kind="edit",
         other_names="writefile writetofile createfile savefile",
         writes=True,

@@ -384,26 +384,27 @@ def test_a_full_window_is_told_as_one_where_nothing_came_and_as_the_end_where_so
 
 
 @pytest.mark.parametrize(
-    ("chunks", "done", "settings", "whole"),
+    ("chunks", "done", "settings", "end"),
     [
-        ([delta(content="x")], False, {}, False),
-        ([delta(content="x")], True, {}, True),
-        ([delta(content="x")], False, {"base_url": "http://localhost:1/v1"}, True),
+        ([delta(content="x")], False, {}, ""),
+        ([delta(content="x")], True, {}, "stop"),
+        ([delta(content="x")], False, {"base_url": "http://localhost:1/v1"}, "length"),
         (
             [delta(tool_calls=[piece('{"a', index=0, name="read")])],
             False,
             {"base_url": "http://localhost:1/v1"},
-            False,
+            "",
         ),
-        ([], True, {}, False),
+        ([], True, {}, ""),
     ],
 )
 def test_an_answer_without_a_reason_for_its_end(
-    chunks: list[dict[str, Any]], done: bool, settings: dict[str, Any], whole: bool
+    chunks: list[dict[str, Any]], done: bool, settings: dict[str, Any], end: str
 ) -> None:
     model = "openai/own" if settings else MODEL
-    if whole:
-        assert hear(*chunks, model=model, done=done, **settings).finished.reason == "stop"
+    if end:
+        finished = hear(*chunks, model=model, done=done, **settings).finished
+        assert (finished.reason, finished.marked) == (end, end == "stop")
     else:
         with pytest.raises(WireFailure) as failed:
             hear(*chunks, model=model, done=done, **settings)

@@ -283,7 +283,8 @@ class ChatReader(Reader):
         is_whole = self._has_content and all(
             is_object(call.arguments) for call in self._written.calls
         )
-        if not self.finished and not (is_whole and (self.done or self.route.is_small_server)):
+        marked = self.finished or self.done
+        if not self.finished and not (is_whole and (marked or self.route.is_small_server)):
             raise WireFailure(Failure(cause="closed"))
         if self._finish == "model_context_window_exceeded" and not self._has_content:
             raise WireFailure(Failure(self._finish, status=400))
@@ -297,7 +298,8 @@ class ChatReader(Reader):
             reason = "content_filter"
         elif self._written.calls and reason == "stop":
             reason = "tool_calls"
-        events.append(Finished(reason, self._blob()))
+        reason = self.reason(reason, marked=marked)
+        events.append(Finished(reason, self._blob(), marked=marked))
         return events
 
     def _take(self, delta: dict[str, Any]) -> list[ModelEvent]:

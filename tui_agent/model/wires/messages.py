@@ -492,7 +492,9 @@ class MessagesReader(Reader):
         if reason in ("stop", "tool_calls"):
             reason = "tool_calls" if calls else "stop"
         note = self._why if reason == "content_filter" else ""
-        return [*ready, *self._report(), Finished(reason, self._blob(), note=note)]
+        reason = self.reason(reason, marked=self.finished)
+        finished = Finished(reason, self._blob(), note=note, marked=self.finished)
+        return [*ready, *self._report(), finished]
 
     def _end_compaction(self) -> list[ModelEvent]:
         kept = [

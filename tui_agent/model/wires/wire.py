@@ -16,7 +16,7 @@ from tui_agent.json_text import as_dict, loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.error_body import is_error
 from tui_agent.model.errors import Failure
-from tui_agent.model.protocol import ModelEvent, PromptProgress, UsageReport
+from tui_agent.model.protocol import FinishReason, ModelEvent, PromptProgress, UsageReport
 from tui_agent.model.route import Route
 from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import Usage
@@ -98,6 +98,12 @@ class Reader(ABC):
         Raises:
             WireFailure: the answer is not whole (cause "closed").
         """
+
+    def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
+        """Return why an answer ended: one that just ended is cut off where its server marks the end."""
+        if marked or not self.route.end_marks:
+            return of_answer
+        return "length"
 
     def report(
         self, numbers: Mapping[str, Any], cost: float | None = None, *, hour_writes: int = 0
