@@ -10,7 +10,7 @@ import signal
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
 from tui_agent.text_files.document_kinds import GOES_ON
@@ -109,31 +109,34 @@ def _zip_names(archive: zipfile.ZipFile) -> Iterator[str]:
 def _tar_names(data: bytes) -> Iterator[str]:
     with tarfile.open(fileobj=io.BytesIO(data), mode="r|*") as archive:
         for row in archive:
-            end = "/" if row.isdir() else ""
-            if row.linkname:
+            end = ""
+            if row.isdir():
+                end = "/"
+            elif row.linkname:
                 end = f" -> {_plain(row.linkname)}"
             yield f"{row.size:>12,}  {_plain(row.name)}{end}"
-
-
-_OFFICE: Mapping[str, Callable[[zipfile.ZipFile], Iterator[str]]] = {
-    "docx": _word,
-    "pptx": _slides,
-    "xlsx": _sheets,
-    "odt": _open_document,
-    "ods": _open_document,
-    "odp": _open_document,
-}
 
 
 def lines_of(kind: str, data: bytes) -> Iterator[str]:
     """Yield the text of a document, or the names in an archive, with their sizes."""
     if kind == "pdf":
         yield from pages_of(data)
-    elif kind == "tar":
+        return
+    if kind == "tar":
         yield from _tar_names(data)
-    else:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            yield from _OFFICE.get(kind, _zip_names)(archive)
+        return
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        match kind:
+            case "docx":
+                yield from _word(archive)
+            case "pptx":
+                yield from _slides(archive)
+            case "xlsx":
+                yield from _sheets(archive)
+            case "odt" | "ods" | "odp":
+                yield from _open_document(archive)
+            case _:
+                yield from _zip_names(archive)
 
 
 def _took_too_long(_number: int, _frame: object) -> None:

@@ -15,6 +15,8 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern, dataclass
 
 KINDS = ("code", "markdown", "raw")
+NEW = 0
+"""Stands for the number of a cell that was not there before."""
 OUTPUT_MARK = "#: "
 MAX_OUTPUT_LINES = 30
 MAX_OUTPUT_LINE = 300
@@ -31,9 +33,9 @@ Cell = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A cell as it stands in the text. ``number`` is None for a new one."""
+    """A cell as it stands in the text. ``number`` is 0 for a new one."""
 
-    number: int | None
+    number: int
     kind: str
     source: str
 
@@ -54,7 +56,7 @@ class Notebook:
         for written in _cells_in(text):
             number = written.number
             old = None
-            if number is not None and 1 <= number <= len(cells) and number not in used:
+            if 1 <= number <= len(cells) and number not in used:
                 used.add(number)
                 old = cells[number - 1]
             made.append(self._cell(written, old))
@@ -68,9 +70,10 @@ class Notebook:
         if "id" not in cell and version >= _WITH_IDS:
             cell["id"] = secrets.token_hex(4)
         cell["cell_type"] = written.kind
-        is_one_text = old is not None and isinstance(old.get("source"), str)
-        lines = written.source.splitlines(keepends=True)
-        cell["source"] = written.source if is_one_text else lines
+        if isinstance(cell.get("source"), str):
+            cell["source"] = written.source
+        else:
+            cell["source"] = written.source.splitlines(keepends=True)
         if written.kind == "code":
             # What it printed is of the code before.
             cell |= {"execution_count": None, "outputs": []}
@@ -89,12 +92,16 @@ def opened(name: str, raw: str) -> Notebook | None:
         values = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    cells = values.get("cells") if isinstance(values, dict) else None
+    if not isinstance(values, dict):
+        return None
+    cells = values.get("cells")
     if not isinstance(cells, list) or not cells or not all(map(_is_cell, cells)):
         return None
     if any(_AMBIGUOUS.search(_source(cell)) for cell in cells):
         return None
-    lines = [line for number, cell in enumerate(cells, 1) for line in _shown(number, cell)]
+    lines: list[str] = []
+    for number, cell in enumerate(cells, 1):
+        lines += _shown(number, cell)
     return Notebook(raw, values, "\n".join(lines) + "\n")
 
 
@@ -107,8 +114,7 @@ def _is_cell(cell: object) -> bool:
 
 
 def _source(cell: Cell) -> str:
-    source = cell["source"]
-    return source if isinstance(source, str) else "".join(source)
+    return _text(cell["source"])
 
 
 def _shown(number: int, cell: Cell) -> Iterator[str]:
@@ -116,7 +122,9 @@ def _shown(number: int, cell: Cell) -> Iterator[str]:
     yield from _source(cell).split("\n")
     outputs = cell.get("outputs")
     if cell["cell_type"] == "code" and isinstance(outputs, list):
-        lines = [line for output in outputs for line in _output_lines(output)]
+        lines: list[str] = []
+        for output in outputs:
+            lines += _output_lines(output)
         yield from (f"{OUTPUT_MARK}{line[:MAX_OUTPUT_LINE]}" for line in lines[:MAX_OUTPUT_LINES])
         if len(lines) > MAX_OUTPUT_LINES:
             yield f"{OUTPUT_MARK}[{len(lines) - MAX_OUTPUT_LINES:,} more lines of output]"
@@ -131,25 +139,25 @@ def _output_lines(output: object) -> Sequence[str]:
     data = output.get("data")
     if not isinstance(data, dict):
         return _text(output.get("text")).rstrip("\n").split("\n")
+    lines: list[str] = []
     if "text/plain" in data:
         lines = _text(data["text/plain"]).rstrip("\n").split("\n")
-    else:
-        lines = []
-    others = [kind for kind in data if kind.startswith(("image/", "application/", "video/"))]
-    return [*lines, *(f"[{kind}]" for kind in others)]
+    lines += [f"[{kind}]" for kind in data if kind.startswith(("image/", "application/", "video/"))]
+    return lines
 
 
 def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
     if isinstance(value, list):
         return "".join(part for part in value if isinstance(part, str))
-    return value if isinstance(value, str) else ""
+    return ""
 
 
 def _cells_in(text: str) -> list[_Written]:
     lines = text.removesuffix("\n").split("\n")
     heads = [at for at, line in enumerate(lines) if _HEAD.fullmatch(line)]
-    before = lines[: heads[0]] if heads else lines
-    if any(line.strip() for line in before) or not heads:
+    if not heads or any(line.strip() for line in lines[: heads[0]]):
         raise ToolError(
             "Each cell of a notebook begins with a line like “# %% code” or “# %% markdown”; "
             "nothing was changed."
@@ -159,7 +167,7 @@ def _cells_in(text: str) -> list[_Written]:
         head = _HEAD.fullmatch(lines[start])
         assert head is not None  # noqa: S101 - chosen by it
         source = [line for line in lines[start + 1 : end] if not _is_output(line)]
-        number = int(head[1]) if head[1] else None
+        number = int(head[1] or NEW)
         found.append(_Written(number, head[2], "\n".join(source)))
     return found
 
@@ -171,7 +179,7 @@ def _is_output(line: str) -> bool:
 def _in_layout(values: dict[str, Any], like: str) -> str:
     """Return JSON written as another text of the same notebook is."""
     before = json.loads(like)
-    end = "\n" if like.endswith("\n") else ""
+    end = like[len(like.rstrip("\n")) :]
     for indent, ascii_only in _LAYOUTS:
         if json.dumps(before, indent=indent, ensure_ascii=ascii_only) + end == like:
             return json.dumps(values, indent=indent, ensure_ascii=ascii_only) + end

@@ -63,25 +63,29 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         # The note of the truncation counts within this text; the tool knows how much there is
         # altogether.
         shown = cut.text.split("\n")[: truncation.kept_lines]
-        counts = {"shown": truncation.kept_lines, "total": truncation.total_lines}
-        hint = output.cut_hint
-        if isinstance(hint, str):
-            note = hint.format(**counts)
-        else:
-            note = hint(truncation)
-        parts = ["\n".join(shown), note or output.footer]
+        parts = ["\n".join(shown), _hint(output, truncation) or output.footer]
     encoded = output.text.encode("utf-8", "replace")
-    raw = encoded if output.raw is None else output.raw
+    raw = output.raw
+    if raw is None:
+        raw = encoded
+    full_output = None
+    if output.stored and (truncation or raw != encoded):
+        full_output = context.put_blob(raw)
     return ToolResult(
         output=valid("\n".join(part for part in parts if part)),
         title=valid(output.title),
         is_error=output.is_error,
         attachments=output.attachments,
-        full_output=context.put_blob(raw)
-        if output.stored and (truncation or raw != encoded)
-        else None,
+        full_output=full_output,
         metadata=output.metadata.model_copy(update={"truncation": truncation}),
     )
+
+
+def _hint(output: Output, truncation: Truncation) -> str:
+    hint = output.cut_hint
+    if isinstance(hint, str):
+        return hint.format(shown=truncation.kept_lines, total=truncation.total_lines)
+    return hint(truncation)
 
 
 def shown_picture(
@@ -100,7 +104,9 @@ def shown_picture(
     about = f"{named}{picture.mime}, {picture.width}x{picture.height} pixels, {size_text(len(picture.data))}"
     if not vision:
         return f"[{about}. This model takes no images.]", None
-    return f"[{about}{'' if picture.data is raw else ', scaled or converted'}]", picture
+    if picture.data is not raw:
+        about += ", scaled or converted"
+    return f"[{about}]", picture
 
 
 def image_part(
@@ -130,5 +136,7 @@ def size_text(number: int) -> str:
 
 
 def _cut(output: Output, limits: OutputLimits) -> Truncated:
-    hint = output.cut_hint if isinstance(output.cut_hint, str) else ""
-    return truncate(output.text, output.keep, limits, hint=hint if output.keep == "ends" else "")
+    hint = ""
+    if output.keep == "ends" and isinstance(output.cut_hint, str):
+        hint = output.cut_hint
+    return truncate(output.text, output.keep, limits, hint=hint)

@@ -24,6 +24,7 @@ WITHOUT = "without"
 """The part of the conversation a runner sees: all of it, a summary, or not these entries (``without
 #12 #14``)."""
 
+_OTHER_KEYS = {"agent": "mode", "think": "effort"}
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
 
@@ -62,10 +63,17 @@ def parse_runners(
     sees. ``3x`` before them makes three. Raises RunnersError.
     """
     found: list[RunnerSpec] = []
-    for item in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):
+    for part in re.split(r"[,;\n]", text):
+        item = part.strip()
+        if not item:
+            continue
+        count = 1
+        words = item
         times = _TIMES.fullmatch(item)
-        count, words = (int(times[1]), times[2] or SAME) if times else (1, item)
-        found += [_spec(words.split(), modes, find_model)] * min(count, MOST_RUNNERS + 1)
+        if times is not None:
+            count = min(int(times[1]), MOST_RUNNERS + 1)
+            words = times[2] or SAME
+        found += [_spec(words.split(), modes, find_model)] * count
     if not LEAST_RUNNERS <= len(found) <= MOST_RUNNERS:
         raise RunnersError(
             f"A race has {LEAST_RUNNERS} to {MOST_RUNNERS} runners; “{text.strip()}” makes {len(found)}."
@@ -76,13 +84,15 @@ def parse_runners(
 
 def names_of(specs: Collection[RunnerSpec]) -> tuple[str, ...]:
     """Return a name for each runner; those that are alike are counted: ``same 1``, ``same 2``."""
-    plain = WHOLE if any(spec.context for spec in specs) else SAME
-    labels = [plain if spec == RunnerSpec() else spec.label for spec in specs]
-    seen: dict[str, int] = {}
-    names = []
-    for label in labels:
-        seen[label] = seen.get(label, 0) + 1
-        names.append(f"{label} {seen[label]}" if labels.count(label) > 1 else label)
+    labels = [spec.label for spec in specs]
+    if any(spec.context for spec in specs):
+        labels = [WHOLE if label == SAME else label for label in labels]
+    names: list[str] = []
+    for at, label in enumerate(labels):
+        name = label
+        if labels.count(label) > 1:
+            name = f"{label} {labels[: at + 1].count(label)}"
+        names.append(name)
     return tuple(names)
 
 
@@ -102,36 +112,57 @@ def _spec(
     for word in words:
         key, named, value = word.partition("=")
         if not named:
-            key, value = _kind(word, modes), word
-        fields[{"agent": "mode", "think": "effort"}.get(key, key)] = value
+            key = _kind(word, modes)
+            value = word
+        fields[_OTHER_KEYS.get(key, key)] = value
     fields.pop(SAME, None)
-    model, effort, mode = (fields.pop(key, "") for key in ("model", "effort", "mode"))
+    model = fields.pop("model", "")
+    effort = fields.pop("effort", "")
+    mode = fields.pop("mode", "")
     if fields:
         raise RunnersError(f"“{next(iter(fields))}=” is none of model, effort, mode and agent.")
     if mode and mode not in modes:
         raise RunnersError(f"There is no mode or agent “{mode}”. There are: {', '.join(modes)}.")
-    found = find_model(model) if model else ""
+    return RunnerSpec(_model(model, find_model), _effort(effort), mode, context)
+
+
+def _model(named: str, find_model: Callable[[str], str | None]) -> str:
+    if not named:
+        return ""
+    found = find_model(named)
     if found is None:
-        raise RunnersError(f"There is no model “{model}” that can be used here. /model lists them.")
+        raise RunnersError(f"There is no model “{named}” that can be used here. /model lists them.")
+    return found
+
+
+def _effort(named: str) -> Effort | None:
+    if not named:
+        return None
     try:
-        return RunnerSpec(found, Effort(effort) if effort else None, mode, context)
+        return Effort(named)
     except ValueError:
         raise RunnersError(
-            f"There is no effort “{effort}”; there are {', '.join(Effort)}."
+            f"There is no effort “{named}”; there are {', '.join(Effort)}."
         ) from None
 
 
 def _context(words: Sequence[str]) -> tuple[str, list[str]]:
-    entries = [word for word in words if re.fullmatch(r"#\d+", word)]
-    rest = [
-        word
-        for word in words
-        if word.lower() not in {WHOLE, COMPACTED, WITHOUT} and word not in entries
-    ]
-    named = [word.lower() for word in words if word.lower() in {COMPACTED, WITHOUT}]
+    """Take what a runner sees out of its words; returns that and the other words."""
+    entries: list[str] = []
+    named: list[str] = []
+    rest: list[str] = []
+    for word in words:
+        if re.fullmatch(r"#\d+", word):
+            entries.append(word)
+        elif word.lower() in {COMPACTED, WITHOUT}:
+            named.append(word.lower())
+        elif word.lower() != WHOLE:
+            rest.append(word)
     if len(named) > 1 or (WITHOUT in named) != bool(entries):
         raise RunnersError("Write what a runner sees as: whole, compacted, or without #12 #14.")
-    return without(left_out(" ".join(entries))) if entries else "".join(named), rest
+    if entries:
+        return without(left_out(" ".join(entries))), rest
+    return "".join(named), rest
 
 
 def _kind(word: str, modes: Collection[str]) -> str:
@@ -139,4 +170,6 @@ def _kind(word: str, modes: Collection[str]) -> str:
         return SAME
     if word in modes:
         return "mode"
-    return "effort" if word.lower() in set(Effort) else "model"
+    if word.lower() in set(Effort):
+        return "effort"
+    return "model"
