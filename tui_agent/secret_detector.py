@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
+from tui_agent.word_lists import in_order
 
 REMOVED = "[redacted]"
 
@@ -39,19 +40,10 @@ _REST = (
 _WORD = r"[A-Za-z0-9]"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
-_TELLING = (
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "key",
-    "auth",
-    "cred",
-    "cookie",
-    "login",
-    "aws",
-    "pat=",
-    "session",
+_TELLING = in_order(
+    """
+    pass pwd secret token key auth cred cookie login aws pat= session
+    """
 )
 """A line with none of these, whatever the case, has nothing that is named as a secret."""
 

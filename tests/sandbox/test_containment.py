@@ -42,7 +42,7 @@ from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Grants, SandboxState, View
 from tui_agent.sandbox import sandbox as sandbox_module
 from tui_agent.sandbox.detection import SandboxKind
-from tui_agent.sandbox.landlock_start import _MACHINES
+from tui_agent.sandbox.landlock_start import calls_of
 from tui_agent.sandbox.layer import make_own_directory
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
@@ -165,7 +165,7 @@ async def test_a_second_name_of_a_file_outside_changes_nothing_there(
 async def test_keyrings_and_shared_memory_of_the_user_are_not_there(
     box: Contained, *, inherits: bool
 ) -> None:
-    libc, calls, number = ctypes.CDLL(None), _MACHINES[platform.machine()][1], os.getpid()
+    libc, calls, number = ctypes.CDLL(None), calls_of(platform.machine()), os.getpid()
     key = libc.syscall(calls["add_key"], b"user", b"tui-agent-test", b"x", 1, -3)
     memory = libc.shmget(number, 4_096, 0o1600)
     if min(key, memory) < 0:

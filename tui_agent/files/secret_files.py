@@ -19,6 +19,7 @@ from tui_agent.files.sensitive import is_made_to_be_shared, is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.text_files.encodings import UTF_8, detect
+from tui_agent.word_lists import listed
 
 MAX_BYTES = 1_000_000
 """Bytes at the beginning of a file that are looked at as a whole; lines after that are looked at
@@ -27,48 +28,11 @@ one by one."""
 _REMEMBERED = 16_384
 _MAX_SECRET_SHARE = 0.8
 """A file with a larger share of secrets than this is one."""
-_CODE = frozenset(
-    {
-        ".py",
-        ".pyi",
-        ".js",
-        ".jsx",
-        ".mjs",
-        ".cjs",
-        ".ts",
-        ".tsx",
-        ".vue",
-        ".svelte",
-        ".go",
-        ".rs",
-        ".java",
-        ".kt",
-        ".scala",
-        ".c",
-        ".h",
-        ".cc",
-        ".cpp",
-        ".hpp",
-        ".cs",
-        ".swift",
-        ".m",
-        ".rb",
-        ".php",
-        ".pl",
-        ".lua",
-        ".ex",
-        ".exs",
-        ".erl",
-        ".hs",
-        ".ml",
-        ".clj",
-        ".dart",
-        ".zig",
-        ".css",
-        ".scss",
-        ".md",
-        ".rst",
-    }
+_CODE = listed(
+    """
+    .py .pyi .js .jsx .mjs .cjs .ts .tsx .vue .svelte .go .rs .java .kt .scala .c .h .cc .cpp .hpp
+    .cs .swift .m .rb .php .pl .lua .ex .exs .erl .hs .ml .clj .dart .zig .css .scss .md .rst
+    """
 )
 
 _MAX_PROGRAM_NAMES = 4_000
@@ -77,30 +41,11 @@ _MAX_SETTINGS_BYTES = 4_096
 """Size of the largest file of an installed program that is looked into: larger ones are data of its
 makers."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
-_LIBRARIES = frozenset(
-    {
-        "lib",
-        "lib32",
-        "lib64",
-        "libexec",
-        "include",
-        "node_modules",
-        "site-packages",
-        "man",
-        "doc",
-        "docs",
-        "legal",
-        "jmods",
-        "pkgs",
-        "sources",
-        "test",
-        "tests",
-        "shims",
-        "completions",
-        "plugins",
-        ".git",
-        "__pycache__",
-    }
+_LIBRARIES = listed(
+    """
+    lib lib32 lib64 libexec include node_modules site-packages man doc docs legal jmods pkgs sources
+    test tests shims completions plugins .git __pycache__
+    """
 )
 """Directories of installations in which nobody keeps settings."""
 

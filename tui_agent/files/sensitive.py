@@ -7,31 +7,13 @@ from functools import lru_cache
 from pathlib import PurePath
 
 from tui_agent.lazy import LazyPattern
+from tui_agent.word_lists import in_order, listed
 
-SENSITIVE_NAMES = (
-    ".env",
-    ".env.*",
-    "*.env",
-    ".envrc",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".git-credentials",
-    "*.pem",
-    "*.key",
-    "*.p8",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    "credentials",
-    "credentials.json",
+SENSITIVE_NAMES = in_order(
+    """
+    .env .env.* *.env .envrc .netrc .npmrc .pypirc .pgpass .git-credentials *.pem *.key *.p8 *.p12
+    *.pfx *.jks *.keystore *.kdbx id_rsa id_dsa id_ecdsa id_ed25519 credentials credentials.json
+    """
 )
 """File names that usually hold secrets. Searches leave them out unless they are named as the
 path."""
@@ -42,97 +24,31 @@ HARMLESS_ENDS = (".example", ".sample", ".template", ".dist")
 """How names end that look like the above but are made to be shared."""
 
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj", ".sl", ".pijul"})
-_PROTECTED = frozenset(
-    {".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vs", ".devcontainer"}
-    | {
-        ".claude",
-        ".agents",
-        ".opencode",
-        ".cursor",
-        ".codex",
-        ".gemini",
-        ".windsurf",
-        ".kiro",
-        ".tui-agent",
-    }
-    | {
-        ".roo",
-        ".kilocode",
-        ".qwen",
-        ".amazonq",
-        ".trae",
-        ".junie",
-        ".continue",
-        ".helix",
-        ".lvimrc",
-    }
-    | {
-        ".crush",
-        ".cline",
-        ".clinerules",
-        ".goose",
-        ".goosehints",
-        ".factory",
-        ".augment",
-        ".openhands",
-        ".pi",
-        ".kimi",
-    }
-    | {
-        "opencode.json",
-        "opencode.jsonc",
-        "crush.json",
-        ".crush.json",
-        ".aider.conf.yml",
-        ".cursorrules",
-    }
-    | {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
-    | {
-        ".exrc",
-        ".vimrc",
-        ".nvimrc",
-        ".nvim.lua",
-        ".dir-locals.el",
-        ".dir-locals-2.el",
-        ".gdbinit",
-        ".lldbinit",
-    }
+_PROTECTED = listed(
+    """
+    .husky .githooks .vscode .idea .zed .fleet .vs .devcontainer .claude .agents .opencode .cursor
+    .codex .gemini .windsurf .kiro .tui-agent .roo .kilocode .qwen .amazonq .trae .junie .continue
+    .helix .lvimrc .crush .cline .clinerules .goose .goosehints .factory .augment .openhands .pi
+    .kimi opencode.json opencode.jsonc crush.json .crush.json .aider.conf.yml .cursorrules .mcp.json
+    .envrc .gitmodules .gitattributes .gitconfig .exrc .vimrc .nvimrc .nvim.lua .dir-locals.el
+    .dir-locals-2.el .gdbinit .lldbinit
+    """
 )
 """Files other programs execute or obey later, in lower case: changed only when that very file was
 allowed."""
 
-INERT_NAMES = frozenset(
-    {
-        ".gitignore",
-        ".gitkeep",
-        ".keep",
-        ".ignore",
-        ".dockerignore",
-        ".npmignore",
-        ".prettierignore",
-        ".eslintignore",
-        ".editorconfig",
-        ".nojekyll",
-        "package-lock.json",
-        "npm-shrinkwrap.json",
-        "pnpm-lock.yaml",
-    }
+INERT_NAMES = listed(
+    """
+    .gitignore .gitkeep .keep .ignore .dockerignore .npmignore .prettierignore .eslintignore
+    .editorconfig .nojekyll package-lock.json npm-shrinkwrap.json pnpm-lock.yaml
+    """
 )
 """Names with a dot, and of settings, that make no program do anything."""
 
-_SETTINGS = (
-    ".json",
-    ".jsonc",
-    ".json5",
-    ".toml",
-    ".yaml",
-    ".yml",
-    ".ini",
-    ".cfg",
-    ".conf",
-    ".properties",
-    ".plist",
-    ".xml",
+_SETTINGS = in_order(
+    """
+    .json .jsonc .json5 .toml .yaml .yml .ini .cfg .conf .properties .plist .xml
+    """
 )
 """How names of settings end, in lower case."""
 

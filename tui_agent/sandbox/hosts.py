@@ -11,23 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.web.addresses import is_allowed, is_named
+from tui_agent.word_lists import listed
 
-_LOCAL_ENDS = frozenset(
-    {
-        "corp",
-        "home",
-        "internal",
-        "intranet",
-        "invalid",
-        "lan",
-        "local",
-        "localdomain",
-        "localhost",
-        "mail",
-        "private",
-        "test",
-        "example",
-    }
+_LOCAL_ENDS = listed(
+    """
+    corp home internal intranet invalid lan local localdomain localhost mail private test example
+    """
 )
 """Top-level domains that are not on the internet (RFC 2606, 6762, and those that ICANN does not
 give away)."""

@@ -36,86 +36,28 @@ _EOPNOTSUPP = 95
 _MASK = 0x54
 _X32 = 0x40000000
 
-_MACHINES: dict[str, tuple[int, dict[str, int]]] = {
+
+_MACHINES = {
     "x86_64": (
         0xC000003E,
-        {
-            "seccomp": 317,
-            "socket": 41,
-            "io_uring_setup": 425,
-            "ptrace": 101,
-            "chmod": 90,
-            "fchmod": 91,
-            "fchmodat": 268,
-            "fchmodat2": 452,
-            "chown": 92,
-            "fchown": 93,
-            "lchown": 94,
-            "fchownat": 260,
-            "setxattr": 188,
-            "lsetxattr": 189,
-            "fsetxattr": 190,
-            "removexattr": 197,
-            "lremovexattr": 198,
-            "fremovexattr": 199,
-            "utime": 132,
-            "utimes": 235,
-            "futimesat": 261,
-            "utimensat": 280,
-            "add_key": 248,
-            "request_key": 249,
-            "keyctl": 250,
-            "shmget": 29,
-            "shmat": 30,
-            "shmctl": 31,
-            "semget": 64,
-            "semop": 65,
-            "semctl": 66,
-            "msgget": 68,
-            "msgsnd": 69,
-            "msgrcv": 70,
-            "msgctl": 71,
-            "semtimedop": 220,
-            "mq_open": 240,
-            "mq_unlink": 241,
-        },
+        """
+        seccomp 317, socket 41, io_uring_setup 425, ptrace 101, chmod 90, fchmod 91, fchmodat 268,
+        fchmodat2 452, chown 92, fchown 93, lchown 94, fchownat 260, setxattr 188, lsetxattr 189,
+        fsetxattr 190, removexattr 197, lremovexattr 198, fremovexattr 199, utime 132, utimes 235,
+        futimesat 261, utimensat 280, add_key 248, request_key 249, keyctl 250, shmget 29, shmat 30,
+        shmctl 31, semget 64, semop 65, semctl 66, msgget 68, msgsnd 69, msgrcv 70, msgctl 71,
+        semtimedop 220, mq_open 240, mq_unlink 241
+        """,
     ),
     "aarch64": (
         0xC00000B7,
-        {
-            "seccomp": 277,
-            "socket": 198,
-            "io_uring_setup": 425,
-            "ptrace": 117,
-            "fchmod": 52,
-            "fchmodat": 53,
-            "fchmodat2": 452,
-            "fchown": 55,
-            "fchownat": 54,
-            "setxattr": 5,
-            "lsetxattr": 6,
-            "fsetxattr": 7,
-            "removexattr": 14,
-            "lremovexattr": 15,
-            "fremovexattr": 16,
-            "utimensat": 88,
-            "add_key": 217,
-            "request_key": 218,
-            "keyctl": 219,
-            "mq_open": 180,
-            "mq_unlink": 181,
-            "msgget": 186,
-            "msgctl": 187,
-            "msgrcv": 188,
-            "msgsnd": 189,
-            "semget": 190,
-            "semctl": 191,
-            "semtimedop": 192,
-            "semop": 193,
-            "shmget": 194,
-            "shmctl": 195,
-            "shmat": 196,
-        },
+        """
+        seccomp 277, socket 198, io_uring_setup 425, ptrace 117, fchmod 52, fchmodat 53, fchmodat2
+        452, fchown 55, fchownat 54, setxattr 5, lsetxattr 6, fsetxattr 7, removexattr 14,
+        lremovexattr 15, fremovexattr 16, utimensat 88, add_key 217, request_key 218, keyctl 219,
+        mq_open 180, mq_unlink 181, msgget 186, msgctl 187, msgrcv 188, msgsnd 189, semget 190,
+        semctl 191, semtimedop 192, semop 193, shmget 194, shmctl 195, shmat 196
+        """,
     ),
 }
 """Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the
@@ -160,9 +102,16 @@ _SCM_RIGHTS = 1
 _PAGE = 4_096
 
 
+def calls_of(machine: str) -> dict[str, int]:
+    """Return the numbers of the system calls that a filter is about, by name; none for an unknown machine."""
+    _architecture, table = _MACHINES.get(machine, (0, ""))
+    pairs = (row.split() for row in table.split(",") if table)
+    return {name: int(number) for name, number in pairs}
+
+
 def filter_of(machine: str) -> bytes:
     """Return the filter: owners stay, and no sockets, keyrings, memory or messages shared with processes outside."""
-    architecture, numbers = _MACHINES[machine]
+    architecture = _MACHINES[machine][0]
     rows = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
@@ -171,7 +120,7 @@ def filter_of(machine: str) -> bytes:
         (_AT_LEAST, 0, 1, _X32),
         (_RETURN, 0, 0, _ERRNO | _EPERM),
     ]
-    for name, number in numbers.items():
+    for name, number in calls_of(machine).items():
         if name != "seccomp":
             # Programs that unpack or copy files go on where there are no attributes; owners stay as
             # they are.
@@ -191,7 +140,7 @@ def filter_of(machine: str) -> bytes:
 
 def keyring_filter_of(machine: str) -> bytes:
     """Return a filter that refuses the kernel's keyrings and nothing else; nothing at all on an unknown machine."""
-    own = [number for name, number in _MACHINES.get(machine, (0, {}))[1].items() if "key" in name]
+    own = [number for name, number in calls_of(machine).items() if "key" in name]
     architecture, others = _KEYRINGS_OF_32_BITS.get(machine, (0, ()))
     blocks = []
     for calls in (own, others):
@@ -262,7 +211,7 @@ def _filter(rows: bytes) -> int:
         # Root reads the memory and environment of every process; whoever is not root has nothing to
         # drop.
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-    number = _MACHINES[platform.machine()][1]["seccomp"]
+    number = calls_of(platform.machine())["seccomp"]
     listener = -1
     if not libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         listener = libc.syscall(number, _SET_FILTER, _NEW_LISTENER, ctypes.byref(program))
@@ -274,7 +223,7 @@ def _filter(rows: bytes) -> int:
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
     """Change permissions and times for a command below its writable paths, until one of two processes has ended."""
     names = {
-        number: name for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED
+        number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
     }
     poll = select.poll()
     for descriptor in (listener, *ends):

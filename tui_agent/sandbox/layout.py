@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.devices import DEVICES
+from tui_agent.word_lists import in_order
 
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""
@@ -23,24 +24,11 @@ KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 MIN_LANDLOCK = 3
 """Before this version files could be emptied that may not be written to."""
 
-_OF_KERNEL = (
-    "cpuinfo",
-    "meminfo",
-    "stat",
-    "loadavg",
-    "uptime",
-    "version",
-    "filesystems",
-    "cmdline",
-    "diskstats",
-    "vmstat",
-    "swaps",
-    "devices",
-    "partitions",
-    "interrupts",
-    "crypto",
-    "sys",
-    "self",
+_OF_KERNEL = in_order(
+    """
+    cpuinfo meminfo stat loadavg uptime version filesystems cmdline diskstats vmstat swaps devices
+    partitions interrupts crypto sys self
+    """
 )
 """What commands see of ``/proc``: the kernel and their first process. Others' command lines may
 hold passwords."""

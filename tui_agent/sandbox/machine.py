@@ -16,44 +16,23 @@ from pathlib import Path
 from tui_agent.files.secret_files import secrets_among_programs
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_directory, is_file
+from tui_agent.word_lists import in_order
 
-SYSTEM = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix",
-    "/sys/devices/system",
-    "/sys/fs/cgroup",
-    "/var/lib/ca-certificates",
-    "/run/current-system",
-    "/run/booted-system",
-    "/run/opengl-driver",
-    "/run/opengl-driver-32",
-    "/run/wrappers",
+SYSTEM = in_order(
+    """
+    /usr /bin /sbin /lib /lib32 /lib64 /libx32 /etc /opt /nix /sys/devices/system /sys/fs/cgroup
+    /var/lib/ca-certificates /run/current-system /run/booted-system /run/opengl-driver
+    /run/opengl-driver-32 /run/wrappers
+    """
 )
 """Directories of the system that are shown on Linux; of those below ``/run`` only where NixOS keeps
 programs."""
 
-MACOS_SYSTEM = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/opt",
-    "/nix",
-    "/System",
-    "/Library",
-    "/Applications",
-    "/dev",
-    "/private/etc",
-    "/private/var/db/timezone",
-    "/private/var/db/dyld",
-    "/private/var/select",
+MACOS_SYSTEM = in_order(
+    """
+    /usr /bin /sbin /opt /nix /System /Library /Applications /dev /private/etc
+    /private/var/db/timezone /private/var/db/dyld /private/var/select
+    """
 )
 
 ADMINISTERED = ("/etc", "/opt")
@@ -69,45 +48,21 @@ SETTINGS = (
 )
 """Files of the home directory that tools can't do without; one that holds a secret is not shown."""
 
-_PREFIX = (
-    "bin",
-    "sbin",
-    "lib",
-    "lib32",
-    "lib64",
-    "libexec",
-    "include",
-    "share",
-    "ssl",
-    "etc",
-    "jmods",
-    "conf",
-    "legal",
-    "pyvenv.cfg",
-    "condabin",
-    "conda-meta",
-    "envs",
-    "pkgs",
-    "x86_64-conda-linux-gnu",
-    "aarch64-conda-linux-gnu",
+_PREFIX = in_order(
+    """
+    bin sbin lib lib32 lib64 libexec include share ssl etc jmods conf legal pyvenv.cfg condabin
+    conda-meta envs pkgs x86_64-conda-linux-gnu aarch64-conda-linux-gnu
+    """
 )
 """The parts of an installation of programs of which only its ``bin`` is known."""
 
 _PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
-_WHOLE = (
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "JAVA_HOME",
-    "GOROOT",
-    "ANDROID_HOME",
-    "ANDROID_SDK_ROOT",
-    "MAVEN_HOME",
-    "M2_HOME",
-    "GRADLE_HOME",
-    "HOMEBREW_PREFIX",
-    "R_LIBS_USER",
-    "PLAYWRIGHT_BROWSERS_PATH",
+_WHOLE = in_order(
+    """
+    VIRTUAL_ENV CONDA_PREFIX JAVA_HOME GOROOT ANDROID_HOME ANDROID_SDK_ROOT MAVEN_HOME M2_HOME
+    GRADLE_HOME HOMEBREW_PREFIX R_LIBS_USER PLAYWRIGHT_BROWSERS_PATH
+    """
 )
 """Variables that name a directory in which there is nothing but an installation."""
 

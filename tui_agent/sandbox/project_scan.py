@@ -31,6 +31,7 @@ from tui_agent.files.sensitive import (
 )
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
+from tui_agent.word_lists import in_order, listed
 
 MAX_FILE_BYTES = 5_000_000
 """A larger file has no image in a checkpoint: its changes can't be undone."""
@@ -44,125 +45,31 @@ MAX_DEPTH = 150
 _MAX_POINTER_BYTES = 64_000
 """Size of the largest file that may say where a repository is."""
 
-OUTPUT_DIRECTORIES = frozenset(
-    {
-        "node_modules",
-        ".venv",
-        "venv",
-        "target",
-        "dist",
-        "build",
-        "out",
-        "obj",
-        "_build",
-        "__pycache__",
-        "__pypackages__",
-        ".pytest_cache",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".hypothesis",
-        ".tox",
-        ".nox",
-        ".eggs",
-        "htmlcov",
-        "coverage",
-        ".nyc_output",
-        ".next",
-        ".nuxt",
-        ".output",
-        ".svelte-kit",
-        ".angular",
-        ".astro",
-        ".vite",
-        ".parcel-cache",
-        ".turbo",
-        ".gradle",
-        ".dart_tool",
-        ".build",
-        "deriveddata",
-        "zig-out",
-        "zig-cache",
-        ".zig-cache",
-        "cmakefiles",
-        "cmake-build-debug",
-        "cmake-build-release",
-        "builddir",
-        "_deps",
-        ".elixir_ls",
-        "dist-newstyle",
-        ".stack-work",
-        ".sass-cache",
-        "_site",
-        "storybook-static",
-        "test-results",
-        "playwright-report",
-        "bazel-out",
-        ".ipynb_checkpoints",
-        ".import-linter_cache",
-        ".bloop",
-        ".metals",
-    }
+OUTPUT_DIRECTORIES = listed(
+    """
+    node_modules .venv venv target dist build out obj _build __pycache__ __pypackages__
+    .pytest_cache .mypy_cache .ruff_cache .hypothesis .tox .nox .eggs htmlcov coverage .nyc_output
+    .next .nuxt .output .svelte-kit .angular .astro .vite .parcel-cache .turbo .gradle .dart_tool
+    .build deriveddata zig-out zig-cache .zig-cache cmakefiles cmake-build-debug cmake-build-release
+    builddir _deps .elixir_ls dist-newstyle .stack-work .sass-cache _site storybook-static
+    test-results playwright-report bazel-out .ipynb_checkpoints .import-linter_cache .bloop .metals
+    """
 )
 """Directories that programs make again, by name in lower case, where they are ignored."""
 
-OUTPUT_SUFFIXES = (
-    ".o",
-    ".obj",
-    ".a",
-    ".so",
-    ".dylib",
-    ".dll",
-    ".lib",
-    ".exe",
-    ".lo",
-    ".la",
-    ".gch",
-    ".pch",
-    ".pdb",
-    ".ilk",
-    ".d",
-    ".dep",
-    ".pyc",
-    ".pyo",
-    ".class",
-    ".rmeta",
-    ".rlib",
-    ".wasm",
-    ".hi",
-    ".dyn_hi",
-    ".dyn_o",
-    ".beam",
-    ".cmi",
-    ".cmo",
-    ".cmx",
-    ".tsbuildinfo",
-    ".gcda",
-    ".gcno",
-    ".gcov",
-    ".profraw",
-    ".profdata",
-    ".whl",
+OUTPUT_SUFFIXES = in_order(
+    """
+    .o .obj .a .so .dylib .dll .lib .exe .lo .la .gch .pch .pdb .ilk .d .dep .pyc .pyo .class .rmeta
+    .rlib .wasm .hi .dyn_hi .dyn_o .beam .cmi .cmo .cmx .tsbuildinfo .gcda .gcno .gcov .profraw
+    .profdata .whl
+    """
 )
-OUTPUT_NAMES = frozenset(
-    {
-        ".coverage",
-        "coverage.xml",
-        "coverage.json",
-        "lcov.info",
-        "junit.xml",
-        ".eslintcache",
-        ".stylelintcache",
-        ".testmondata",
-        ".dmypy.json",
-        ".ninja_log",
-        ".ninja_deps",
-        "cmakecache.txt",
-        "compile_commands.json",
-        "a.out",
-        ".install-stamp",
-        "config.status",
-        "config.log",
-    }
+OUTPUT_NAMES = listed(
+    """
+    .coverage coverage.xml coverage.json lcov.info junit.xml .eslintcache .stylelintcache
+    .testmondata .dmypy.json .ninja_log .ninja_deps cmakecache.txt compile_commands.json a.out
+    .install-stamp config.status config.log
+    """
 )
 """Files that programs make again, by their ends and names in lower case."""
 
@@ -185,20 +92,11 @@ _PACKAGES = frozenset({"node_modules", ".venv", "venv", "site-packages", ".tox",
 with it."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
-CACHE_DIRECTORIES = frozenset(
-    {
-        ".pytest_cache",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".hypothesis",
-        ".nyc_output",
-        ".parcel-cache",
-        ".turbo",
-        ".sass-cache",
-        ".ipynb_checkpoints",
-        ".import-linter_cache",
-        ".eggs",
-    }
+CACHE_DIRECTORIES = listed(
+    """
+    .pytest_cache .mypy_cache .ruff_cache .hypothesis .nyc_output .parcel-cache .turbo .sass-cache
+    .ipynb_checkpoints .import-linter_cache .eggs
+    """
 )
 """Those of them that are nobody's sources, whether git ignores them or not."""
 NEVER_KEPT = frozenset({"__pycache__"})

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.shell.reader import Word, listed
+from tui_agent.shell.reader import Word
+from tui_agent.word_lists import listed
 
 _TABLE = Path(__file__).with_suffix(".txt")
 """The options of each family, from the programs' own help."""

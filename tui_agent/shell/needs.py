@@ -20,7 +20,8 @@ from tui_agent.path_checks import is_directory
 from tui_agent.permission import Change, Permission, PermissionNeed, rule_path
 from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
-from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, listed, read_script
+from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, read_script
+from tui_agent.word_lists import listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
@@ -50,9 +51,7 @@ _QUIET_SETTINGS = LazyPattern(
 )
 """Variables that change no more than how a program writes."""
 _PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
-_PROSE = frozenset(
-    {"-m", "-am", "--message", "--body", "-b", "--title", "-t", "--notes", "--comment"}
-)
+_PROSE = listed("-m -am --message --body -b --title -t --notes --comment")
 """Options whose value is prose, whatever it is."""
 _SEPARATORS = LazyPattern(r"[=@:,]")
 _MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tui_agent.lazy import dataclass
+from tui_agent.word_lists import listed
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -18,41 +19,18 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 MAX_CHARS = 20_000
 """Longer commands are not looked into."""
 
-_WALKED = frozenset(
-    {
-        "program",
-        "list",
-        "redirected_statement",
-        "pipeline",
-        "subshell",
-        "compound_statement",
-        "if_statement",
-        "elif_clause",
-        "else_clause",
-        "while_statement",
-        "for_statement",
-        "do_group",
-        "case_statement",
-        "case_item",
-        "negated_command",
-        "function_definition",
-        "command_substitution",
-    }
+_WALKED = listed(
+    """
+    program list redirected_statement pipeline subshell compound_statement if_statement elif_clause
+    else_clause while_statement for_statement do_group case_statement case_item negated_command
+    function_definition command_substitution
+    """
 )
-_WORDS = frozenset(
-    {
-        "word",
-        "number",
-        "raw_string",
-        "string",
-        "concatenation",
-        "simple_expansion",
-        "expansion",
-        "command_substitution",
-        "command_name",
-        "variable_name",
-        "special_variable_name",
-    }
+_WORDS = listed(
+    """
+    word number raw_string string concatenation simple_expansion expansion command_substitution
+    command_name variable_name special_variable_name
+    """
 )
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(r"(?:\\\n)*")
@@ -111,10 +89,6 @@ class ParsedLine:
     """Operators (one with ``>`` may change the file), and where to."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-
-
-def listed(text: str) -> frozenset[str]:
-    return frozenset(text.split())
 
 
 def literal(text: str) -> Word:

@@ -1,0 +1,11 @@
+"""Tables of words, written as they are read: one after the other, apart by spaces and line breaks."""
+
+
+def listed(text: str) -> frozenset[str]:
+    """Return the words of a text as a set."""
+    return frozenset(text.split())
+
+
+def in_order(text: str) -> tuple[str, ...]:
+    """Return the words of a text in their order."""
+    return tuple(text.split())
