@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from tui_agent.lazy import dataclass
 from tui_agent.shell.reader import Word
 from tui_agent.word_lists import listed
 
@@ -34,6 +35,8 @@ _MODULES = listed(
     "pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build"
 )
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
+_BLOCK = re.compile(r"^(\w[^:]*):\n((?:    .*\n)+)", re.MULTILINE)
+"""A block of the table: names with commas between them, and their options."""
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
 _BRANCHES = listed("fetch pull")
 """Subcommands of git whose operands name remotes and branches; an address would reach another
@@ -43,6 +46,14 @@ _MODULES_ONLY = listed("unittest doctest compileall coverage build")
 """Known as modules of Python; programs may have these names, too."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """A family by the words it begins with, and whether all options of a command are listed for it."""
+
+    name: tuple[str, ...]
+    fits: bool
+
+
 def family(words: Sequence[Word]) -> tuple[str, str]:
     """Return the pattern of the rule that "always" creates for a simple command.
 
@@ -50,18 +61,17 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
     there is none.
     """
     exact = escaped(" ".join(word.shown for word in words))
-    named, fits = _named([word.value if word.value is not None else "$" for word in words]) or (
-        (),
-        False,
-    )
-    if not named or not all(map(_PLAIN.fullmatch, named)):
+    found = _named(["$" if word.value is None else word.value for word in words])
+    if found is None or not all(map(_PLAIN.fullmatch, found.name)):
         return exact, ""
-    pattern = f"{' '.join(named)} *"
-    if not fits:
+    pattern = f"{' '.join(found.name)} *"
+    if not found.fits:
         return exact, pattern
     # A task as it stands is the one asked about; with arguments it is a family.
-    is_task = named[0] in _TASKS and "run" in named
-    return exact if len(named) == len(words) and is_task else pattern, ""
+    is_task = found.name[0] in _TASKS and "run" in found.name
+    if is_task and len(found.name) == len(words):
+        return exact, ""
+    return pattern, ""
 
 
 def run_by(words: Sequence[str]) -> list[str]:
@@ -82,56 +92,77 @@ def escaped(text: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
-def _named(words: Sequence[str]) -> tuple[tuple[str, ...], bool] | None:
+def _named(words: Sequence[str]) -> _Family | None:
     """Return the family of a command; None where only the very same command may be offered."""
     if size := _runner_size(words):
         inner = _named(words[size:])
-        return ((*words[:size], *inner[0]), inner[1]) if inner else None
-    program, second = (*words, "", "")[:2]
+        if inner is None:
+            return None
+        return _Family((*words[:size], *inner.name), inner.fits)
+    program, second, *_rest = (*words, "", "")
     if program in _TASKS and second == "run" and len(words) > 2:
-        return tuple(words[:3]), _knows(f"{program} run", words[3:])
+        return _family_of(words, 3, f"{program} run")
     for size in (3, 2, 1):
         name = " ".join(words[:size])
         if len(words) >= size and name in option_table() and name not in _MODULES_ONLY:
-            return tuple(words[:size]), _knows(name, words[size:])
-    if _SCRIPTED.fullmatch(program):
-        if second == "-m" and words[2:3] and words[2] in _MODULES:
-            module = " ".join(words[2:4]) if words[2] == "ruff" else words[2]
-            return tuple(words[:3]), _knows(module, words[2 + len(module.split()) :])
-        return (tuple(words[:2]), True) if "." in second and not second.startswith("-") else None
-    return ((program,), True) if program.startswith("./") and len(program) > 2 else None
+            return _family_of(words, size, name)
+    return _of_script(words, program, second)
+
+
+def _of_script(words: Sequence[str], program: str, second: str) -> _Family | None:
+    """Return the family of a program of the project, a script, or a module that is run with ``-m``."""
+    if program.startswith("./") and len(program) > 2:
+        return _Family((program,), fits=True)
+    if not _SCRIPTED.fullmatch(program):
+        return None
+    if second == "-m" and words[2:3] and words[2] in _MODULES:
+        if words[2] != "ruff":
+            return _family_of(words, 3, words[2])
+        # Ruff's options are those of its subcommand.
+        name = " ".join(words[2:4])
+        return _Family(tuple(words[:3]), _knows(name, words[2 + len(name.split()) :]))
+    if "." in second and not second.startswith("-"):
+        return _Family(tuple(words[:2]), fits=True)
+    return None
+
+
+def _family_of(words: Sequence[str], size: int, name: str) -> _Family:
+    """Return the family that the first words make; ``name`` is the one its options are listed under."""
+    return _Family(tuple(words[:size]), _knows(name, words[size:]))
 
 
 def _knows(name: str, words: Sequence[str]) -> bool:
     """Return whether every option is listed for a family. Words after ``--`` are operands."""
-    known = option_table().get(name, frozenset())
-    flags = "".join(option[1] for option in known if len(option) == 2)
-    valued = {option[1] for option in known if len(option) == 3 and option.endswith(":")}
     for word in words:
         if word == "--":
             break
-        if not word.startswith("-") or word == "-":
-            if name.partition(" ")[2] in _BRANCHES and ":" in word:
-                return False
-            continue
-        whole = word.partition("=")[0]
-        if whole in known or f"{whole}:" in known or re.fullmatch(r"-\d{1,6}", word):
-            continue
-        # Letters may be joined, the last one with its value; Go has words with one dash instead.
-        rest = word[1:].lstrip(flags)
-        if word.startswith("--") or name.startswith("go ") or (rest and rest[0] not in valued):
+        if word.startswith("-") and word != "-":
+            is_known = _knows_option(name, word)
+        else:
+            is_known = ":" not in word or name.partition(" ")[2] not in _BRANCHES
+        if not is_known:
             return False
     return True
+
+
+def _knows_option(name: str, option: str) -> bool:
+    known = option_table().get(name, frozenset())
+    whole = option.partition("=")[0]
+    if whole in known or f"{whole}:" in known or re.fullmatch(r"-\d{1,6}", option):
+        return True
+    if option.startswith("--") or name.startswith("go "):
+        return False  # Go has words with one dash
+    # Letters may be joined, the last one with its value.
+    flags = "".join(known_one[1] for known_one in known if len(known_one) == 2)
+    rest = option[1:].lstrip(flags)
+    return not rest or f"-{rest[0]}:" in known
 
 
 @lru_cache(maxsize=1)
 def option_table() -> Mapping[str, frozenset[str]]:
     """Return the options of each family, as they are written; a letter with a colon takes a value."""
     found: dict[str, frozenset[str]] = {}
-    for block in re.findall(
-        r"^(\w[^:]*):\n((?:    .*\n)+)", _TABLE.read_text(encoding="utf-8"), re.MULTILINE
-    ):
-        found |= dict.fromkeys(
-            map(str.strip, re.sub(r"\s+", " ", block[0]).split(",")), frozenset(block[1].split())
-        )
+    for names, options in _BLOCK.findall(_TABLE.read_text(encoding="utf-8")):
+        for name in names.split(","):
+            found[" ".join(name.split())] = listed(options)
     return found

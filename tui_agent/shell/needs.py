@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -72,24 +73,23 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
     script = read_script(command)
     if not script.problems and is_free(command, folder, root):
         return tuple(_need(simple, harmless=True) for simple in script.commands)
-    return tuple(
-        dict.fromkeys(
-            _CommandAnalyzer(command, root, _folders(script, command, folder)).judge(script)
-        )
-    )
+    analyzer = _CommandAnalyzer(command, root, _folders(script, command, folder))
+    return tuple(dict.fromkeys(analyzer.judge(script)))
 
 
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
     """Return the directories that a command may be in by the time it runs: every place a ``cd`` may lead to."""
     found = [folder]
     for simple in script.commands:
-        target = None
-        if len(simple.words) == 2 and simple.words[0].value == "cd":
-            target = simple.words[1].value
-        if target is not None and not simple.words[1].glob:
-            found.append(Path(os.path.realpath(found[-1] / _home(target))))
-    sure = len(found) == 2 and _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
-    return tuple(dict.fromkeys(found[1:] if sure else found))
+        if len(simple.words) != 2 or simple.words[0].value != "cd":
+            continue
+        target = simple.words[1]
+        if target.value is not None and not target.glob:
+            found.append(Path(os.path.realpath(found[-1] / _home(target.value))))
+    is_left = _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
+    if is_left and len(found) == 2:
+        return (found[1],)
+    return tuple(dict.fromkeys(found))
 
 
 class _CommandAnalyzer:
@@ -154,7 +154,9 @@ class _CommandAnalyzer:
         elif ">" not in operator:
             yield from self._places((target,))
         elif value not in HARMLESS_DEVICES:
-            for real in self._real(_home(value) if target.tilde else value):
+            if target.tilde:
+                value = _home(value)
+            for real in self._real(value):
                 yield PermissionNeed(Permission.EDIT, rule_path(real, self._project), written)
                 if not real.is_relative_to(self._project):
                     yield outside(real)
@@ -173,19 +175,19 @@ class _CommandAnalyzer:
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
         """Yield the secrets that a pattern for file names may stand for."""
         start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
-        directory, _, name = start.rpartition("/")
+        directory, slash, name = start.rpartition("/")
+        last = pattern.removeprefix(f"{directory}{slash}")
         # With anything but stars in the last part of the path, every name is one that it may stand
         # for.
-        last = pattern.removeprefix(f"{directory}/" if "/" in start else "")
-        plain = re.fullmatch(r"[\w.*?-]+", last, re.ASCII) is not None
+        if not re.fullmatch(r"[\w.*?-]+", last, re.ASCII):
+            last = "*"
         for place in self._real(directory or "."):
             with contextlib.suppress(OSError):
                 for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - names are all that is wanted
-                    if (found.startswith(".") and not name.startswith(".")) or (
-                        plain and not fnmatchcase(found, last)
-                    ):
-                        continue
-                    yield PermissionNeed(Permission.READ, rule_path(place / found, self._project))
+                    is_shown = name.startswith(".") or not found.startswith(".")
+                    if is_shown and fnmatchcase(found, last):
+                        path = rule_path(place / found, self._project)
+                        yield PermissionNeed(Permission.READ, path)
 
     def _place(self, text: str) -> Iterator[PermissionNeed]:
         if text in HARMLESS_DEVICES or "\0" in text:
@@ -201,45 +203,70 @@ class _CommandAnalyzer:
 
 
 def outside(real: Path) -> PermissionNeed:
-    directory = real if is_directory(real) else real.parent
+    directory = real
+    if not is_directory(real):
+        directory = real.parent
     return PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(real))
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    words, unclear = _uncarried(simple.words), "" if harmless else _unclear(simple.words)
-    # Rules are matched against the settings that matter, the words, and the command's input.
-    settings = [
+    """Return the need of one command. A ``harmless`` one is clear, and lacks nothing."""
+    words = _uncarried(simple.words)
+    need = PermissionNeed(
+        Permission.BASH,
+        _rule_text(simple, words),
+        simple.source,
+        "command",
+        harmless=harmless,
+        aliases=tuple(dict.fromkeys((simple.source, *_aliases(simple.words)))),
+    )
+    always, exceeded = _offered(simple, words, need.pattern)
+    if harmless:
+        return replace(need, always=always)
+    unclear = _unclear(simple.words)
+    if unclear:
+        always = ""
+    changes = _changes_of_git(words)
+    return replace(need, always=always, unclear=unclear, exceeds=exceeded, changes=changes)
+
+
+def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
+    """Return what rules are matched against: the settings that matter, the words, and the command's input."""
+    texts = [*_settings(simple), *(word.shown for word in words), simple.fed]
+    return " ".join(filter(None, texts))
+
+
+def _settings(simple: SimpleCommand) -> list[str]:
+    """Return the variables set for a command that may change what it does."""
+    return [
         f"{name}={word.shown}"
         for name, word in simple.assignments
         if not _QUIET_SETTINGS.fullmatch(name)
     ]
-    pattern = " ".join(
-        [*settings, *(word.shown for word in words), *([simple.fed] if simple.fed else [])]
-    )
+
+
+def _offered(simple: SimpleCommand, words: Sequence[Word], pattern: str) -> tuple[str, str]:
+    """Return the rule that "always" offers, and the one that holds but for an option."""
     always, exceeded = family(words)
     # A program of the closed grammar is asked about for this exact line.
-    if settings or words[0].value in TABLE or (simple.fed and not always.endswith(" *")):
+    is_exact = words[0].value in TABLE or (simple.fed and not always.endswith(" *"))
+    if is_exact or _settings(simple):
         always = escaped(pattern)
-    # Changes that git is known to make beyond build output.
+    return always, exceeded
+
+
+def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
+    """Return the changes that git is known to make beyond build output."""
+    if words[0].value != "git":
+        return ()
     *_, rest = _without_options([word.value or "" for word in words[1:]])
-    name = ""
-    if rest and words[0].value == "git":
-        name = rest[0]
-    changes: tuple[Change, ...] = ()
-    if name in _REPOSITORY:
-        changes = ("repository",)
-    return PermissionNeed(
-        Permission.BASH,
-        pattern,
-        simple.source,
-        "command",
-        harmless=harmless,
-        unclear=unclear,
-        always="" if unclear else always,
-        exceeds="" if harmless else exceeded,
-        changes=() if harmless else ("repository", "sources") if name in _BOTH else changes,
-        aliases=tuple(dict.fromkeys((simple.source, *_aliases(simple.words)))),
-    )
+    if not rest:
+        return ()
+    if rest[0] in _BOTH:
+        return ("repository", "sources")
+    if rest[0] in _REPOSITORY:
+        return ("repository",)
+    return ()
 
 
 def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -275,13 +302,16 @@ def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
     yield from run_by(shown)
     if program == "git":
         yield from (" ".join(["git", *rest]) for rest in _without_options(shown[1:]))
-    if program in _CARRIERS:
-        yield from (" ".join(shown[first:]) for first in range(1, len(shown)))
-        for script in (
-            read_script(word.value) for word in words[1:] if word.value and depth < MAX_NESTING
-        ):
-            for simple in script.commands:
-                yield from _aliases(simple.words, depth + 1) if simple.words else ()
+    if program not in _CARRIERS:
+        return
+    for first in range(1, len(shown)):
+        yield " ".join(shown[first:])
+    if depth == MAX_NESTING:
+        return
+    for word in words[1:]:
+        for simple in read_script(word.value or "").commands:
+            if simple.words:
+                yield from _aliases(simple.words, depth + 1)
 
 
 def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -297,7 +327,9 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _path_texts(word: Word) -> list[str]:
     """Return everything in a word that may be a path: itself, and the text after ``=``, ``@``, ``:`` or an option."""
-    text = word.start if word.value is None else word.value
+    text = word.value
+    if text is None:
+        text = word.start
     if word.tilde:
         text = _home(text)
     found = [text, *_SEPARATORS.split(text)]
@@ -307,4 +339,6 @@ def _path_texts(word: Word) -> list[str]:
 
 
 def _home(text: str) -> str:
-    return os.path.expanduser(text) if text.startswith("~") else text  # noqa: PTH111 - as the shell does
+    if text.startswith("~"):
+        return os.path.expanduser(text)  # noqa: PTH111 - as the shell does
+    return text
