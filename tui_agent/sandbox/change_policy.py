@@ -100,6 +100,16 @@ class JudgedChanges:
     lost: list[LayerChange] = field(default_factory=list)
     wanted: Grants = Grants()
 
+    def add(self, change: LayerChange, into: Literal["outputs", "sources", "lost"] | None) -> None:
+        """Note a change; one inside of a whole directory comes with that, unless it is lost."""
+        match into:
+            case "lost":
+                self.lost.append(change)
+            case "outputs" if not change.inside:
+                self.outputs.append(change)
+            case "sources" if not change.inside:
+                self.sources.append(change)
+
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
     """Decide about every change in a layer; ``view`` is the command's."""
@@ -107,57 +117,72 @@ def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> Ju
     stays = set[str]()
     for change in changes:
         path = PurePosixPath(change.path)
-        if change.kind is not ChangeKind.DELETED and not stays.isdisjoint(
-            map(str, (path, *path.parents))
-        ):
+        is_deleted = change.kind is ChangeKind.DELETED
+        if not is_deleted and not stays.isdisjoint(map(str, (path, *path.parents))):
             continue  # what it would replace stays, and is named
-        if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
-            into, wanted = _judge(change, path, view, known)
-            if into in {"outputs", "sources"} and (
-                change.special or not _stays_inside(change, path, known)
-            ):
-                into = "lost"
-            judged.wanted |= wanted
-            if change.kind is ChangeKind.DELETED and into not in {"outputs", "sources"}:
-                stays.add(change.path)
-            if into is not None and (into == "lost" or not change.inside):
-                {"outputs": judged.outputs, "sources": judged.sources, "lost": judged.lost}[
-                    into
-                ].append(change)
+        if not change.output and _is_never_kept(path):
+            continue
+        into, wanted = _judge(change, path, view, known)
+        judged.wanted |= wanted
+        is_kept = into in {"outputs", "sources"}
+        if is_kept and (change.special or not _stays_inside(change, path, known)):
+            into = "lost"
+            is_kept = False
+        if is_deleted and not is_kept:
+            stays.add(change.path)
+        judged.add(change, into)
     return judged
+
+
+def _is_never_kept(path: PurePosixPath) -> bool:
+    return path.suffix == ".pyc" or not NEVER_KEPT.isdisjoint(path.parts)
 
 
 def _judge(
     change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts
 ) -> ChangeVerdict:
     """Return the verdict on a change, with the grants it would need."""
-    root, made_again = known.root, _OUTPUT if view.writes_outputs else _DROPPED
-    if steering := _steering(path, change, root):
-        opened = view.grants.protected | view.grants.secrets | view.grants.write
-        if not steering.repository and any((root / path).is_relative_to(place) for place in opened):
-            return _SOURCE
-        # Packages come with such directories: they are not needed, and nobody is asked about each.
-        asked = Grants(repository=steering.repository) if change.output else steering
-        return _DROPPED if change.output and made_again is _DROPPED else ("lost", asked)
+    made_again = _DROPPED
+    if view.writes_outputs:
+        made_again = _OUTPUT
+    is_new = change.kind is ChangeKind.NEW
+    is_shared = change.path in known.paths.shared
+    if steering := _steering(path, change, known.root):
+        return _judge_steering(change, known.root / path, view, steering)
     if change.output or _is_output(change, path, known):
         return made_again
-    restorable = (
-        change.regular and change.size <= MAX_FILE_BYTES and change.path in known.paths.shared
-    )
-    if view.changes_sources and (change.directory or change.kind is ChangeKind.NEW or restorable):
+    is_restorable = is_shared and change.regular and change.size <= MAX_FILE_BYTES
+    if view.changes_sources and (change.directory or is_new or is_restorable):
         return _SOURCE
-    if change.directory or (change.kind is ChangeKind.NEW and known.ignored(change.path)):
-        return _DROPPED if change.directory else made_again
-    if change.kind is ChangeKind.NEW or (
-        change.path in known.paths.shared and not view.changes_sources
-    ):
-        asked = Grants(sources=True)
-    else:
-        # The outermost directory around it in which nothing is shared is opened as one.
-        around = (f"{parent.as_posix()}/" for parent in reversed(path.parents[:-1]))
-        alone = (place for place in around if place.rstrip("/") not in known.paths.directories)
-        asked = Grants(write=frozenset({root / next(alone, path)}))
-    return "lost", asked
+    if change.directory:
+        return _DROPPED
+    if is_new and known.ignored(change.path):
+        return made_again
+    wanted = Grants(write=frozenset({_unshared_around(path, known)}))
+    if is_new or (is_shared and not view.changes_sources):
+        wanted = Grants(sources=True)
+    return "lost", wanted
+
+
+def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
+    """Return the verdict on a change that needs ``steering`` for what it is."""
+    opened = view.grants.protected | view.grants.secrets | view.grants.write
+    if not steering.repository and any(map(path.is_relative_to, opened)):
+        return _SOURCE
+    if not change.output:
+        return "lost", steering
+    if not view.writes_outputs:
+        return _DROPPED
+    # Packages come with such directories: they are not needed, and nobody is asked about each.
+    return "lost", Grants(repository=steering.repository)
+
+
+def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
+    """Return the outermost directory around a path in which nothing is shared, which is opened as one; or the path."""
+    for parent in reversed(path.parents[:-1]):
+        if parent.as_posix() not in known.paths.directories:
+            return known.root / parent
+    return known.root / path
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
@@ -263,53 +288,50 @@ class WorkedOnItself:
         Where it may write to repositories, files that git checked out stay, and so do repositories
         that it made.
         """
-        root = self.root
         opened = self.grants.protected | self.grants.write
-        new = {
-            path
-            for path in self.look().planted - self.before
-            if not any(map(path.is_relative_to, opened))
-        }
-        new = {
-            path for path in new if not _is_its_owners_no_more(path) or steers_programs(path.name)
-        }
+        new = self.look().planted - self.before
+        new -= {path for path in new if any(map(path.is_relative_to, opened))}
+        new -= {path for path in new if _is_harmless_now(path)}
         kept = set[Path]()
         if new and self.grants.repository:
-            known = {path.parent for path in self.before} | {*self.repositories}
-            known |= {place / inner for place in known for inner in ("info", "objects/info")}
-            new -= {path for path in new if path.name in STEERING and path.parent not in known}
-            kept = {
-                path for path in new if any(Path(name).is_relative_to(path) for name in tracked)
-            }
-            bare = {
-                path
-                for path in new
-                if is_bare_repository(row.name for row in path.parent.iterdir())
-            }
-            kept |= {
-                path
-                for path in new
-                if path.name not in STEERING and (path in bare or is_repository(path.name))
-            }
+            new -= self._of_unknown_repositories(new)
+            kept = _made_by_git(new, tracked)
         aside = {path for path in new - kept if _set_aside(path)}
-        return _names(aside, root), _names(kept, root)
+        return _names(aside, self.root), _names(kept, self.root)
+
+    def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
+        """Return the settings of repositories that were not there before: nobody obeys those yet."""
+        known = {path.parent for path in self.before} | {*self.repositories}
+        known |= {place / inner for place in known for inner in ("info", "objects/info")}
+        return {path for path in paths if path.name in STEERING and path.parent not in known}
+
+
+def _made_by_git(paths: set[Path], tracked: Sequence[str]) -> set[Path]:
+    """Return those of new paths that git checked out, and repositories."""
+    kept = {path for path in paths if any(Path(name).is_relative_to(path) for name in tracked)}
+    for path in paths:
+        if path.name not in STEERING and (is_repository(path.name) or _is_in_bare(path)):
+            kept.add(path)
+    return kept
+
+
+def _is_in_bare(path: Path) -> bool:
+    return is_bare_repository(row.name for row in path.parent.iterdir())
 
 
 def _names(paths: set[Path], root: Path) -> list[str]:
     return [os.path.relpath(path, root) for path in sorted(paths)]
 
 
-def _is_its_owners_no_more(path: Path) -> bool:
-    """Take from a file that it runs as its owner or group; returns whether it did."""
+def _is_harmless_now(path: Path) -> bool:
+    """Take from a file that it runs as its owner or group; returns whether nothing else was wrong with it."""
+    runs_as_owner = stat.S_ISUID | stat.S_ISGID
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)
-        if (
-            state is not None
-            and stat.S_ISREG(state.st_mode)
-            and state.st_mode & (stat.S_ISUID | stat.S_ISGID)
-        ):
-            set_mode(parent, path.name, state.st_mode & PERMISSIONS)
-            return True
+        if state is None or not stat.S_ISREG(state.st_mode) or not state.st_mode & runs_as_owner:
+            return False
+        set_mode(parent, path.name, state.st_mode & PERMISSIONS)
+        return not steers_programs(path.name)
     return False
 
 
