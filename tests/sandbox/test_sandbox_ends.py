@@ -90,3 +90,33 @@ async def test_nothing_lives_on_when_the_program_is_killed(tmp_path: Path, form:
     await eventually(
         lambda: not any(alive(one.pid) for one in processes), "something of the command lives on"
     )
+
+
+async def test_a_command_that_was_not_yet_bound_to_its_first_process_ends_with_it(
+    tmp_path: Path,
+) -> None:
+    """Bubblewrap asks the kernel for that a moment after it began: killed before, it left a process behind."""
+    box = Contained(tmp_path / "home", state=state_of("layer", tmp_path))
+    box.git("init", "-q")
+    launch = await box.sandbox.launch(
+        ["bash", "-c", TREE], box.root, box.root, OUTPUTS, box.environment()
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(word for word in launch.arguments if word != "--die-with-parent"),
+        cwd=box.root, env=launch.environment, pass_fds=launch.descriptors,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    parent = psutil.Process(process.pid)
+
+    def begun() -> bool:
+        names = [one.name() for one in parent.children(recursive=True)]
+        return names.count("sleep") == SLEEPERS
+
+    await eventually(begun, "the command does not begin")
+    processes = parent.children(recursive=True)
+    async with asyncio.timeout(60):
+        process.kill()
+        await process.wait()
+        await box.sandbox.finish(launch, "", None)
+    assert not any(alive(one.pid) for one in processes)
+    await box.sandbox.aclose()

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import secrets
+import signal
 import stat
 import sys
 import tempfile
@@ -138,18 +139,31 @@ class Launch:
     """Its changes were judged for the last time."""
 
     async def gone(self) -> None:
-        """Wait until every process of the command has ended, once its own has: the last ones end just after it."""
+        """Wait until every process of the command has ended, once its own has: the last ones end just after it.
+
+        Where its own was killed before the first one inside had asked to end with it, that is
+        killed, and all others with it.
+        """
         with contextlib.suppress(OSError, ValueError, KeyError):
-            first = int(json.loads(os.read(self.info, _INFO_BYTES))["child-pid"])
+            told = json.loads(os.read(self.info, _INFO_BYTES))
+            first = told["child-pid"]
             process = os.pidfd_open(first)
             ended = asyncio.Event()
             loop = asyncio.get_running_loop()
             loop.add_reader(process, ended.set)
             try:
+                _end_first(process, first, told.get("pid-namespace"))
                 await ended.wait()
             finally:
                 loop.remove_reader(process)
                 os.close(process)
+
+
+def _end_first(process: int, number: int, namespace: int | None) -> None:
+    """Kill the first process of a namespace; its number may be another one's by now, the namespace is not."""
+    with contextlib.suppress(OSError):
+        if os.stat(f"/proc/{number}/ns/pid").st_ino == namespace:  # noqa: PTH116 - a link of the kernel's
+            signal.pidfd_send_signal(process, signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)
