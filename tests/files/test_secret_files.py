@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.project_scans import scan_project
 from tests.support.secret_shapes import BEGIN, made
 from tui_agent.files.secret_files import file_holds_secret, is_secret_file, secrets_among_programs
-from tui_agent.sandbox.project_scan import scan_project
 
 TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.project_scans import scan_project
 from tests.support.secret_shapes import BEGIN, END, HEX, MORE, PEM_BODY, SHAPES, made
 from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.files.secret_search import FileState, SecretSearch
-from tui_agent.sandbox.project_scan import scan_project
 
 PLACES = (
     "",

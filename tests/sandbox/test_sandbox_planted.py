@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import NOTHING, OUTPUTS, PROJECT, Contained, needs_layer
+from tests.support.project_scans import scan_project
 from tui_agent.sandbox import Grants
-from tui_agent.sandbox.project_scan import scan_project
 
 pytestmark = needs_layer
 

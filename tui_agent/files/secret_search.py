@@ -60,10 +60,6 @@ class SecretSearch:
             self.waiting = 0
             self._turn.release()
 
-    def forget_but(self, files: Iterable[FileState]) -> None:
-        """Forget all but these files."""
-        self._known = {file: self._known[file] for file in files if file in self._known}
-
     def _look(self, unknown: list[FileState], goes_on: GoesOn) -> None:
         batch: list[FileState] = []
         texts: list[str] = []

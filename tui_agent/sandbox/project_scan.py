@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
@@ -105,6 +105,8 @@ STEERING = frozenset(
     {"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"}
 )
 """Entries of a repository that say what git runs and where it looks."""
+_REPOSITORY_DATA = listed("objects refs logs")
+"""Directories of a repository in which nothing says that, ``objects/info`` aside."""
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
@@ -185,13 +187,6 @@ def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
     return found
 
 
-def scan_project(root: Path) -> ProjectScan:
-    """Return all of a project with its secrets, however long that takes."""
-    found = walk_project(root, lambda: True)
-    found.search(SecretSearch(), lambda: True)
-    return found
-
-
 @dataclass(slots=True)
 class OutputState:
     """What directories hold that a command works on itself. Paths are absolute."""
@@ -211,10 +206,13 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
     names = Counter[tuple[int, int, int]]()
     seen = OutputState()
     found: dict[Path, set[tuple[int, int, int]]] = {}
+
+    def enters(place: Path, name: str) -> bool:
+        return not steers_programs(name) and f"{place}/{name}" not in left_out
+
     for directory in directories:
         here = found[directory] = set()
-        for place, descriptor in _walk(directory, left_out):
-            rows = entries(descriptor)
+        for place, descriptor, rows in _walk(directory, enters):
             is_bare = is_bare_repository({row.name for row in rows})
             for row in rows:
                 state = state_at(descriptor, row.name)
@@ -235,59 +233,47 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
     return seen
 
 
-def _walk(top: Path, left_out: frozenset[str] = frozenset()) -> Iterator[tuple[Path, int]]:
-    """Yield a directory and those below it with a descriptor of each; no link is followed to one."""
-    try:
-        with opened_directory(top) as root:
-            pending = [""]
-            while pending:
-                inner = pending.pop()
-                try:
-                    descriptor = open_beneath(root, inner)
-                except OSError:
-                    continue
-                try:
-                    yield top / inner, descriptor
-                    below = (
-                        row.name for row in entries(descriptor) if row.is_dir(follow_symlinks=False)
-                    )
-                    names = (
-                        f"{inner}/{name}" if inner else name
-                        for name in below
-                        if not steers_programs(name)
-                    )
-                    pending += (name for name in names if f"{top}/{name}" not in left_out)
-                finally:
-                    os.close(descriptor)
-    except OSError:
-        return
-
-
 def steering_in(repository: Path) -> Iterator[Path]:
     """Yield files of a repository that say what git runs and where it looks, and its passwords."""
-    with suppress(OSError), opened_directory(repository) as root:
+
+    def enters(place: Path, name: str) -> bool:
+        if place.name in _REPOSITORY_DATA:
+            return (place.name, name) == ("objects", "info")
+        return name not in STEERING
+
+    for place, _descriptor, rows in _walk(repository, enters):
+        if place.name in _REPOSITORY_DATA:
+            continue
+        for row in rows:
+            is_secret = is_sensitive(row.name) and row.is_file(follow_symlinks=False)
+            if is_secret or row.name in STEERING:
+                yield place / row.name
+
+
+def _walk(
+    top: Path, enters: Callable[[Path, str], bool]
+) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
+    """Yield a directory and those below it, each with a descriptor and its entries; no link is followed.
+
+    Of a directory those are gone into that ``enters`` takes, from its path and their names.
+    """
+    with suppress(OSError), opened_directory(top) as root:
         pending = [""]
         while pending:
             inner = pending.pop()
-            here = repository / inner
+            place = top / inner
             try:
                 descriptor = open_beneath(root, inner)
             except OSError:
                 continue
             try:
                 rows = entries(descriptor)
+                yield place, descriptor, rows
+                below = (row.name for row in rows if row.is_dir(follow_symlinks=False))
+                names = (name for name in below if enters(place, name))
+                pending += (f"{inner}/{name}".removeprefix("/") for name in names)
             finally:
                 os.close(descriptor)
-            if here.name in {"objects", "refs", "logs"}:
-                pending += [f"{inner}/info"] if here.name == "objects" else []
-                continue
-            for row in rows:
-                if row.name in {*STEERING, "hooks"} or (
-                    is_sensitive(row.name) and row.is_file(follow_symlinks=False)
-                ):
-                    yield here / row.name
-                elif row.is_dir(follow_symlinks=False):
-                    pending.append(f"{inner}/{row.name}" if inner else row.name)
 
 
 def is_special(state: os.stat_result) -> bool:
