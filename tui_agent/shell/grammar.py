@@ -67,9 +67,8 @@ class CommandPlace:
 def is_listable(text: str, place: CommandPlace) -> bool:
     """A place in the project, to be listed: not in the repository's own directory."""
     if text.startswith("-") or not text:
-        path = None
-    else:
-        path = place.inside(text)
+        return False
+    path = place.inside(text)
     return path is not None and ".git" not in below(path, place)
 
 
@@ -120,11 +119,8 @@ def _holds_no_secrets(directory: Path) -> bool:
                     if row.is_dir(follow_symlinks=False):
                         pending.append(row.path)
                     elif row.is_file(follow_symlinks=False):
-                        unread -= (
-                            0
-                            if is_for_people(Path(row.name))
-                            else row.stat(follow_symlinks=False).st_size
-                        )
+                        if not is_for_people(Path(row.name)):
+                            unread -= row.stat(follow_symlinks=False).st_size
                         if unread < 0 or file_holds_secret(Path(row.path)):
                             return False
                     elif row.name in IGNORE_FILES:
@@ -160,35 +156,41 @@ class ProgramUsage:
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
         if self.form is _anything:
             return True
-        if "--" in words:
-            end = words.index("--")
-        else:
-            end = len(words)
-        switches = [word for word in words[:end] if word.startswith("-")]
-        operands = [word for word in words[:end] if not word.startswith("-")] + list(
-            words[end + 1 :]
-        )
+        switches, operands = _apart(words)
         # No line has a NUL: it stands for no letter. Some programs take letters after a value for
         # switches.
         letters = rf"-[{self.flags}\0]*(?:[{self.valued}\0](?:[\d.,+-]*|[^\w-]))?"
-        if not all(
-            re.fullmatch(f"{letters}|{self.long}", switch, re.ASCII) and switch != "-"
-            for switch in switches
-        ):
+        known = re.compile(f"{letters}|{self.long}", re.ASCII)
+        if "-" in switches or not all(map(known.fullmatch, switches)):
             return False
         # The pattern to search for may be given by a switch, before or after the files.
-        given = "e" in self.valued and any(
-            "e" in switch and re.fullmatch(letters, switch) for switch in switches
-        )
+        patterns = (switch for switch in switches if "e" in switch and "e" in self.valued)
+        is_given = any(re.fullmatch(letters, switch) for switch in patterns)
         form = self.form
         if self.recursive and self.recursive in "".join(["-", *switches]):
             form = _tree
-            if len(operands) - sum(switch[-1] in self.valued for switch in switches) < 2 - given:
+            values = sum(switch[-1] in self.valued for switch in switches)
+            if len(operands) - values < 2 - is_given:
                 operands.append(".")
         if form is None:
             return not operands
-        forms = [form if given or self.first is None else self.first, *[form] * len(operands)]
-        return all(fits(operand, place) for fits, operand in zip(forms, operands, strict=False))
+        forms = [form] * len(operands)
+        if forms and self.first is not None and not is_given:
+            forms[0] = self.first
+        return all(fits(operand, place) for fits, operand in zip(forms, operands, strict=True))
+
+
+def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the switches of a command, and its operands: everything after ``--`` is one."""
+    before = list(words)
+    after: list[str] = []
+    if "--" in before:
+        end = before.index("--")
+        after = before[end + 1 :]
+        before = before[:end]
+    switches = [word for word in before if word.startswith("-")]
+    operands = [word for word in before if not word.startswith("-")]
+    return switches, operands + after
 
 
 TABLE: dict[str, ProgramUsage] = {
@@ -252,38 +254,51 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
     place = CommandPlace(Path(os.path.realpath(project)), Path(os.path.realpath(folder)))
     if not place.folder.is_relative_to(place.project):
         return False
-    ends = {end for _words, end in line}
+    stops_on_failure = {end for _words, end in line} <= {"&&", "|", ""}
     before = ""
     for words, end in line:
-        if words[0] == "cd":
-            path = None
-            if len(words) == 2 and is_listable(words[1], place):
-                path = place.inside(words[1])
+        if words[0] != "cd":
+            if not _is_admitted(words, place):
+                return False
+        else:
             # Nothing after it may run where it failed, and a pipe would leave the directory as it
             # was.
-            if (
-                path is None
-                or not is_directory(path)
-                or not ends <= {"&&", "|", ""}
-                or "|" in {before, end}
-            ):
+            moved = _moved(words, place)
+            if moved is None or not stops_on_failure or "|" in {before, end}:
                 return False
-            place = CommandPlace(place.project, path)
-        else:
-            if words[0] not in TABLE or not TABLE[words[0]].admits(words[1:], place):
-                return False
-            # The name stands for a program that the project did not bring along, or for none.
-            if words[0] in _BUILTINS:
-                found = None
-            else:
-                found = shutil.which(words[0])
-            if found and (
-                not found.startswith("/")
-                or Path(os.path.realpath(found)).is_relative_to(place.project)
-            ):
-                return False
+            place = moved
         before = end
     return True
+
+
+def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
+    """Return where a ``cd`` leads; None where that is no directory to be listed."""
+    if len(words) != 2 or not is_listable(words[1], place):
+        return None
+    path = place.inside(words[1])
+    if path is None or not is_directory(path):
+        return None
+    return CommandPlace(place.project, path)
+
+
+def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
+    """Whether a command is in the table, its name stands for a program, and the project did not bring that along."""
+    program, *rest = words
+    if program not in TABLE or not TABLE[program].admits(rest, place):
+        return False
+    if program in _BUILTINS:
+        return True
+    found = shutil.which(program)
+    if not found:
+        return True  # nothing runs
+    is_of_project = Path(os.path.realpath(found)).is_relative_to(place.project)
+    return found.startswith("/") and not is_of_project
+
+
+def _unquoted(quoted: "re.Match[str]") -> str:
+    if quoted[1] is None:
+        return quoted[2]
+    return quoted[1]
 
 
 def read_line(command: str) -> SimpleCommands | None:
@@ -299,14 +314,10 @@ def read_line(command: str) -> SimpleCommands | None:
             return None
         at = token.end()
         if token.lastgroup == "word":
-            words.append(
-                _QUOTED.sub(
-                    lambda quoted: quoted[1] if quoted[1] is not None else quoted[2], token[0]
-                )
-            )
+            words.append(_QUOTED.sub(_unquoted, token[0]))
         elif token.lastgroup == "end" and words:
             line.append((tuple(words), token[0]))
             words = []
     if words:
-        return [*line, (tuple(words), "")]
+        line.append((tuple(words), ""))
     return line
