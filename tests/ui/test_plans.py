@@ -9,7 +9,7 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.context.request import ModelRequest
-from tui_agent.session.entries import CompactionEntry, FilePart, UserEntry
+from tui_agent.session.entries import CompactionEntry, FilePart, ShellEntry, UserEntry
 
 PLAN = "# Plan\n\n1. Change `a.py`.\n2. Run the tests."
 
@@ -132,3 +132,31 @@ async def test_a_compaction_carries_the_plan(tmp_path: Path) -> None:
         entry = stage.harness.path()[-1]
         assert isinstance(entry, CompactionEntry)
         assert [(item.tool, item.text) for item in entry.details.state] == [("plan", PLAN)]
+
+
+@pytest.mark.parametrize(("key", "runs"), [("y", True), ("n", False)])
+async def test_a_command_is_run_outside_the_sandbox_once_when_that_is_confirmed(
+    tmp_path: Path, key: str, runs: bool
+) -> None:
+    stage = real_stage(tmp_path, [Reply("Hello.")])
+    async with stage.run() as pilot:
+        stage.main.controller.begin("outside", "echo free > made.txt")
+        await stage.until_text("Run this once without the sandbox?", pilot)
+        assert "echo free > made.txt" in stage.text()
+        await until(lambda: stage.main.view is not None and stage.main.view.question.armed, pilot)
+        await pilot.press(key)
+        await until(lambda: stage.main.view is not None and stage.main.view.question.asked is None)
+        ran = [entry for entry in stage.harness.path() if isinstance(entry, ShellEntry)]
+        if runs:
+            await until(
+                lambda: any(isinstance(entry, ShellEntry) for entry in stage.harness.path()), pilot
+            )
+        else:
+            assert not ran
+
+
+async def test_without_a_command_outside_takes_the_models_last(tmp_path: Path) -> None:
+    stage = real_stage(tmp_path, [Reply("Hello.")])
+    async with stage.run() as pilot:
+        stage.main.controller.begin("outside", "")
+        await stage.until_text("The model has run no command here", pilot)

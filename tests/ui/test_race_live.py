@@ -132,7 +132,7 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         assert stage.screen.gauge.reading is not None
         assert stage.text().count("I think about it for long.") == 1
         await pilot.press("w")
-        await stage.until_text("Message to same", pilot)
+        await stage.until_text("Message to model", pilot)
         await pilot.press("h", "m", "enter")
         race = stage.main.controller.race
         assert race is not None
@@ -159,9 +159,9 @@ async def test_the_tree_shows_who_works(tmp_path: Path, size: tuple[int, int]) -
         working = states(stage).index(RunnerState.WORKING) + 1
         await pilot.press("escape", "ctrl+t")
         await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
-        await stage.until_text("✓ same", pilot)
+        await stage.until_text("✓ model", pilot)
         text = stage.text()
-        assert f"● same {working}" in text
+        assert f"● model {working}" in text
         race = stage.main.controller.race
         assert race is not None
         stage.screen.session_tree.go_to_entry(race.runners[working - 1].record.leaf)

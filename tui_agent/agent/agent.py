@@ -248,6 +248,12 @@ class Agent:
             return (own or 0.0) + beside
         return None
 
+    def session_tokens(self) -> int | None:
+        """Return the tokens sent and answered on all branches; None for a long session until it is warm."""
+        if not self._are_costs_read:
+            return None
+        return self.session.reader.tokens_used()
+
     # -- the user's actions -----------------------------------------------------------------------------------
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
@@ -422,6 +428,7 @@ class Agent:
             self.channel.emit(HeadKnown())
         if not self._are_costs_read:
             await asyncio.to_thread(self.session.reader.costs)
+            await asyncio.to_thread(self.session.reader.tokens_used)
             self._are_costs_read = True
             self.channel.emit(CostKnown())
         self.ports.mcp.start()

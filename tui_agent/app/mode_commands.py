@@ -128,3 +128,51 @@ async def mode(controller: Controller, argument: str) -> None:
 )
 async def permissions(controller: Controller, _argument: str) -> None:
     controller.show(PermissionsPage())
+
+
+@Command(
+    "outside",
+    "run a command once without the sandbox: yours, or the model's last",
+    argument="[COMMAND]",
+    place=155,
+)
+async def outside(controller: Controller, argument: str) -> None:
+    """Run a command as the user's own, as ``!`` does; the model sees its output."""
+    agent = controller.open_agent
+    command = argument.strip() or _last_command(agent)
+    if not command:
+        controller.say("The model has run no command here. Write /outside COMMAND.")
+        return
+    question = Choice(
+        "Run this once without the sandbox?",
+        (("y", "yes, once"), ("n", "no")),
+        command,
+        at="n",
+        why="It can read and change whatever you can; the model sees its output.",
+        inline=True,
+    )
+    if await controller.ask(question) == "y":
+        controller.say("Running without the sandbox.")
+        controller.soon(agent.run_shell(command))
+
+
+def _last_command(agent: Agent) -> str:
+    """Return the command of the newest bash call of the path, "" without one."""
+    from tui_agent.session.entries import AssistantEntry
+
+    for entry in reversed(agent.session.active_path()):
+        if not isinstance(entry, AssistantEntry):
+            continue
+        for call in reversed(entry.tool_calls):
+            if call.tool == "bash":
+                return _command_of(call.arguments)
+    return ""
+
+
+def _command_of(arguments: str) -> str:
+    from tui_agent.json_text import as_dict, loads
+
+    try:
+        return str(as_dict(loads(arguments)).get("command", ""))
+    except ValueError:
+        return ""

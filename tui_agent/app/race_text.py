@@ -94,13 +94,18 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
         check = "not run"
     else:
         check = f"exit {row.check.exit_code}"
+    # A provider reports what a request took when it ends; a stopped one never does.
+    is_reported = bool(row.tokens or not row.steps)
+    used = tokens(row.tokens) if is_reported else "–"
+    if streamed:
+        used = f"~{tokens(row.tokens + len(streamed) // 4)}"
     return (
         f"{STATE_MARKS[row.state]} {row.state.replace('_', ' ')}",
         check,
         changes_text(row.files, row.additions, row.deletions) or "no change",
         plural(row.steps, "step"),
-        f"~{tokens(row.tokens + len(streamed) // 4)}" if streamed else tokens(row.tokens),
-        money(row.cost),
+        used,
+        money(row.cost) if is_reported else "–",
         seconds(row.seconds),
     )
 

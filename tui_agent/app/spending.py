@@ -58,9 +58,15 @@ class Spent:
             self.cost += record.cost
 
     @property
+    def has_no_price(self) -> bool:
+        """Whether no request had a price."""
+        return bool(self.unpriced) and not self.cost
+
+    @property
     def dollars(self) -> str:
-        if self.unpriced and not self.cost:
-            return "unknown"
+        """The dollars as they are shown; "" where no price is known."""
+        if self.has_no_price:
+            return ""
         return f"{'≥ ' if self.unpriced else ''}{money(self.cost)}"
 
 
@@ -165,12 +171,12 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
     if total.input:
         share = f" ({total.cached / total.input:.0%} from the cache)"
     whole = [
-        f"{total.dollars} for {plural(total.requests, 'request')}",
+        f"{total.dollars or 'No price'} for {plural(total.requests, 'request')}",
         f"{tokens(total.input)} sent{share}, {tokens(total.output)} answered",
     ]
     if total.saved > 0:
         whole.append(f"The cache saved about {money(total.saved)}.")
-    if total.unpriced:
+    if total.unpriced and not total.has_no_price:
         whole.append(f"The price of {plural(total.unpriced, 'request')} is unknown.")
     sections = [("All branches", whole)]
     left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)

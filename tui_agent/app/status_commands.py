@@ -135,11 +135,11 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     asked = agent.session.reader.requests()
     # Free requests cost nothing; those without a price may.
     known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
-    without = "unknown" if asked else "nothing yet"
-    yield _row("this branch", money(on_path) if known else without)
-    yield _row(
-        "all branches", money((agent.session.reader.own_cost() or 0.0) + side) if known else without
-    )
+    if known:
+        yield _row("this branch", money(on_path))
+        yield _row("all branches", money((agent.session.reader.own_cost() or 0.0) + side))
+    elif not asked:
+        yield _row("all branches", "nothing yet")
     for line in agent.allowance.lines():
         yield _row("budget", line)
     if copied := sum(costs.values()) - (agent.session.reader.own_cost() or 0.0):

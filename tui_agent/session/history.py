@@ -129,6 +129,14 @@ class History:
         again._put(taken)
         return again.newest()
 
+    def is_undone(self, entry_id: int) -> bool:
+        """Whether ``redo`` would bring an entry back: now, or after others."""
+        spine = self.reader.spine()
+        return any(
+            spine.is_below(taken[-1].end, entry_id) and not spine.is_below(start, entry_id)
+            for start, taken in self.undone
+        )
+
     def target(self, action: Literal["undo", "redo"]) -> int | None:
         """Return where undoing or redoing leads.
 

@@ -46,6 +46,8 @@ class EntryReader:
         self._costs_until = 0
         self._requests: list[RequestRecord] = []
         self._requests_until = 0
+        self._used = 0
+        """Tokens of all of these requests."""
         self._requesting = Lock()
         """Held while requests are read: a report and a screen may ask for them at once, in
         threads."""
@@ -194,13 +196,26 @@ class EntryReader:
         Takes a moment the first time.
         """
         with self._requesting:
-            last = self._last_id()
-            if last > self._requests_until:
-                self._requests.extend(
-                    self._fetch(range(self._requests_until + 1, last + 1), entry_table.requests)
-                )
-                self._requests_until = last
+            self._read_requests()
             return list(self._requests)
+
+    def tokens_used(self) -> int:
+        """Return the tokens sent and answered in requests of all branches; from any thread.
+
+        Takes a moment the first time.
+        """
+        with self._requesting:
+            self._read_requests()
+            return self._used
+
+    def _read_requests(self) -> None:
+        last = self._last_id()
+        if last <= self._requests_until:
+            return
+        new = self._fetch(range(self._requests_until + 1, last + 1), entry_table.requests)
+        self._requests.extend(new)
+        self._requests_until = last
+        self._used += sum(record.prompt + record.output for record in new)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
         """Return the headers of some entries, given in ascending order; unreadable ones are left out.

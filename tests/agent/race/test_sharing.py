@@ -101,7 +101,7 @@ async def test_the_same_question_is_asked_once_for_all(tmp_path: Path) -> None:
     race = await begin(harness, 3)
     await race.over.wait()
     (asked,) = harness.of(PermissionAsked)
-    assert asked.request.title.startswith("same ")
+    assert asked.request.title.startswith("model ")
     assert all(runner.record.files == 1 for runner in race.runners)
     await end(race)
 
@@ -151,7 +151,7 @@ async def test_a_runner_has_its_own_model_and_works_with_the_projects_paths(tmp_
     harness = racing_agent(tmp_path, RacingClient(play))
     race = await begin(harness, (RunnerSpec(), RunnerSpec(model="test/other")), check="seq 20")
     await race.over.wait()
-    assert [runner.name for runner in race.runners] == ["same", "other"]
+    assert [runner.name for runner in race.runners] == ["model", "other"]
     root = harness.session.entry(race.runners[1].record.root)
     assert isinstance(root, ModelChangeEntry)
     assert root.model == "test/other"
@@ -186,11 +186,21 @@ def test_runners_are_read_as_they_are_typed() -> None:
     specs = parse_runners("2x same, sonnet high, agent=reviewer", modes, known.get)
     same, sonnet = RunnerSpec(), RunnerSpec("anthropic/claude-sonnet", Effort.HIGH)
     assert specs == (same, same, sonnet, RunnerSpec(mode="reviewer"))
-    assert names_of(specs) == ("same 1", "same 2", "claude-sonnet high", "reviewer")
-    assert names_of(parse_runners("3")) == ("same 1", "same 2", "same 3")
+    assert names_of(specs, "openai/gpt-5") == (
+        "gpt-5 1",
+        "gpt-5 2",
+        "claude-sonnet high",
+        "reviewer",
+    )
+    assert names_of(parse_runners("3"), "small") == ("small 1", "small 2", "small 3")
     specs = parse_runners("whole; without #12 #14; compacted; sonnet without #3")
     assert [spec.context for spec in specs] == ["", "without #12 #14", "compacted", "without #3"]
-    assert names_of(specs) == ("whole", "without #12 #14", "compacted", "sonnet without #3")
+    assert names_of(specs, "small") == (
+        "whole",
+        "without #12 #14",
+        "compacted",
+        "sonnet without #3",
+    )
 
 
 @pytest.mark.parametrize(

@@ -355,7 +355,7 @@ class Race:
                 mode=spec.mode,
                 context=spec.context,
             )
-            for name, spec in zip(names_of(order.specs), order.specs, strict=True)
+            for name, spec in zip(names_of(order.specs, main.model), order.specs, strict=True)
         )
         self.runners = tuple(Runner(self, number, row) for number, row in enumerate(rows, 1))
         self.picked: int | None = None

@@ -82,11 +82,16 @@ def parse_runners(
     return tuple(found)
 
 
-def names_of(specs: Collection[RunnerSpec]) -> tuple[str, ...]:
-    """Return a name for each runner; those that are alike are counted: ``same 1``, ``same 2``."""
-    labels = [spec.label for spec in specs]
+def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
+    """Return a name for each runner: what differs from the conversation, else its ``model``.
+
+    Those that are alike are counted: ``gpt-5 1``, ``gpt-5 2``.
+    """
+    plain = model.rsplit("/", 1)[-1]
     if any(spec.context for spec in specs):
-        labels = [WHOLE if label == SAME else label for label in labels]
+        plain = WHOLE
+    labels = [spec.label for spec in specs]
+    labels = [plain if label == SAME else label for label in labels]
     names: list[str] = []
     for at, label in enumerate(labels):
         name = label

@@ -92,19 +92,25 @@ async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]
 
 
 async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:
-    """Return entries that say something, on every branch, the newest first.
+    """Return entries that say something, on every branch, the newest first; none that was undone.
 
     Their number begins with the query, or their first words hold it.
     """
     if controller.agent is None:
         return ()
-    session = controller.agent.session.id
     now = controller.services.clock()
-    found = await asyncio.to_thread(controller.services.store.mentionable, session, query, LIMIT)
-    return [_entry(header, now, len(found) - place) for place, header in enumerate(found)]
+    found = await asyncio.to_thread(
+        controller.services.store.mentionable, controller.agent.session.id, query, LIMIT
+    )
+    session = controller.agent.session
+    kept = [header for header in found if not session.history.is_undone(header.id)]
+    return [
+        _entry(header, now, len(kept) - place, here=session.on_path(header.id))
+        for place, header in enumerate(kept)
+    ]
 
 
-def _entry(header: EntryHeader, now: float, score: int) -> Candidate:
+def _entry(header: EntryHeader, now: float, score: int, *, here: bool) -> Candidate:
     from tui_agent.session.previews import ERROR
 
     who = _ROLE_NAMES.get(header.kind, header.kind.replace("_", " "))
@@ -113,4 +119,7 @@ def _entry(header: EntryHeader, now: float, score: int) -> Candidate:
         who = "error"
         preview = preview.removeprefix(ERROR)
     label = f"#{header.id:<5} {who:<10} {one_line(preview, _MAX_PREVIEW_CHARS)}"
-    return Candidate(f"#{header.id} ", label, age(header.created_at, now), score=float(score))
+    about = age(header.created_at, now)
+    if not here:
+        about = f"other branch · {about}"
+    return Candidate(f"#{header.id} ", label, about, score=float(score))

@@ -365,6 +365,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         reading = gauge_reading(agent, self.clock())
         self.gauge.measure(reading)
         self.status.cost = reading.cost
+        self.status.used = agent.session_tokens()
         self.show_race()
         self.refresh_bindings()
         self.show_title()

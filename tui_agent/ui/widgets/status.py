@@ -12,7 +12,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui_agent.app.format import money, one_line, short_model
+from tui_agent.app.format import money, one_line, short_model, tokens
 from tui_agent.app.run_state import RunState, describe
 
 Hint = tuple[str, str, str]
@@ -25,6 +25,8 @@ _FIRST = (
     "send(True)",
 )
 """Actions whose keys are shown before all others, the most important first."""
+USED_FROM = 100
+"""Columns from which the tokens used have room beside the keys."""
 _PALETTE = "command_palette"
 """Textual binds the palette itself and does not want its key shown."""
 
@@ -73,6 +75,8 @@ class StatusLine(Widget):
     state: reactive[RunState] = reactive(RunState())
     cost: reactive[float | None] = reactive(None)
     """US dollars of the session, where prices are known."""
+    used: reactive[int | None] = reactive(None)
+    """Tokens sent and answered in the session, as the provider counts them."""
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
     asides: reactive[str] = reactive("")
@@ -139,6 +143,8 @@ class StatusLine(Widget):
             facts.append(f"#{self.leaf}")
         if self.cost is not None and self.size.width >= 60:
             facts.append(money(self.cost))
+        if self.used and self.size.width >= USED_FROM:
+            facts.append(f"{tokens(self.used)} used")
         if self.block:
             facts = [self.block]
         if now and self.size.width < 50:
