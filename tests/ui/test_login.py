@@ -14,9 +14,8 @@ from tests.support.ui_app import Stage, make_stage, press, screen_text, send, un
 from tui_agent.app.logins import LoginRow
 from tui_agent.app.services import FirstView, OpenRequest
 from tui_agent.model.discovery import Trial
-from tui_agent.model.logins import Login
 from tui_agent.model.providers import PROVIDERS
-from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
+from tui_agent.model.sign_in import BrowserSignIn
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
 from tui_agent.ui.screens.picker import PickScreen
 
@@ -52,8 +51,8 @@ class FakeLogins:
         self.tried.append(key)
         return self.trials.pop(0)
 
-    def keep_key(self, provider: str, key: str | Login) -> str:
-        self.kept[provider] = key.key if isinstance(key, Login) else key
+    def keep_key(self, provider: str, key: str) -> str:
+        self.kept[provider] = key
         return "The key is kept in the system's keyring."
 
     def forget(self, provider: str) -> str:
@@ -211,25 +210,20 @@ async def test_first_words_are_a_message_and_no_choice(tmp_path: Path, text: str
 
 
 class Accounts(FakeLogins):
-    """One provider that is signed in to at a scripted server, in the browser or with a code."""
+    """One provider that is signed in to at a scripted server."""
 
-    def __init__(self, server: LoginServer, name: str, way: Any) -> None:
+    def __init__(self, server: LoginServer) -> None:
         super().__init__()
-        self._server, self._name, self._way = server, name, way
+        self._url = server.url
 
     def rows(self) -> Sequence[LoginRow]:
-        provider = PROVIDERS[self._name]
-        return [LoginRow(self._name, provider.name, "A_KEY", ways=(self._way,))]
+        return [LoginRow("openrouter", "OpenRouter", "A_KEY", signs_in=True)]
 
-    def sign_in(self, provider: str, way: str) -> Any:
-        assert (provider, way) == (self._name, self._way)
-        known, url = PROVIDERS[provider], self._server.url
+    def sign_in(self, provider: str) -> BrowserSignIn:
+        known = PROVIDERS[provider]
         assert known.sign_in is not None
-        if way == "device":
-            return DeviceSignIn(known, self._server.oauth(known.sign_in), "an-app-of-ours")
-        return BrowserSignIn(
-            known, replace(known.sign_in, page=f"{url}/auth", exchange=f"{url}/keys")
-        )
+        here = replace(known.sign_in, page=f"{self._url}/auth", exchange=f"{self._url}/keys")
+        return BrowserSignIn(known, here)
 
 
 @pytest.mark.parametrize("way", ["browser", "paste"])
@@ -237,7 +231,7 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
     way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with LoginServer() as server:
-        logins = Accounts(server, "openrouter", "browser")
+        logins = Accounts(server)
         stage = make_stage(tmp_path, logins=logins)
         opened: list[str] = []
         async with stage.run() as pilot:
@@ -264,33 +258,3 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
             assert "You are signed in to OpenRouter" in stage.main.notice.message
             assert not isinstance(stage.app.screen, LineScreen)
             assert LOGIN_KEY not in screen_text(stage)
-
-
-@pytest.mark.parametrize("end", ["entered", "escape", "refused"])
-async def test_a_code_is_shown_until_it_was_entered(
-    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with LoginServer() as server:
-        logins = Accounts(server, "github_copilot", "device")
-        stage = make_stage(tmp_path, logins=logins)
-        opened: list[str] = []
-        async with stage.run() as pilot:
-            monkeypatch.setattr(stage.app, "open_url", opened.append)
-            task = stage.main.controller.begin("login", "github_copilot")
-            assert "Sign in with a code" in await shown(stage, pilot, ChoiceScreen)
-            await pilot.press("enter")
-            await until(lambda: "WDJB-MJHT" in screen_text(stage), pilot)
-            assert opened == [f"{server.url}/enter"]
-            if end == "entered":
-                server.entered.set()
-            elif end == "escape":
-                await pilot.press("escape")
-            else:
-                server.script["/token"] = [(400, {"error": "access_denied"})]
-                await until(lambda: "did not let you in" in screen_text(stage), pilot)
-                await pilot.press("enter")
-            if end != "entered":
-                await until(lambda: "Sign in with a code" in screen_text(stage), pilot)
-                await pilot.press("escape")
-            await until(task.done, pilot)
-            assert logins.kept == ({"github_copilot": server.access} if end == "entered" else {})

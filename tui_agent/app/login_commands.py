@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, Pick, PickRow, Question, TextLine
+from tui_agent.app.frontend import Choice, Pick, PickRow, TextLine
 from tui_agent.errors import UserFacingError
 
 if TYPE_CHECKING:
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
     from tui_agent.app.controller import Controller
     from tui_agent.app.logins import LoginController, LoginRow
-    from tui_agent.model.logins import Login
-    from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
+    from tui_agent.model.sign_in import BrowserSignIn
+
+_SIGN_IN = (
+    ("browser", "Sign in with the browser"),
+    ("elsewhere", "Sign in with a browser on another machine: copy the address"),
+)
 
 
 @Command(
@@ -119,15 +123,9 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
         now = "It has no key yet."
         if row.source:
             now = f"Its key comes from {row.source} now."
-        sign_in = [
-            ("browser", "browser", "Sign in with the browser"),
-            ("browser", "elsewhere", "Sign in with a browser on another machine: copy the address"),
-            ("device", "device", "Sign in with a code that you enter in any browser"),
-        ]
-        answers = [
-            *((key, text) for way, key, text in sign_in if way in row.ways),
-            ("paste", "Paste the key"),
-        ]
+        answers = [("paste", "Paste the key")]
+        if row.signs_in:
+            answers = [*_SIGN_IN, *answers]
         kept = f"\nA key is kept in {where}."
         if row.note:
             note = f"\n{row.note}"
@@ -154,38 +152,31 @@ async def _sign_in(
     show = controller.frontend.copy if how == "elsewhere" else controller.frontend.open_page
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
-        async with port.sign_in(row.id, "device" if how == "device" else "browser") as attempt:
+        async with port.sign_in(row.id) as attempt:
             controller.frontend.clear_notice()
             show(attempt.url)
-            login = await _wait_for_sign_in(controller, row, attempt)
+            key = await _wait_for_sign_in(controller, row, attempt)
     except UserFacingError as error:
         controller.frontend.clear_notice()
         await controller.ask(
             Choice(f"You are not signed in to {row.name}", [("back", "Back")], str(error))
         )
         return None
-    if login is None:
+    if key is None:
         return None
-    return (
-        f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, login)}"
-    )
+    return f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, key)}"
 
 
 async def _wait_for_sign_in(
-    controller: Controller, row: LoginRow, attempt: BrowserSignIn | DeviceSignIn
-) -> Login | None:
-    """Return the login of a sign-in, None when the user went back."""
-    signing = asyncio.ensure_future(attempt.login())
-    question: Question[str]
-    if attempt.code:
-        details = f"Enter the code\n    {attempt.code}\nat {attempt.url}\nThis closes when it was entered there."
-        question = Choice(f"Waiting for {row.name}", [("", "Stop waiting")], details)
-    else:
-        details = (
-            f"Sign in at\n{attempt.url}\n"
-            "This closes when the browser comes back. If it can't, paste the address it ended at."
-        )
-        question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
+    controller: Controller, row: LoginRow, attempt: BrowserSignIn
+) -> str | None:
+    """Return the key of a sign-in, None when the user went back."""
+    signing = asyncio.ensure_future(attempt.key())
+    details = (
+        f"Sign in at\n{attempt.url}\n"
+        "This closes when the browser comes back. If it can't, paste the address it ended at."
+    )
+    question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
     asking = asyncio.ensure_future(controller.ask(question))
     try:
         await asyncio.wait({signing, asking}, return_when=asyncio.FIRST_COMPLETED)

@@ -1,22 +1,21 @@
 """Enters, tries, keeps and removes the keys of providers, for ``/login`` and ``tui-agent login``."""
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tui_agent.config import Config
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting
 from tui_agent.model.keys import Keys
-from tui_agent.model.logins import SOURCE, Login, Logins, system_keyring
+from tui_agent.model.logins import SOURCE, Logins, system_keyring
 from tui_agent.model.providers import PROVIDERS, Provider
 from tui_agent.model.route import wire_base
 
 if TYPE_CHECKING:
     # It brings in httpx, which nothing needs before the first request.
     from tui_agent.model.discovery import Trial
-    from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
+    from tui_agent.model.sign_in import BrowserSignIn
 
 FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
 """The best known providers, which stand first."""
@@ -50,11 +49,10 @@ class LoginRow:
     """Whether a key was entered in the program."""
     missing: tuple[str, ...] = ()
     """Variables that it needs beside a key and that are not set."""
-    ways: tuple[Literal["browser", "device"], ...] = ()
-    """How one can sign in to it: in a browser that comes back, or with a code entered in one
-    elsewhere."""
     note: str = ""
     """A sentence about signing in to it."""
+    signs_in: bool = False
+    """Whether one can sign in to it in a browser."""
 
 
 class LoginController:
@@ -95,8 +93,8 @@ class LoginController:
                 page=provider.keys_page,
                 source=key.source if (key := keys.find(provider)) is not None else "",
                 is_kept=provider.id in kept,
-                ways=self._ways(provider),
-                note=provider.sign_in_note or self._lacks_client(provider),
+                signs_in=provider.sign_in is not None and not self._place(provider).source,
+                note=provider.sign_in_note,
                 missing=()
                 if self._place(provider).source
                 else tuple(keys.missing_parameters(provider)),
@@ -115,49 +113,41 @@ class LoginController:
         asked = PROVIDERS[provider]
         return await try_key(asked, self._place(asked), key)
 
-    def keep_key(self, provider: str, key: str | Login) -> str:
+    def keep_key(self, provider: str, key: str) -> str:
         """Keep a key from now on; return a sentence that says where, and which key takes precedence.
 
         Raises:
             LoginError: it can't be kept.
         """
-        where = self._logins.keep(provider, key.strip() if isinstance(key, str) else key)
+        where = self._logins.keep(provider, key.strip())
         source = self._source(provider)
         before = ""
         if source != SOURCE:
             before = f" {source} counts before it: unset that to use this one."
         return f"The key is kept in {where}.{before}"
 
-    def sign_in(
-        self, provider: str, way: Literal["browser", "device"]
-    ) -> "BrowserSignIn | DeviceSignIn":
-        """Return an attempt to sign in, to be entered; its login is for ``keep_key``."""
-        from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
+    def sign_in(self, provider: str) -> "BrowserSignIn":
+        """Return an attempt to sign in, to be entered; its key is for ``keep_key``."""
+        from tui_agent.model.sign_in import BrowserSignIn
 
         asked = PROVIDERS[provider]
         if asked.sign_in is None:
             raise ValueError(f"{provider} offers no sign-in")
-        kind = BrowserSignIn if way == "browser" else DeviceSignIn
-        return kind(asked, asked.sign_in, self._client(asked))
+        return BrowserSignIn(asked, asked.sign_in)
 
     def forget(self, provider: str) -> str:
-        """Remove a key that was entered, give a token back; return a sentence on it, and where a key still comes from.
+        """Remove a key that was entered; return a sentence on it, and where a key still comes from.
 
         Raises:
             LoginError: it can't be removed.
         """
         name = PROVIDERS[provider].name if provider in PROVIDERS else provider
-        login = self._logins.find(provider)
         if not self._logins.forget(provider):
             return f"No key of {name} was entered."
         sentences = [f"The key of {name} is removed."]
-        if login is not None and login.client:
-            from tui_agent.model.sign_in import sign_out
-
-            sentences.append(asyncio.run(sign_out(PROVIDERS[provider], login)))
         if source := self._source(provider):
             sentences.append(f"{source} still gives one.")
-        return " ".join(filter(None, sentences))
+        return " ".join(sentences)
 
     def _source(self, provider: str) -> str:
         keys = keys_of(self._config(), self._logins)
@@ -165,28 +155,6 @@ class LoginController:
         if provider in PROVIDERS:
             key = keys.find(PROVIDERS[provider])
         return key.source if key is not None else ""
-
-    def _ways(self, provider: Provider) -> tuple[Literal["browser", "device"], ...]:
-        how = provider.sign_in
-        if how is None or self._place(provider).source or self._lacks_client(provider):
-            return ()
-        return (*(("browser",) if how.page else ()), *(("device",) if how.device else ()))
-
-    def _client(self, provider: Provider) -> str:
-        settings = self._config().providers.get(provider.id)
-        if settings is not None:
-            return settings.client_id.strip()
-        return ""
-
-    def _lacks_client(self, provider: Provider) -> str:
-        """Return a sentence on the setting that signing in to a provider lacks, "" for none."""
-        how = provider.sign_in
-        if how is None or how.gives == "key" or self._client(provider):
-            return ""
-        return (
-            f"To sign in to {provider.name}, register an OAuth app with its maker and set client_id under "
-            f"[providers.{provider.id}] in config.toml."
-        )
 
     def _place(self, provider: Provider) -> AddressSetting:
         config = self._config()

@@ -298,9 +298,7 @@ class ControllerWiring(AppServices):
 
     async def ask_servers(self, model: str | None) -> Sequence[str]:
         from tui_agent.model.discovery import refresh, servers
-        from tui_agent.model.sign_in import renew_due
 
-        await renew_due(self._wiring.logins)
         wiring = self._wiring
         in_use = self._agent.model if self._agent is not None else ""
         catalog = wiring.catalog

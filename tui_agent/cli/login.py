@@ -13,7 +13,7 @@ from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.ending import run_to_end
 from tui_agent.cli.output import say
 from tui_agent.config import load_config
-from tui_agent.model.logins import Login, Logins
+from tui_agent.model.logins import Logins
 
 
 def run_login(arguments: Namespace) -> int:
@@ -25,7 +25,7 @@ def run_login(arguments: Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    if provider.ways:
+    if provider.signs_in:
         key = run_to_end(_sign_in(controller, provider))
     else:
         if provider.note:
@@ -86,35 +86,30 @@ def _read(prompt: str) -> str:
 
 
 async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
-    """Print the page to sign in at, and keep the login from the browser or a pasted code; return a pasted key."""
-    async with controller.sign_in(provider.id, provider.ways[-1]) as attempt:
-        where = f"with a browser at\n\n  {attempt.url}\n"
-        if attempt.code:
-            where = f"at\n\n  {attempt.url}\n\nin any browser, with the code\n\n  {attempt.code}\n"
-        say(f"Sign in to {provider.name} {where}", file=sys.stderr)
-        signing = asyncio.ensure_future(attempt.login())
+    """Print the page to sign in at, and keep the key from the browser or a pasted code; return a pasted key."""
+    async with controller.sign_in(provider.id) as attempt:
+        say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
+        say(
+            "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
+            file=sys.stderr,
+        )
+        signing = asyncio.ensure_future(attempt.key())
         try:
-            if not attempt.code:
-                say(
-                    "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
-                    file=sys.stderr,
-                )
-                text = await _read_beside(
-                    signing, f"Address, code or key of {provider.name} (not shown): "
-                )
-                if attempt.is_key(text):
-                    return text
-                if text:
-                    attempt.paste(text)
-            say(
-                f"You are signed in to {provider.name}. {controller.keep_key(provider.id, await signing)}"
+            text = await _read_beside(
+                signing, f"Address, code or key of {provider.name} (not shown): "
             )
+            if attempt.is_key(text):
+                return text
+            if text:
+                attempt.paste(text)
+            kept = controller.keep_key(provider.id, await signing)
+            say(f"You are signed in to {provider.name}. {kept}")
             return ""
         finally:
             signing.cancel()
 
 
-async def _read_beside(other: "asyncio.Future[Login]", prompt: str) -> str:
+async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
     """Return a line that is entered, "" when ``other`` is done before."""
     entered: asyncio.Future[Any] = asyncio.ensure_future(asyncio.to_thread(_read, prompt))
     before = None

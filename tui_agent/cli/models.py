@@ -77,7 +77,6 @@ def run_models(arguments: Namespace) -> int:
     With ``--forget`` nothing is listed: what the server of that model refused is forgotten.
     """
     from tui_agent.model.discovery import refresh, servers
-    from tui_agent.model.sign_in import renew_due
 
     config = load_config().config
     logins = Logins()
@@ -85,7 +84,6 @@ def run_models(arguments: Namespace) -> int:
     directory = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
     if arguments.forget:
         return _forget(directory, arguments.forget)
-    asyncio.run(renew_due(logins))
     keys = keys_of(config, logins)
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
     outcomes = asyncio.run(refresh(asked, catalog.served))

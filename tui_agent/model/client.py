@@ -26,7 +26,6 @@ from tui_agent.model.forms import (
     shaped,
 )
 from tui_agent.model.learnt import LearntFacts
-from tui_agent.model.logins import LoginError
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -48,8 +47,6 @@ if TYPE_CHECKING:
     from tui_agent.model.wires.wire import Call, Wire
 
 log = logging.getLogger(__name__)
-
-_UNAUTHORISED = 401
 
 
 @dataclass(slots=True)
@@ -94,7 +91,6 @@ class _Tries:
     shape: Shape
     told: dict[Part, str] = field(default_factory=dict)
     calls: list[object] = field(default_factory=list)
-    renewed: bool = False
 
     def report(self) -> PartLeftOut:
         return PartLeftOut(
@@ -133,7 +129,6 @@ class ProviderClient:
         self._pictures = PictureFitter()
         self._marks_ends: set[str] = set()
         """Models, where they are served, whose answers were seen to end with a mark."""
-        self._renewing: dict[str, asyncio.Task[bool]] = {}
 
     @property
     def hosted(self) -> "HostClient":
@@ -164,9 +159,8 @@ class ProviderClient:
             await http.client(route.base_url)
 
     async def aclose(self) -> None:
-        # A token that was given but not kept would end the sign-in.
-        busy = [task for task in (self._warming, *self._renewing.values()) if task is not None]
-        await asyncio.gather(*busy, return_exceptions=True)
+        if self._warming is not None:
+            await asyncio.gather(self._warming, return_exceptions=True)
         if self._loading is not None:
             await (await self._loading).aclose()
         if self._hosted is not None:
@@ -177,13 +171,11 @@ class ProviderClient:
 
         A request of which a server refuses a part goes out once more in another form or without the
         part, before anything was answered, and never twice in the same form; see ``refusals`` and
-        ``forms``. So does a request after a 401, with a new token, where the user is signed in with
-        one.
+        ``forms``.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
         """
-        await self._renew(request.model)
         served = self._router.catalog.served_name(request.model)
         request, unreadable = await self._pictures.fit(request, self._picture_limits(request.model))
         mended = self._mended(request)
@@ -206,7 +198,7 @@ class ProviderClient:
                             yield odd
                         yield mended.back(event)
             except ModelError as error:
-                if begun or not await self._changes(error, attempt, tries):
+                if begun or not self._changes(error, attempt, tries):
                     raise
             else:
                 return
@@ -230,11 +222,8 @@ class ProviderClient:
         name = attempt.route.target.provider
         return PartLeftOut((f"{name} ended the answer without saying that it is whole.",))
 
-    async def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
+    def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
         """Prepare another try after an error; returns False where nothing can be changed that may help."""
-        if not tries.renewed and await self._renewed(error, attempt):
-            tries.renewed = True
-            return True
         tries.calls.append(attempt.call)
         if len(tries.calls) >= MAX_TRIES:
             return False
@@ -264,13 +253,6 @@ class ProviderClient:
             self._tools = MendedTools.of(request.tools, wire)
         return self._tools
 
-    async def _renewed(self, error: ModelError, attempt: _Attempt) -> bool:
-        """Return whether a token that was refused has been replaced."""
-        key = attempt.route.key
-        if error.status != _UNAUTHORISED or key is None:
-            return False
-        return await self._renew(attempt.request.model, key.get_secret_value())
-
     def _after_refusal(
         self, error: ModelError, attempt: _Attempt, *, is_last_try: bool
     ) -> tuple[Shape, Refusal] | None:
@@ -299,35 +281,6 @@ class ProviderClient:
         """Keep a form for later requests, now that it helped."""
         if form != self._learnt.form(served):
             self._learnt.keep_form(served, form)
-
-    async def _renew(self, model: str, refused: str = "") -> bool:
-        """Have a token renewed that ends soon or was refused; return whether there is another now.
-
-        Raises:
-            ModelError: the user has to sign in again, or the provider can't be reached.
-        """
-        provider = self._router.signed_in(model)
-        logins = self._router.logins
-        login = None
-        if provider is not None and logins is not None:
-            login = logins.find(provider.id)
-        if provider is None or logins is None or login is None:
-            return False
-        if not login.is_due(refused, self._now()):
-            return bool(refused) and login.key != refused
-        from tui_agent.model.sign_in import SignInError, renew
-
-        task = self._renewing.get(provider.id)
-        if task is None or task.done():
-            task = self._renewing[provider.id] = asyncio.create_task(
-                renew(logins, provider, refused, self._now)
-            )
-        try:
-            return await asyncio.shield(task)
-        except SignInError as error:
-            raise ModelError(error.kind, str(error)) from None
-        except LoginError as error:
-            raise ModelError(ErrorKind.AUTH, str(error)) from None
 
     def _prepare(self, request: ModelRequest, shape: Shape) -> _Attempt:
         """Make the call of a request in a shape.

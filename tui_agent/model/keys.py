@@ -45,11 +45,11 @@ class Keys:
         for variable in provider.keys:
             if key := self._of(variable):
                 return key
-        login = None
+        entered = None
         if self._logins is not None:
-            login = self._logins.find(provider.id)
-        if login is not None:
-            return Key(SecretStr(login.key), SOURCE)
+            entered = self._logins.find(provider.id)
+        if entered is not None:
+            return Key(SecretStr(entered), SOURCE)
         return None
 
     def own(self, model: str) -> Key | None:

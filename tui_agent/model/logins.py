@@ -1,15 +1,13 @@
-"""Keys the user entered and tokens of sign-ins: in the system's keyring where there is one, else in a file.
+"""Keys the user entered or signed in for: in the system's keyring where there is one, else in a file.
 
 The file, readable for its owner alone, has an entry for each provider; that of a key in the keyring
 says so and holds no key. Other running programs see a change at their next request.
 """
 
-import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
-from dataclasses import asdict, field
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +16,6 @@ from typing import Any
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.json_text import as_dict, as_text
-from tui_agent.lazy import dataclass
 from tui_agent.paths import config_dir
 from tui_agent.session.locks import FileLock
 
@@ -28,10 +25,8 @@ SOURCE = "tui-agent login"
 """How a key of a login is named where others are named by their variable."""
 _SERVICE = "tui-agent"
 _IN_KEYRING = {"keyring": True}
-_BEFORE_END = 60.0
-"""Seconds before a token's end at which it is renewed."""
 _PATIENCE = 60.0
-"""Seconds to wait for another program that renews a token or writes the file."""
+"""Seconds to wait for another program that writes the file."""
 
 Keyring = Any
 """A backend of the library ``keyring``, which is imported only where it is asked for a key."""
@@ -39,23 +34,6 @@ Keyring = Any
 
 class LoginError(UserFacingError):
     """A key can't be kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """A key to a provider: a lasting one, or a token and the one that renews it."""
-
-    key: str = field(repr=False)
-    refresh: str = field(default="", repr=False)
-    expires: float = 0.0
-    """When the key ends, in seconds since the epoch by this machine's clock; 0: nobody said."""
-    client: str = ""
-    """Whom the token was given to; "" for a key."""
-
-    def is_due(self, refused: str, now: float) -> bool:
-        return bool(self.refresh) and (
-            bool(self.expires and self.expires < now + _BEFORE_END) or self.key == refused
-        )
 
 
 def system_keyring() -> Keyring | None:
@@ -90,50 +68,43 @@ class Logins:
     def __iter__(self) -> Iterator[str]:
         return iter(dict(self._read()))
 
-    def find(self, provider: str) -> Login | None:
+    def find(self, provider: str) -> str | None:
         """Return a provider's key, None when there is none or the keyring does not give it."""
         entry = self._read().get(provider)
         if entry is not None and entry.get("keyring"):
-            secret = self._keyring_key(provider)
-            try:
-                if secret.startswith("{"):
-                    entry = as_dict(json.loads(secret))
-                else:
-                    entry = {"key": secret}
-            except ValueError:
-                entry = None
-        if entry is None or not (key := as_text(entry.get("key"))):
+            entry = self._entry_in_keyring(provider)
+        if entry is None:
             return None
-        expires = entry.get("expires", 0)
-        texts = {
-            name: text for name in ("refresh", "client") if isinstance(text := entry.get(name), str)
-        }
-        return Login(key, expires=expires if isinstance(expires, int | float) else 0.0, **texts)
+        return as_text(entry.get("key")) or None
+
+    def _entry_in_keyring(self, provider: str) -> dict[str, Any]:
+        secret = self._keyring_key(provider)
+        if not secret.startswith("{"):
+            return {"key": secret}
+        try:
+            return as_dict(json.loads(secret))  # a token, in keyrings from when there were sign-ins
+        except ValueError:
+            return {}
 
     def warm(self) -> None:
         for provider in self:
             self.find(provider)
 
-    def keep(self, provider: str, key: str | Login) -> str:
+    def keep(self, provider: str, key: str) -> str:
         """Keep a provider's key in place of the one before; return where it is, in words.
 
         Raises:
             LoginError: the file can't be written.
         """
-        if isinstance(key, Login):
-            login = key
-        else:
-            login = Login(key)
-        entry = {name: value for name, value in asdict(login).items() if value}
         with self._alone():
             kept = dict(self._read())
-            kept[provider], where = entry, str(self.path)
+            kept[provider] = {"key": key}
+            where = str(self.path)
             try:
                 if (keyring := self._find_keyring()) is not None:
-                    keyring.set_password(
-                        _SERVICE, provider, json.dumps(entry) if login.client else login.key
-                    )
-                    kept[provider], where = dict(_IN_KEYRING), "the system's keyring"
+                    keyring.set_password(_SERVICE, provider, key)
+                    kept[provider] = dict(_IN_KEYRING)
+                    where = "the system's keyring"
             except Exception as error:  # noqa: BLE001 - a locked or broken one: there is the file
                 log.warning(
                     "The keyring does not take the key of %s: %s", provider, type(error).__name__
@@ -163,24 +134,6 @@ class Logins:
                 raise LoginError(why) from None
             self._write(kept)
         return True
-
-    @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait until no other program renews a token: the provider takes a renewal token only once.
-
-        Raises:
-            LoginError: another one does not come to an end.
-        """
-        with closing(self._lock(".renewal")) as lock:
-            try:
-                async with asyncio.timeout(_PATIENCE):
-                    while not lock.take():  # noqa: ASYNC110 - another program's lock tells nobody
-                        await asyncio.sleep(0.05)
-            except TimeoutError:
-                raise LoginError(
-                    "Another program does not come to an end renewing a sign-in."
-                ) from None
-            yield
 
     # -- the file ---------------------------------------------------------------------------------------------
 

@@ -158,30 +158,13 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """How an account is signed in to, as its provider documents it for other programs.
-
-    ``gives``: OpenRouter answers any program with a lasting key of the user's. Others give OAuth's
-    tokens, and only to a client that was registered with them.
-    """
+    """How an account is signed in to in a browser, where that gives any program a lasting key of the user's."""
 
     exchange: str
-    """Where a code is exchanged, and tokens are renewed."""
-    page: str = ""
-    """The page where the user agrees in a browser that comes back to this machine; "" where there
-    is none."""
-    device: str = ""
-    """Where a code is had that the user enters at the provider's page (RFC 8628); "" where there is
-    none."""
-    callback: tuple[int, str] = (0, "")
-    """Port and path the browser comes back to; 0 and "" where they are free."""
-    scope: str = ""
-    revoke: str = ""
-    """Where tokens are given back (RFC 7009); "" where a program without a secret of its own
-    can't."""
-    apps_page: str = ""
-    """The page where the user takes a program's rights away."""
-    gives: Literal["key", "tokens"] = "tokens"
-    key_prefix: str = ""
+    """Where the code that the browser brings is exchanged."""
+    page: str
+    """The page where the user agrees."""
+    key_prefix: str
     """The beginning of the provider's keys, so that a pasted key is not taken for a code."""
 
 
@@ -424,7 +407,6 @@ _TABLE = (
         sign_in=SignIn(
             page="https://openrouter.ai/auth",
             exchange="https://openrouter.ai/api/v1/auth/keys",
-            gives="key",
             key_prefix="sk-",
         ),
         lists_models=True,
@@ -440,12 +422,6 @@ _TABLE = (
         "GitHub Copilot",
         ("COPILOT_GITHUB_TOKEN",),
         keys_page="https://github.com/settings/personal-access-tokens/new (permission “Copilot Requests”)",
-        sign_in=SignIn(
-            exchange="https://github.com/login/oauth/access_token",
-            device="https://github.com/login/device/code",
-            scope="read:user",
-            apps_page="https://github.com/settings/applications",
-        ),
         wire="chat",
         url="https://api.githubcopilot.com",
         wires=((r"codex", "responses"),),
@@ -456,14 +432,6 @@ _TABLE = (
         "chatgpt",
         "ChatGPT",
         ("CHATGPT_ACCESS_TOKEN",),
-        sign_in=SignIn(
-            exchange="https://auth.openai.com/oauth/token",
-            page="https://auth.openai.com/oauth/authorize",
-            callback=(1455, "/auth/callback"),
-            scope="openid profile email offline_access",
-            revoke="https://auth.openai.com/oauth/revoke",
-            apps_page="https://chatgpt.com/#settings/Security",
-        ),
         wire="responses",
         url="https://chatgpt.com/backend-api/codex",
         responses=replace(_OPENAI_RESPONSES, system="instructions", compacts=False),

@@ -14,7 +14,7 @@ from tui_agent.model.addresses import Addresses, split
 from tui_agent.model.catalog import Catalog, ModelInfo, name_of
 from tui_agent.model.errors import Target
 from tui_agent.model.keys import Keys
-from tui_agent.model.logins import SOURCE, Logins
+from tui_agent.model.logins import Logins
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.providers import ChatFormat, Endpoint, Provider, WireName, provider_of
 from tui_agent.model.redaction import redact
@@ -126,14 +126,6 @@ class Router:
             self.environ, providers=self._providers, models=self._models, logins=self.logins
         )
         self._addresses = Addresses(self.environ, self._models, self._providers)
-
-    def signed_in(self, model: str) -> Provider | None:
-        """Return a model's provider where its requests use a login."""
-        provider = provider_of(self.catalog.provider(model))
-        key = self.keys.find(provider, model)
-        if key is not None and key.source == SOURCE:
-            return provider
-        return None
 
     def wire(self, model: str) -> WireName | None:
         """Return the format a model is spoken to in, None when litellm does it."""

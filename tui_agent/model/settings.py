@@ -84,9 +84,6 @@ class ProviderSettings(_Table):
     base_url: str | None = Field(default=None, description="Address instead of the provider's own.")
     api_key_env: str | None = Field(default=None, description="Variable that holds the key.")
     api_key: SecretStr | None = Field(default=None, description="The key itself.")
-    client_id: str = Field(
-        default="", description="Id of the OAuth app that signs in, registered by you."
-    )
     wire: WireName | Literal["litellm"] | None = Field(
         default=None, description="Format the server speaks, where it is not the provider's own."
     )

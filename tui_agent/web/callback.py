@@ -13,11 +13,10 @@ _LONGEST_LINE = 16 << 10
 class Callback:
     """Listens on one port for one answer: the parameters that the login page adds to the address."""
 
-    def __init__(self, port: int = 0, path: str = "/callback", state: str | None = None) -> None:
+    def __init__(self, port: int = 0, path: str = "/callback") -> None:
         self.port = port
         """0 until ``listen``, if any free port will do."""
         self.path = path
-        self._state = state
         self._server: asyncio.Server | None = None
         self._answer: asyncio.Future[dict[str, str]] | None = None
 
@@ -35,10 +34,6 @@ class Callback:
             raise RuntimeError("the callback does not listen")
         return await asyncio.shield(self._answer)
 
-    def fits(self, values: dict[str, str]) -> bool:
-        """Return whether values answer the request, as far as a state was sent along."""
-        return bool(values) and self._state in {None, values.get("state")}
-
     def give(self, values: dict[str, str]) -> None:
         """Take an answer that came by another way; the first one counts."""
         if self._answer is not None and not self._answer.done():
@@ -53,7 +48,7 @@ class Callback:
             line = (await reader.readline()).decode("latin-1").split()
             address = urlsplit(line[1] if len(line) > 1 else "")
             values = answer_in(address.query)
-            found = address.path == self.path and self.fits(values)
+            found = address.path == self.path and bool(values)
             if found:
                 if "code" in values:
                     body = _DONE
