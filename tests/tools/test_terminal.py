@@ -10,7 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.tooling import Workspace
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
+from tui_agent.agent.gate import needs_of
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.processes.jobs import Jobs
@@ -20,6 +25,7 @@ from tui_agent.tools.bash import BashTool
 from tui_agent.tools.job import JobTool
 
 BASH, JOB = BashTool(), JobTool()
+NO = PermissionAnswer(Decision.DENY)
 PYTHON = f"{sys.executable} -I -q"
 
 MENU = """
@@ -118,12 +124,30 @@ async def test_what_has_no_terminal_takes_no_input(space: Workspace, running: Jo
 
 async def test_what_is_typed_is_judged_as_a_command(space: Workspace, running: Jobs) -> None:
     await opened(space, "bash --norc")
-    arguments = parse_arguments(JOB, '{"id": 1, "input": "git push --force<Enter>"}')
-    (need,) = JOB.needs(arguments, space.context())
-    assert need.permission is Permission.BASH
-    assert need.pattern == "git push --force"
-    assert not need.sandboxed
+    typing = '{"id": 1, "input": "<Up>ls<Enter>git push --force\\n"}'
+    needs = needs_of(JOB, parse_arguments(JOB, typing), space.context())
+    assert {need.permission for need in needs} == {Permission.BASH}
+    assert [need.pattern for need in needs[:2]] == ["ls", "git push --force"]
+    assert "typed into a program that runs: bash --norc" in needs[-1].unclear
     assert JOB.needs(parse_arguments(JOB, '{"id": 1, "wait": 1}'), space.context()) == ()
+    (enter,) = JOB.needs(parse_arguments(JOB, '{"id": 1, "input": "<Enter>"}'), space.context())
+    assert enter.unclear
+
+
+async def test_a_rule_for_one_command_allows_no_other_line_that_is_typed(tmp_path: Path) -> None:
+    lines = Call("job", '{"id": 1, "input": "ls\\ntouch made\\n"}')
+    script = [
+        Reply(calls=(Call("bash", '{"command": "sh", "terminal": true}'),)),
+        Reply(calls=(lines,)),
+        Reply("Done."),
+    ]
+    rules = (Rule("bash", "sh", Action.ALLOW), Rule("bash", "ls *", Action.ALLOW))
+    harness = make_agent(tmp_path, ScriptedClient(script), rules=rules, answer=NO)
+    await harness.say("go")
+    (asked,) = harness.of(PermissionAsked)
+    assert asked.request.tool == "job"
+    assert not list(tmp_path.rglob("made"))
+    await harness.agent.aclose()
 
 
 async def test_a_flood_of_output_leaves_its_end_on_the_screen(

@@ -44,6 +44,7 @@ KEYS: Mapping[str, str] = {
 }  # fmt: skip
 """What keys send, by their names in ``<…>``."""
 
+_NO_TEXT = LazyPattern(r"\x1b\[{1,2}[0-9;]*[A-Za-z~]|[\x00-\x08\x0b-\x1f\x7f]")
 _KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGNORECASE)
 
 
@@ -60,6 +61,12 @@ def typed_bytes(text: str) -> bytes:
 
     plain = text.replace("\r\n", "\r").replace("\n", "\r")
     return _KEY.sub(key, plain).encode("utf-8", "replace")
+
+
+def typed_lines(text: str) -> str:
+    """Return what is typed as lines of text, to be judged as a command; keys that are no text are left out."""
+    plain = typed_bytes(text).decode("utf-8", "replace").replace("\r", "\n")
+    return _NO_TEXT.sub("", plain).strip()
 
 
 def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:

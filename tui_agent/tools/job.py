@@ -13,6 +13,8 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.jobs import Job, JobState
+from tui_agent.processes.terminal import typed_lines
+from tui_agent.safe_text import one_line
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -27,7 +29,6 @@ ANSWER_SECONDS = 10
 SEARCH_SECONDS = 0.5
 
 _COMMAND_CHARS = 100
-_ENTER = ("<Enter>", "<enter>")
 _NOT_YET = "[After {limit} s it still goes on.]"
 
 
@@ -58,17 +59,24 @@ class JobTool(Tool[JobInput]):
         if not arguments.input:
             return ()
         job = _job_of(arguments, context)
-        typed = arguments.input.strip()
-        for end in _ENTER:
-            typed = typed.removesuffix(end)
-        return (
-            PermissionNeed(
-                Permission.BASH,
-                typed.strip() or arguments.input,
-                detail=f"{arguments.input!r} typed into: {job.command}",
-                sandboxed=job.is_contained,
-            ),
-        )
+        typed = typed_lines(arguments.input)
+        needs: list[PermissionNeed] = []
+        if typed:
+            needs.append(
+                PermissionNeed(
+                    Permission.BASH,
+                    typed,
+                    detail=typed,
+                    detail_kind="command",
+                    sandboxed=job.is_contained,
+                )
+            )
+        if not job.is_contained:
+            # What reads it need not be a shell.
+            shown = repr(arguments.input)
+            why = f"it is typed into a program that runs: {job.command}"
+            needs.append(PermissionNeed(Permission.BASH, shown, detail=shown, unclear=why))
+        return tuple(needs)
 
     async def run(self, arguments: JobInput, context: ToolContext) -> ToolResult:
         if context.jobs is None:
@@ -105,6 +113,8 @@ class JobTool(Tool[JobInput]):
             return "jobs"
         if arguments.stop:
             return f"stop job {arguments.id}"
+        if arguments.input:
+            return f"job {arguments.id} ← {one_line(arguments.input)}"
         return f"job {arguments.id}"
 
 
