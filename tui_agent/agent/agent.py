@@ -24,6 +24,7 @@ from tui_agent.agent.events import (
     RunEnded,
     ToolCallProgress,
 )
+from tui_agent.agent.goals import Goals
 from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About, SessionEnd
 from tui_agent.agent.intake import Intake
@@ -158,6 +159,8 @@ class Agent:
         """The messages that wait."""
         self.allowance = Allowance(session, ports, self.questions)
         """The budgets of the session and the day."""
+        self.goals = Goals(self._journal, ports, lambda: self.model)
+        """What the session works towards, if its user set it a goal."""
         recorder = self.files.recorder
         self._loop = Loop(
             self._journal,
@@ -167,6 +170,7 @@ class Agent:
             self._answerer,
             self.tools,
             closing_check=ClosingCheck(self._journal, ports, self.tools.gate, recorder),
+            goals=self.goals,
             allowance=self.allowance,
             recorder=recorder,
         )

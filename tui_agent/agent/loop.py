@@ -24,6 +24,7 @@ from tui_agent.agent.closing_check import ClosingCheck
 from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
 from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import RunEnded, RunStarted
+from tui_agent.agent.goals import Goals
 from tui_agent.agent.hooks.payloads import Notification, RunEnd
 from tui_agent.agent.intake import Intake
 from tui_agent.agent.job_reports import ended_jobs
@@ -65,6 +66,7 @@ class Loop:
     answerer: Answerer
     tools: ToolRunner
     closing_check: ClosingCheck
+    goals: Goals
     allowance: Allowance
     recorder: Recorder | None
     """Knows which files calls changed; None where nobody watches, or where it is another session's
@@ -86,6 +88,8 @@ class Loop:
                 ended = await self._run_to_its_end()
         finally:
             self.tools.diagnostics.is_told_by_run = False
+        if ended.reason == "interrupted":
+            self.goals.drop()
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         text = answer.text if answer is not None else ""
         hooks = self.ports.hooks
@@ -166,6 +170,8 @@ class Loop:
                     if await self.closing_check.demands_more(self._settle_files):
                         continue
                     if await self._is_sent_back():
+                        continue
+                    if await self.goals.demand_more():
                         continue
                     return self._done()
                 self._append(ended_jobs(self.tools.jobs))

@@ -181,6 +181,11 @@ def _check(arguments: argparse.Namespace) -> None:
             has_screen and check is not None,
             f"--check goes with -p; in the program it is /check. {more}",
         ),
+        (
+            arguments.goal is not None and (has_screen or is_race),
+            f"--goal goes with -p, in a run that is no race; in the program it is /goal. {more}",
+        ),
+        (arguments.goal is not None and not arguments.goal.strip(), "--goal needs a text."),
         (not is_race and arguments.pick is not None, f"--pick goes with --race. {more}"),
         (
             arguments.check_rounds is not None and (check is None or is_race),
@@ -293,6 +298,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--check",
         metavar="COMMAND",
         help="run this when the model is done; failures go back to it. In a race: run it in each copy",
+    )
+    headless.add_argument(
+        "--goal",
+        metavar="TEXT",
+        help="go on until this is reached, judged by a small model whenever the model stops",
     )
     headless.add_argument(
         "--check-rounds",

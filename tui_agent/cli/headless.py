@@ -510,6 +510,8 @@ class HeadlessRun(Frontend):
                 refused = ", ".join(dict.fromkeys(self._denied)) if not self._acted else ""
                 allowing = "Allow it with --allow, for example --allow edit --allow 'bash:*'."
                 why = f"Not allowed: {refused}. {allowing}" if refused else self._incomplete()
+                if self.agent.goals.ended:
+                    why = self.agent.goals.ended
                 if self._unanswered:
                     why = f"It asked what nobody could answer here: {self._unanswered}"
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")

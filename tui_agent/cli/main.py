@@ -10,9 +10,13 @@ from collections.abc import Callable
 from contextlib import aclosing
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_agent.cli.arguments import UsageError, named_run, parse
 from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
+
+if TYPE_CHECKING:
+    from tui_agent.cli.headless import HeadlessRun
 
 MAX_STDIN_CHARS = 2_000_000
 STDIN_PATIENCE = 3.0
@@ -151,13 +155,12 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
-    from tui_agent.agent.ports import RunCheck
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.ending import run_to_end
     from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
     from tui_agent.cli.wiring import Wiring
 
-    message = arguments.print
+    message = arguments.print or arguments.goal or ""
     piped = "" if arguments.is_named else _piped()
     if not message.strip() and not piped.strip():
         raise UsageError("There is no prompt: write one after -p, or pipe it in.")
@@ -186,12 +189,7 @@ def _headless(arguments: Namespace) -> int:
                 gc.freeze()
                 gc.enable()
                 if arguments.race is None:
-                    if arguments.check:
-                        if arguments.check_rounds is None:
-                            rounds = {}
-                        else:
-                            rounds = {"rounds": arguments.check_rounds}
-                        run.agent.ports.check = RunCheck(arguments.check, **rounds)
+                    _set_aims(run, arguments)
                     begun = (
                         keyed is not None
                         and keyed.session is not None
@@ -213,6 +211,18 @@ def _headless(arguments: Namespace) -> int:
             return code
 
     return run_to_end(work())
+
+
+def _set_aims(run: "HeadlessRun", arguments: Namespace) -> None:
+    """Give a run its check and its goal, if it has them."""
+    from tui_agent.agent.ports import RunCheck
+
+    if arguments.check and arguments.check_rounds is None:
+        run.agent.ports.check = RunCheck(arguments.check)
+    elif arguments.check:
+        run.agent.ports.check = RunCheck(arguments.check, rounds=arguments.check_rounds)
+    if arguments.goal:
+        run.agent.goals.begin(arguments.goal)
 
 
 def _piped() -> str:

@@ -79,6 +79,8 @@ class StatusLine(Widget):
     """Tokens sent and answered in the session, as the provider counts them."""
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
+    goal: reactive[str] = reactive("")
+    """How far the goal is that is worked towards."""
     asides: reactive[str] = reactive("")
     """How the sessions stand that go on off the screen."""
     block: reactive[str] = reactive("")
@@ -160,6 +162,11 @@ class StatusLine(Widget):
                     (" · ", self._style("plain")),
                     (f"{self.race} · F7", self._style("activity") + press),
                 ]
+            )
+        if self.goal:
+            press = Style.from_meta({"@click": "screen.command('goal')"})
+            pieces.extend(
+                [(" · ", self._style("plain")), (self.goal, self._style("activity") + press)]
             )
         if self.asides:
             press = Style.from_meta({"@click": "screen.command('sessions')"})

@@ -1,0 +1,169 @@
+"""Works towards a goal: whenever the model stops, a small model judges, and the work goes on until it is reached.
+
+It ends, too, after a number of rounds, after rounds in which nothing was done, and with the run's
+own budgets. Each round begins with a message, and so can be branched from.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from tui_agent.agent.channel import Journal
+from tui_agent.agent.clients import CallCost, complete
+from tui_agent.agent.events import CostKnown, Notice
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.reminders import reminder
+from tui_agent.context.preserved import digest
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.context.templates import fill
+from tui_agent.lazy import dataclass
+from tui_agent.model.protocol import ModelError
+from tui_agent.safe_text import one_line
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
+from tui_agent.session.path_queries import newest
+
+GOAL_MISSED = "goal_missed"
+"""Why a message follows an answer after which the goal was not reached."""
+MAX_ROUNDS = 20
+IDLE_ROUNDS = 3
+"""Rounds without a tool call after which the work does not go on."""
+DIGEST_TOKENS = 3_000
+ANSWER_CHARS = 6_000
+"""Size of what the judge is shown of the work, and of the last answer."""
+MAX_TOKENS = 300
+SECONDS = 60.0
+"""How long the judge may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the judge says."""
+
+    is_reached: bool
+    reason: str
+
+
+class Goals:
+    """The goal of one session, if it has one."""
+
+    def __init__(self, journal: Journal, ports: AgentPorts, model: Callable[[], str]) -> None:
+        self._journal = journal
+        self._ports = ports
+        self._model = model
+        self.goal = ""
+        """What is to be reached, "" for no goal."""
+        self.rounds = 0
+        """Rounds that the model was sent back for."""
+        self.ended = ""
+        """How the last goal ended, in a sentence, "" while it is worked on and where it was reached."""
+        self._idle = 0
+
+    def begin(self, goal: str) -> None:
+        self.goal = goal.strip()
+        self.rounds = 0
+        self.ended = ""
+        self._idle = 0
+
+    def drop(self, why: str = "") -> None:
+        """Work towards nothing any more."""
+        self.goal = ""
+        self.ended = why
+
+    @property
+    def words(self) -> str:
+        """How far it is, in a few words for the status line; "" without a goal."""
+        if not self.goal:
+            return ""
+        return f"goal, round {self.rounds + 1} of {MAX_ROUNDS}"
+
+    async def demand_more(self) -> bool:
+        """Have the goal judged; return True where the model has to go on, which it was told."""
+        if not self.goal:
+            return False
+        path = self._journal.session.active_path()
+        if self._gives_up(path):
+            return False
+        try:
+            judged = await self._judge(path)
+        except (ModelError, TimeoutError) as error:
+            why = getattr(error, "message", "") or "the judge took too long"
+            self._say(
+                f"The goal could not be judged: {one_line(why, 120)}. /goal takes it up again."
+            )
+            self.drop("The goal could not be judged.")
+            return False
+        if judged.is_reached:
+            self._say(f"The goal is reached: {one_line(judged.reason, 200)}")
+            self.drop()
+            return False
+        self.rounds += 1
+        self._say(f"Not there yet, round {self.rounds}: {one_line(judged.reason, 200)}")
+        values = {"goal": self.goal, "reason": judged.reason}
+        text = fill(self._ports.prompt(GOAL_MISSED), **values)
+        self._journal.append(reminder(path, GOAL_MISSED, text))
+        return True
+
+    def _gives_up(self, path: Sequence[Entry]) -> bool:
+        has_worked = _has_worked(path)
+        self._idle = 0 if has_worked or not self.rounds else self._idle + 1
+        why = ""
+        if self._idle >= IDLE_ROUNDS:
+            why = f"The goal is not reached: nothing was done in {IDLE_ROUNDS} rounds."
+        elif self.rounds >= MAX_ROUNDS:
+            why = f"The goal is not reached after {MAX_ROUNDS} rounds."
+        if why:
+            self._say(f"{why} /goal takes it up again.")
+            self.drop(why)
+        return bool(why)
+
+    async def _judge(self, path: Sequence[Entry]) -> Judgement:
+        model = self._ports.small_model or self._model()
+        counter = self._ports.directory.counter(model)
+        answer = newest(path, AssistantEntry)
+        said = answer.text if answer is not None else ""
+        work = digest(path, DIGEST_TOKENS, counter.text)
+        shown = (
+            f"<goal>\n{self.goal}\n</goal>\n\n<work>\n{work}\n</work>\n\n"
+            f"<answer>\n{said[-ANSWER_CHARS:]}\n</answer>"
+        )
+        request = ModelRequest(
+            model=model,
+            messages=(
+                Message("system", (ContentText(self._ports.prompt("goal_judge")),)),
+                Message("user", (ContentText(shown),)),
+            ),
+            max_output_tokens=MAX_TOKENS,
+            tool_choice="none",
+        )
+        spent = CallCost()
+        async with asyncio.timeout(SECONDS):
+            told = await complete(self._ports.client, request, spent)
+        if spent.cost:
+            self._journal.session.add_cost(spent.cost)
+            self._journal.channel.emit(CostKnown())
+        return read_judgement(told.text)
+
+    def _say(self, text: str) -> None:
+        self._journal.channel.emit(Notice(text))
+
+
+def read_judgement(text: str) -> Judgement:
+    """Return what a judge's answer says; one that says neither yes nor no is a no."""
+    lines = [line.strip(" \t*#`>-") for line in text.strip().splitlines() if line.strip()]
+    if not lines:
+        return Judgement(is_reached=False, reason="the judge said nothing")
+    verdict, _stop, rest = lines[0].partition(" ")
+    word = verdict.strip(".,:;!—-").lower()
+    reason = " ".join([rest.strip(" .,:;—-"), *lines[1:]]).strip()
+    if word in {"yes", "no"}:
+        return Judgement(is_reached=word == "yes", reason=reason or "no reason given")
+    return Judgement(is_reached=False, reason=" ".join(lines))
+
+
+def _has_worked(path: Sequence[Entry]) -> bool:
+    """Whether a tool was called since the model was told to go on, or since the user's message."""
+    for entry in reversed(path):
+        if isinstance(entry, ToolResultEntry):
+            return True
+        if isinstance(entry, UserEntry):
+            return False
+    return False
