@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.tooling import Workspace
+from tests.tools.test_documents import pdf
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.tools.webfetch import WebFetchInput, WebFetchTool
@@ -175,6 +176,12 @@ async def test_json_on_one_long_line_is_broken_up(space: Workspace, server: WebS
     server.answers["/j"] = answer(json.dumps(rows), "application/json")
     result = await space.call(tool(), url=f"http://docs.test:{server.port}/j")
     assert '"name": "row 399"' in result.output
+
+
+async def test_a_pdf_file_is_read_as_text(space: Workspace, server: WebServer) -> None:
+    server.answers["/a"] = answer(pdf("Words of the paper"), "application/pdf")
+    result = await space.call(tool(), url=f"http://docs.test:{server.port}/a")
+    assert result.output == "[Page 1 of 1]\nWords of the paper"
 
 
 async def test_binary_is_described(space: Workspace, server: WebServer) -> None:

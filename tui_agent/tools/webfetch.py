@@ -15,7 +15,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish, size_text
 from tui_agent.web.addresses import WebAddress, read_address, same_site
-from tui_agent.web.fetching import MovedError, WebClient, WebPage
+from tui_agent.web.fetching import PDF, MovedError, WebClient, WebPage
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = LazyPattern(
@@ -25,6 +25,7 @@ _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re
 _SNIFFED_CHARS = 4_096
 _ERROR_CHARS = 2_000
 _LONG_LINE = 2_000
+_MAX_PDF_LINES = 20_000
 
 
 class WebFetchInput(ToolInput):
@@ -37,7 +38,7 @@ class WebFetchTool(Tool[WebFetchInput]):
     """Reads a page. It sends nothing but the request."""
 
     name: ClassVar[str] = "webfetch"
-    description: ClassVar[str] = "Read a web page, HTML as Markdown."
+    description: ClassVar[str] = "Read a web page, HTML as Markdown, PDF as text."
     Input = WebFetchInput
     traits = ToolTraits(
         kind="fetch",
@@ -88,14 +89,18 @@ async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Out
     is_text = (
         _TEXT.match(page.content_type) or page.content_type in _HTML or _reads_as_text(page.body)
     )
-    if page.binary or not is_text:
+    is_pdf = page.body.startswith(PDF)
+    if page.binary or not (is_text or is_pdf):
         kind = page.content_type or "no known type"
         size = ""
         if page.length is not None:
             size = f", {size_text(page.length)}"
         about = f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
         return Output(about, title)
-    text = await _text(page, context)
+    if is_pdf:
+        text = await _pdf_text(page, context)
+    else:
+        text = await _text(page, context)
     notes = []
     if page.address != asked:
         notes = [f"[From {page.address}]"]
@@ -151,6 +156,19 @@ async def _text(page: WebPage, context: ToolContext) -> str:
                 lambda: json.dumps(json.loads(text), indent=1, ensure_ascii=False)
             )
     return text
+
+
+async def _pdf_text(page: WebPage, context: ToolContext) -> str:
+    converted = await convert(
+        "tui_agent.text_files.documents",
+        "pdf",
+        str(_MAX_PDF_LINES),
+        data=page.body,
+        environment=context.environment,
+    )
+    if converted is None:
+        raise ToolError(f"The PDF file at {page.address} could not be turned into text.")
+    return converted.decode("utf-8", "replace")
 
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:

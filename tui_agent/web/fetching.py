@@ -50,6 +50,10 @@ class MovedError(Exception):
         super().__init__(str(address))
 
 
+PDF = b"%PDF-"
+"""How a PDF file begins, which is read whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class WebPage:
     """An answer.
@@ -171,7 +175,8 @@ class WebClient:
         binary = cut = False
         async for chunk in response.aiter_raw():
             body += decode(chunk, limit + 1 - len(body))
-            binary = b"\0" in body[:_SNIFFED] and response.charset_encoding is None
+            has_nul = b"\0" in body[:_SNIFFED] and response.charset_encoding is None
+            binary = has_nul and not body.startswith(PDF)
             cut = len(body) > limit
             if binary or cut:
                 break
