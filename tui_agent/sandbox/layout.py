@@ -33,6 +33,9 @@ _OF_KERNEL = in_order(
 """What commands see of ``/proc``: the kernel and their first process. Others' command lines may
 hold passwords."""
 
+_OWN_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+"""What is each command's own. Of processes too: others' environments hold keys."""
+
 _STARTER = Path(__file__).with_name("landlock_start.py")
 
 
@@ -76,8 +79,10 @@ class Mount:
         place = to / self.place.relative_to(root)
         if self.put is MountKind.LAYER:
             return replace(self, place=place, below=self.place)
-        is_shown = self.put in {MountKind.READ, MountKind.WRITE}
-        return replace(self, place=place, source=self.source or (self.place if is_shown else None))
+        source = self.source
+        if source is None and self.put in {MountKind.READ, MountKind.WRITE}:
+            source = self.place
+        return replace(self, place=place, source=source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,40 +198,34 @@ def bubblewrap_command(
     the descriptor to which bubblewrap writes which process is the first inside, ``calls`` that of a
     filter of system calls.
     """
-    mounts = [word for mount in layout.ordered() for word in _words(mount, layout.empty)]
-    proc = [*form.proc.value]
+    words = [form.program, *_OWN_NAMESPACES]
+    if form.users:
+        words.append("--unshare-user")
+    if own_network:
+        words.append("--unshare-net")
+    if info >= 0:
+        words += ("--info-fd", str(info))
+    if calls >= 0:
+        words += ("--seccomp", str(calls))
+    words += ("--die-with-parent", "--cap-drop", "ALL")
+    for name in form.capabilities:
+        words += ("--cap-add", name)
+    words += ("--dev", "/dev", *form.proc.value)
     if form.proc is Proc.OWN and form.root:
-        proc += [word for path in KERNEL for word in ("--ro-bind-try", path, path)]
-    return (
-        form.program,
-        *(("--unshare-user",) if form.users else ()),
-        # Processes of its own only: others' environments hold keys.
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-        *(("--unshare-net",) if own_network else ()),
-        *(("--info-fd", str(info)) if info >= 0 else ()),
-        *(("--seccomp", str(calls)) if calls >= 0 else ()),
-        "--die-with-parent",
-        "--cap-drop",
-        "ALL",
-        *(word for name in form.capabilities for word in ("--cap-add", name)),
-        "--dev",
-        "/dev",
-        *proc,
-        *mounts,
-        "--chdir",
-        str(layout.cwd),
-        "--",
-        *command,
-    )
+        for path in KERNEL:
+            words += ("--ro-bind-try", path, path)
+    for mount in layout.ordered():
+        words += _words(mount, layout.empty)
+    return (*words, "--chdir", str(layout.cwd), "--", *command)
 
 
 def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
-    place, source = str(mount.place), str(mount.source or mount.place)
-    written = ("--overlay", source, str(mount.work)) if mount.work else ("--tmp-overlay",)
-    words = {
+    place = str(mount.place)
+    source = str(mount.source or mount.place)
+    written: tuple[str, ...] = ("--tmp-overlay",)
+    if mount.work is not None:
+        written = ("--overlay", source, str(mount.work))
+    words: dict[MountKind, tuple[str, ...]] = {
         MountKind.READ: ("--ro-bind-try", source, place),
         MountKind.WRITE: ("--bind-try", source, place),
         MountKind.EMPTY: ("--tmpfs", place),
@@ -300,15 +299,19 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
         if mount.put is MountKind.PRIVATE:
             found.append((str(mount.source), "write"))
         elif mount.put in {MountKind.READ, MountKind.WRITE}:
-            less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
-            less |= {MountKind.READ} if mount.put is MountKind.WRITE else set()
-            others = (
-                other.place for other in mounts if other.put in less and other.place != mount.place
-            )
-            apart = {str(place) for place in others if place.is_relative_to(mount.place)}
+            apart = _with_fewer_rights(mount, mounts)
             on_the_way = {str(parent) for place in apart for parent in Path(place).parents}
             found += _beside(str(mount.place), apart, on_the_way, mount.put.value)
     return list(dict.fromkeys(found))
+
+
+def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
+    """Return the places in that of a mount where a command may do less."""
+    less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
+    if mount.put is MountKind.WRITE:
+        less.add(MountKind.READ)
+    others = (other.place for other in mounts if other.put in less)
+    return {str(place) for place in others if mount.place in place.parents}
 
 
 def _beside(
