@@ -9,7 +9,7 @@ is shown in parts, because the directory of many holds its credentials too.
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -181,30 +181,34 @@ def scan_machine(
     environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]
 ) -> Machine:
     """Return the parts of this machine that commands with this environment see; takes some milliseconds."""
-    system = tuple(path for name in SYSTEM if os.path.lexists(path := Path(name)))
+    system = tuple(_existing(Path("/"), SYSTEM))
     shown = dict[Path, None]()
     written = dict[Path, None]()
+
+    def may_be_shown(path: Path) -> bool:
+        return is_directory(path) or (is_file(path) and not holds_secret(path))
+
     for place, toolchain in _toolchains(environ, home):
         for names, kind in ((toolchain.shown, shown), (toolchain.written, written)):
-            paths = (place / name if name else place for name in names)
-            kind |= {
-                path: None
-                for path in paths
-                if is_directory(path) or (is_file(path) and not holds_secret(path))
-            }
-    known = [*system, *shown, *written]
-    named = (
-        path
-        for path in _named_by(environ, home)
-        if not any(path.is_relative_to(other) for other in known)
-    )
-    settings = (
-        path for name in SETTINGS if is_file(path := home / name) and not holds_secret(path)
-    )
-    shown |= dict.fromkeys((*named, *settings))
+            paths = (place / name for name in names)
+            kind.update(dict.fromkeys(filter(may_be_shown, paths)))
+    known = {*system, *shown, *written}
+    for path in _named_by(environ, home):
+        if known.isdisjoint((path, *path.parents)):
+            shown[path] = None
+    for path in _existing(home, SETTINGS):
+        if is_file(path) and not holds_secret(path):
+            shown[path] = None
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
     hidden = (*_unreadable(), *secrets_among_programs(shown))
     return Machine(home, system, tuple(shown), tuple(written), hidden, cache)
+
+
+def _existing(place: Path, names: Iterable[str]) -> Iterator[Path]:
+    """Yield what is there of some names in a directory, links that lead nowhere too."""
+    for name in names:
+        if os.path.lexists(path := place / name):
+            yield path
 
 
 def base_of_environment(folder: Path) -> Iterator[Path]:
@@ -228,12 +232,10 @@ def base_of_environment(folder: Path) -> Iterator[Path]:
 
 
 def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, Toolchain]]:
-    on_path = {
-        place
-        for entry in environ.get("PATH", "").split(os.pathsep)
-        if entry.startswith("/")
-        for place in (Path(entry), *Path(entry).parents)
-    }
+    on_path = set[Path]()
+    for entry in environ.get("PATH", "").split(os.pathsep):
+        if entry.startswith("/"):
+            on_path |= {Path(entry), *Path(entry).parents}
     for toolchain in TOOLCHAINS:
         named = ""
         if toolchain.variable:
@@ -270,10 +272,11 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
-    """Yield the parts of the installation to which a directory of programs belongs; of a repository just that."""
+    """Return the parts of the installation to which a directory of programs belongs; of a repository just that."""
     prefix = programs.parent
-    names = ("bin",) if os.path.lexists(prefix / ".git") else _PREFIX
-    yield from (path for name in names if os.path.lexists(path := prefix / name))
+    if os.path.lexists(prefix / ".git"):
+        return _existing(prefix, ["bin"])
+    return _existing(prefix, _PREFIX)
 
 
 def _is_broad(place: Path, home: Path) -> bool:
