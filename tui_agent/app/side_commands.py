@@ -1,0 +1,62 @@
+"""``/btw``: ask something beside the work, and decide what becomes of the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.commands import Command
+from tui_agent.app.format import one_line, visible
+from tui_agent.app.frontend import Choice
+from tui_agent.errors import CommandError
+
+if TYPE_CHECKING:
+    from tui_agent.app.controller import Controller
+
+KEEP = "k"
+TAKE = "t"
+DROP = "d"
+_ANSWERS = (
+    (KEEP, "keep it in the tree, as a branch"),
+    (TAKE, "put it into the context"),
+    (DROP, "drop it"),
+)
+
+
+@Command(
+    "btw",
+    "ask something beside the work: the whole context, no tools",
+    argument="QUESTION",
+    needs_screen=True,
+    place=216,
+)
+async def btw(controller: Controller, argument: str) -> None:
+    """Show the answer over the conversation, which goes on meanwhile."""
+    from tui_agent.agent.side_question import SideQuestion
+
+    question = argument.strip()
+    if not question:
+        raise CommandError("Write the question: /btw QUESTION.")
+    agent = controller.open_agent
+    controller.require_writable()
+    controller.say(f"Asking beside the work: {one_line(question, 60)}")
+    side = SideQuestion(agent, question)
+    await side.ask()
+    controller.frontend.clear_notice()
+    if not side.answer:
+        side.drop()
+        controller.say("The model answered nothing.")
+        return
+    shown = Choice(one_line(question, 200), _ANSWERS, visible(side.answer), at=KEEP, wide=True)
+    wanted = DROP
+    try:
+        wanted = await controller.ask(shown) or DROP
+    finally:
+        if wanted == DROP:
+            side.drop()
+    if wanted == KEEP:
+        side.keep_beside()
+        controller.say("Kept as a branch · /tree shows it")
+    elif wanted == TAKE:
+        side.put_into_context()
+        controller.say("The model sees question and answer with its next request.")
+    controller.frontend.refresh_facts()
