@@ -12,8 +12,16 @@ MAX_DEPTH = 9
 """Names below a folder of these, the file's with them: what lies deeper is neither asked about nor
 read."""
 
-Kind = Literal["instructions", "rules", "skills", "commands", "agents", "hooks", "tools"]
-ACTING = {"commands": "command", "agents": "agent", "hooks": "hook", "tools": "tool"}
+Kind = Literal[
+    "instructions", "rules", "skills", "commands", "agents", "output-styles", "hooks", "tools"
+]
+ACTING = {
+    "commands": "command",
+    "agents": "agent",
+    "output-styles": "output style",
+    "hooks": "hook",
+    "tools": "tool",
+}
 """The kinds that act and need trust, with the name of one of them."""
 
 LOCAL_INSTRUCTIONS = ("CLAUDE.local.md",)
@@ -64,11 +72,22 @@ PLACES = (
     Place("agents", ".claude/agents", ".claude/agents", "Claude Code"),
     Place("agents", ".opencode/agent", ".config/opencode/agent", "OpenCode"),
     Place("agents", ".opencode/agents", ".config/opencode/agents", "OpenCode"),
+    Place("agents", ".codex/agents", ".codex/agents", "Codex"),
+    Place("output-styles", f"{FOLDER}/output-styles"),
+    Place("output-styles", ".claude/output-styles", ".claude/output-styles", "Claude Code"),
     Place("hooks", f"{FOLDER}/hooks"),
     Place("hooks", ".claude/hooks", whose="Claude Code"),
     Place("tools", f"{FOLDER}/tools"),
 )
 """In the order in which they are looked at."""
+
+OPENCODE_FILES = (
+    "opencode.json",
+    "opencode.jsonc",
+    ".opencode/opencode.json",
+    ".opencode/opencode.jsonc",
+)
+"""OpenCode's settings of a project, weak to strong."""
 
 INSTRUCTION_NAMES = tuple(
     place.project for place in PLACES if place.kind == "instructions" and place.project

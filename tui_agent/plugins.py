@@ -33,13 +33,15 @@ MAX_BYTES = 50_000_000
 
 _REGISTRY = "plugins.json"
 _NAME = LazyPattern(r"[a-z0-9][a-z0-9_-]{0,63}")
-_KINDS: tuple[Kind, ...] = ("skills", "commands", "agents")
+KINDS: tuple[Kind, ...] = ("skills", "commands", "agents", "output-styles")
+"""The kinds of documents that a plugin may bring."""
+_KEYS = {"output-styles": "outputStyles"}
+"""The manifest's word for a kind, where it is another one."""
 _NOT_READ = {
     "lspServers": "language servers",
-    "outputStyles": "output styles",
     "monitors": "monitors",
 }
-_FOLDERS_NOT_READ = {"output-styles": "output styles", "bin": "programs"}
+_FOLDERS_NOT_READ = {"bin": "programs"}
 
 
 class PluginError(UserFacingError):
@@ -59,7 +61,7 @@ class Plugin:
 
     def folders(self, kind: Kind) -> list[Path]:
         """Return its folders of a kind: the usual one, and those that the manifest names."""
-        named = self.manifest.get(kind)
+        named = self.manifest.get(_KEYS.get(kind, kind))
         if isinstance(named, list):
             listed = named
         else:
@@ -84,7 +86,7 @@ class Plugin:
 
     def brings(self) -> Iterator[tuple[str, str]]:
         """Yield what it brings along, for the question before it is added: a kind and a name or effect."""
-        for kind in _KINDS:
+        for kind in KINDS:
             for folder in self.folders(kind):
                 pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
                 for path in sorted(folder.glob(pattern)):

@@ -30,6 +30,7 @@ from tui_agent.places import (
     INSTRUCTION_NAMES,
     LOCAL_INSTRUCTIONS,
     MAX_DEPTH,
+    OPENCODE_FILES,
     PLACES,
 )
 from tui_agent.server_rows import effect_of_server
@@ -205,7 +206,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
             if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
                 yield from _below(project, folder / name)
         yield from (settings.file.path for settings in _acting_settings(project, folder))
-    yield from server_files(project, project)
+    yield from dict.fromkeys([*server_files(project, project), *_opencode_files(project)])
     if is_file(project / CODEX_HOOKS) and is_inside(project, project / CODEX_HOOKS):
         yield project / CODEX_HOOKS
     yield from importing_files(project, cwd)
@@ -233,6 +234,24 @@ def _acting_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
         for found in project_settings(project, folder)
         if any(True for _item in found.acting())
     )
+
+
+def _opencode_files(project: Path) -> Iterator[Path]:
+    """Yield OpenCode's settings that hold agents or commands."""
+    for path in (project / name for name in OPENCODE_FILES):
+        if any(True for _item in _inline_items(project, path)):
+            yield path
+
+
+def _inline_items(project: Path, path: Path) -> Iterator[TrustItem]:
+    shown = path.relative_to(project).as_posix()
+    file = read_foreign(path, shown, project)
+    if file is None or shown not in OPENCODE_FILES:
+        return
+    for kind in ("agent", "command"):
+        for name, given in file.section(kind).items():
+            text = str(given.get("description") or "") if isinstance(given, dict) else ""
+            yield TrustItem(kind, name, text)
 
 
 def _foreign_servers(project: Path, path: Path) -> Iterator[TrustItem]:
@@ -288,11 +307,12 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
 
 
 def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
-    with_servers = set(server_files(project, project))
+    with_rows = {*server_files(project, project), *_opencode_files(project)}
     for path in files:
         shown = path.relative_to(project).as_posix()
-        if path in with_servers:
+        if path in with_rows:
             yield from _foreign_servers(project, path)
+            yield from _inline_items(project, path)
             continue
         if shown.endswith(PROJECT_FILES):
             yield from _settings_items(project, path)

@@ -246,7 +246,8 @@ CLAUDE = "---\nname: rev\ndescription: reviews\ntools: Read, Grep\nmodel: sonnet
 
 
 @pytest.mark.parametrize(
-    "place", [place for place in PLACES if place.kind in {"commands", "agents", "skills"}]
+    "place",
+    [place for place in PLACES if place.kind in {"commands", "agents", "output-styles", "skills"}],
 )
 def test_every_place_of_the_table_is_read_and_listed(tmp_path: Path, place: Place) -> None:
     for base, folder in (("project", place.project), ("home", place.home)):
@@ -254,6 +255,8 @@ def test_every_place_of_the_table_is_read_and_listed(tmp_path: Path, place: Plac
             continue
         if place.kind == "skills":
             skill(tmp_path / base / folder, base)
+        elif place.project == ".codex/agents":
+            write(tmp_path / base / folder / f"{base}.toml", 'description = "d"\n')
         else:
             write(tmp_path / base / folder / f"{base}.md", "---\ndescription: d\n---\ntext")
         loaded = knowledge(tmp_path, trusted=lambda: True)
@@ -262,6 +265,7 @@ def test_every_place_of_the_table_is_read_and_listed(tmp_path: Path, place: Plac
         origins = {
             "commands": {command.name: command.origin for command in loaded.commands},
             "agents": {spec.name: spec.origin for spec in loaded.specs},
+            "output-styles": {spec.name: spec.origin for spec in loaded.specs if spec.is_style},
             "skills": dict.fromkeys(loaded.skills, origin),
         }
         assert origins[place.kind][base] == origin

@@ -52,14 +52,13 @@ def test_each_thing_has_its_place_and_its_state(capsys: pytest.CaptureFixture[st
     active = {key for key, row in found.items() if row["state"] == "in use"}
     assert active == {
         ("Claude Code", "~/.claude/CLAUDE.md"), ("Claude Code", "~/.claude/team.md"), ("Claude Code", "Bash(curl *)"),
-        ("Claude Code", "rev"), ("Claude Code", "m"), ("Codex", "~/.codex/AGENTS.md"),
+        ("Claude Code", "rev"), ("Claude Code", "m"), ("Claude Code", "x"), ("Codex", "~/.codex/AGENTS.md"),
         ("OpenCode", "ask bash: * (not git log)"),
     }  # fmt: skip
     assert found["Claude Code", "LEVEL"]["state"] == "waits until you trust the project"
     without = {key for key, row in found.items() if row["state"] == "no effect here"}
     assert without == {
         ("Claude Code", "statusLine"), ("Claude Code", "memory of rev"),
-        ("Claude Code", "~/.claude/output-styles"),
         ("Codex", "model"), ("OpenCode", "fun"), ("Pi", "~/.pi/agent/settings.json"),
     }  # fmt: skip
     assert found["Claude Code", "Bash(curl *)"]["place"] == "~/.claude/settings.json:1"
@@ -78,7 +77,7 @@ def test_people_read_it_by_program_and_doctor_counts_it(capsys: pytest.CaptureFi
     )
     run(["doctor"])
     assert (
-        "Found files of Claude Code, Codex, OpenCode, Pi: 7 in use, 1 waiting for your trust"
+        "Found files of Claude Code, Codex, OpenCode, Pi: 8 in use, 1 waiting for your trust"
         in capsys.readouterr().out
     )
 

@@ -95,6 +95,21 @@ async def test_agent_changes_to_another_kind_asks_which_and_lists_them(tmp_path:
         assert "There are: build, reviewer." in str(stage.main.notice.render())
 
 
+async def test_a_style_is_chosen_by_name_and_given_up(tmp_path: Path) -> None:
+    stage, agents = make(tmp_path)
+    async with stage.run() as pilot:
+        await enter(pilot, "/style")
+        notice = stage.main.notice
+        await until(lambda: "There are no output styles yet" in str(notice.render()), pilot)
+        agents[0].ports.knowledge.specs = (AgentSpec("short", "few", "primary", is_style=True),)
+        await enter(pilot, "/style short")
+        await until(lambda: stage.main.status.mode == agents[0].mode == "short", pilot)
+        await enter(pilot, "/style nobody")
+        await until(lambda: "There are: default, short." in str(notice.render()), pilot)
+        await enter(pilot, "/style default")
+        await until(lambda: agents[0].mode == "build", pilot)
+
+
 @pytest.mark.parametrize(
     ("command", "first"),
     [

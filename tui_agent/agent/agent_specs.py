@@ -14,9 +14,12 @@ from typing import Any, Literal, cast, get_args
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, Source, rules_from_table
+from tui_agent.agent.programs.codex import codex_agent
+from tui_agent.agent.programs.opencode import inline_documents
 from tui_agent.agent.programs.tool_rules import ToolList, allowed_tools, denied_tools, split_list
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
+from tui_agent.places import Kind
 from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 from tui_agent.tools.registry import tool_traits
@@ -48,6 +51,7 @@ _FIELDS = frozenset(
     ]
 )
 """Fields of an agent's file that act, or that nobody misses."""
+_STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ class AgentSpec:
     """Whether it works in plan mode, in which nothing is changed, whatever the session's mode."""
     unused: tuple[str, ...] = ()
     """Fields of its file that have no effect here."""
+    is_style: bool = False
+    """Whether it is an output style: the main agent, told to answer in another way."""
 
     @property
     def primary(self) -> bool:
@@ -128,30 +134,80 @@ def load_specs(
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
-    places = (*folders.of_user("agents"), *folders.of_project("agents", problems))
-    acting = [place for place in reversed(places) if not place.of_project or trusted()]
-    paths = [(path, place) for place in acting for path in place.files("**/*.md")]
+    is_trusted = trusted()
+    inline = inline_documents(folders, "agent")
+    styles = _found(folders, "output-styles", problems)
+    agents = _found(folders, "agents", problems)
+    rows = [(path, row.folder) for path, row in inline.items()]
+    rows += (*styles.items(), *agents.items())
+    acting = [row for row in rows if is_trusted or not row[1].of_project]
 
     def make(path: Path, folder: Folder) -> AgentSpec | None:
-        spec = _spec(path, files, folder, problems)
-        if spec is None:
+        row = inline.get(path)
+        document = _document(path, files) if row is None else row.document
+        if document is None:
             return None
-        return _with_skills(spec, path, files, skills, problems)
+        if path in styles:
+            return _style(path, document, folder, prompt)
+        spec = _spec(path.name if row else path.stem, document, folder, problems)
+        return None if spec is None else _with_skills(spec, document, skills, problems)
 
-    own = load_all("Agent", make, paths, problems)
+    # Of two with one name the last counts: the user's own.
+    own = load_all("Agent", make, sorted(acting, key=_is_users), problems)
     return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
 
 
-def _spec(path: Path, files: FileCache, folder: Folder, problems: list[str]) -> AgentSpec | None:
+def _is_users(row: tuple[Path, Folder]) -> bool:
+    return not row[1].of_project
+
+
+def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Folder]:
+    """Return the files of a kind, weak to strong."""
+    places = (*folders.of_user(kind), *folders.of_project(kind, problems))
+    return {
+        path: place
+        for place in reversed(places)
+        for path in place.files("*.toml" if place.whose == "Codex" else "**/*.md")
+    }
+
+
+def _document(path: Path, files: FileCache) -> Document | None:
+    if path.suffix == ".toml":
+        file = files.read(path, FILE_BYTES)
+        return None if file is None else codex_agent(file.text)
     found = files.document(path, FILE_BYTES)
-    if found is None:
-        return None
-    document, _file = found
-    if document.text("disable").lower() == "true":
-        return None
-    name = document.text("name") or path.stem.lower()
+    return None if found is None else found[0]
+
+
+def _style(
+    path: Path, document: Document, folder: Folder, prompt: Callable[[str], str]
+) -> AgentSpec:
+    """Return an output style; its text takes the place of the program's own unless it keeps that."""
+    name = "-".join((document.text("name") or path.stem).lower().split())
+    keeps = document.text("keep-coding-instructions").lower() == "true"
+    texts = [prompt("system"), document.body] if keeps else [document.body]
+    return AgentSpec(
+        name=f"{folder.prefix}{_checked(name)}",
+        description=document.text("description") or "an output style",
+        mode="primary",
+        prompt="\n\n".join(filter(None, texts)) or None,
+        origin=folder.origin,
+        unused=document.unused(_STYLE_FIELDS),
+        is_style=True,
+    )
+
+
+def _checked(name: str) -> str:
+    """Return an agent's name; raises DocumentError where it can't be one."""
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")
+    return name
+
+
+def _spec(stem: str, document: Document, folder: Folder, problems: list[str]) -> AgentSpec | None:
+    if document.text("disable").lower() == "true":
+        return None
+    name = _checked(document.text("name") or stem.lower())
     description = document.text("description")
     if not description:
         raise DocumentError("the front matter has no description; it says what the agent is for")
@@ -188,11 +244,10 @@ def _spec(path: Path, files: FileCache, folder: Folder, problems: list[str]) -> 
 
 
 def _with_skills(
-    spec: AgentSpec, path: Path, files: FileCache, skills: Mapping[str, Skill], problems: list[str]
+    spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
     """Return an agent with the skills that its file names at the end of its prompt."""
-    found = files.document(path, FILE_BYTES)
-    named = () if found is None else split_list(found[0].fields.get("skills") or ())
+    named = split_list(document.fields.get("skills") or ())
     problems += (
         f"Agent {spec.name}: there is no skill {name}." for name in named if name not in skills
     )

@@ -32,6 +32,7 @@ SKILLS = "Skills"
 TOOLS = "Tools"
 SERVERS = "MCP servers"
 """The headings of the equipment page."""
+_DEFAULT_STYLE = "default"
 
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
@@ -122,18 +123,46 @@ async def agent(controller: Controller, argument: str) -> None:
         return
     await asyncio.to_thread(chooser.ports.knowledge.load)
     kinds = kinds_of(chooser)
-    answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
-    name = argument or await controller.ask(Choice("Switch to which agent?", answers))
-    if not name or (
-        name in kinds
-        and not await may_reread(controller, chooser, f"Switch to the agent {name}?", chooser.model)
-    ):
-        return
-    if not chooser.choose_agent(name):
+    name = argument or await _choice_of(controller, "Switch to which agent?", kinds)
+    if name and name not in kinds:
         raise CommandError(
             f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}."
         )
-    controller.frontend.refresh_facts()
+    if name:
+        await _switch(controller, chooser, name)
+
+
+@Command("style", "choose how answers are written", argument="[NAME]", place=272)
+async def style(controller: Controller, argument: str) -> None:
+    chooser = controller.open_agent
+    await asyncio.to_thread(chooser.ports.knowledge.load)
+    styles = {
+        spec.name: spec.description for spec in chooser.ports.knowledge.specs if spec.is_style
+    }
+    if not styles:
+        raise CommandError(
+            "There are no output styles yet. Write .tui-agent/output-styles/NAME.md."
+        )
+    kinds = {_DEFAULT_STYLE: "the program's own"} | styles
+    name = argument or await _choice_of(controller, "Choose which output style?", kinds)
+    if name and name not in kinds:
+        raise CommandError(
+            f"There is no style “{one_line(name, 40)}”. There are: {', '.join(kinds)}."
+        )
+    if name:
+        await _switch(controller, chooser, "build" if name == _DEFAULT_STYLE else name)
+
+
+async def _choice_of(controller: Controller, question: str, kinds: dict[str, str]) -> str:
+    answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
+    return await controller.ask(Choice(question, answers)) or ""
+
+
+async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
+    """Let another kind of agent go on, after a question where that has all be read again."""
+    if await may_reread(controller, chooser, f"Switch to {name}?", chooser.model):
+        chooser.choose_agent(name)
+        controller.frontend.refresh_facts()
 
 
 @Command(

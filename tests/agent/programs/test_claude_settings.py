@@ -58,7 +58,7 @@ def test_a_project_that_allows_waits_for_trust_and_ask_wins_over_it(tmp_path: Pa
         tmp_path / "project/.claude/settings.json",
         permissions={
             "allow": ["Bash(git *)", "WebFetch(domain:docs.test)"],
-            "additionalDirectories": ["../lib"],
+            "additionalDirectories": ["../lib", "../[a]*"],
         },
         env={"LEVEL": "3"},
     )
@@ -68,9 +68,11 @@ def test_a_project_that_allows_waits_for_trust_and_ask_wins_over_it(tmp_path: Pa
     assert action(trusting, "bash", "git commit -m x") is Action.ALLOW
     assert action(trusting, "bash", "git push origin") is Action.ASK
     assert action(trusting, "external_directory", str(tmp_path / "lib")) is Action.ALLOW
+    assert action(trusting, "external_directory", str(tmp_path / "[a]*/x")) is Action.ALLOW
+    assert action(trusting, "external_directory", str(tmp_path / "ab")) is Action.ASK
     assert (careful.environment, trusting.environment) == ({}, {"LEVEL": "3"})
     held = [item.name for item in careful.items if item.state is ItemState.HELD_BACK]
-    assert held == ["Bash(git *)", "WebFetch(domain:docs.test)", "../lib", "LEVEL"]
+    assert held == ["Bash(git *)", "WebFetch(domain:docs.test)", "../lib", "../[a]*", "LEVEL"]
 
 
 def test_the_trust_question_lists_what_acts_and_a_project_that_only_denies_is_not_asked_about(

@@ -7,10 +7,10 @@ its own parameters, so text a user pastes is data there.
 
 import re
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
+from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.knowledge.placeholders import (
     Given,
@@ -20,6 +20,7 @@ from tui_agent.agent.knowledge.placeholders import (
     slots_of,
     takes_arguments,
 )
+from tui_agent.agent.programs.opencode import inline_documents
 from tui_agent.lazy import dataclass
 
 FILE_BYTES = 64 * 1024
@@ -63,10 +64,17 @@ def load_commands(
     """Return the commands by name; of two with one name the user's wins: a project must not redefine it."""
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
     paths = ((path, folder) for folder in places for path in folder.files("**/*.md"))
+    inline = inline_documents(folders, "command")
+
+    def make(path: Path, folder: Folder) -> UserCommand | None:
+        if path in inline:
+            return _command_of([path.name], inline[path].document, folder)
+        return _command(path, folder, files)
+
+    rows = ((path, row.folder) for path, row in inline.items())
+    made = load_all("Command", make, (*paths, *rows), problems)
     found: dict[str, UserCommand] = {}
-    for command in load_all(
-        "Command", lambda path, folder: _command(path, folder, files), paths, problems
-    ):
+    for command in sorted(made, key=_of_project):
         found.setdefault(command.name, command)
     return tuple(found[name] for name in sorted(found))
 
@@ -118,11 +126,15 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
         part.lower().replace(" ", "-")
         for part in path.relative_to(folder.path).with_suffix("").parts
     ]
+    return _command_of(parts, found[0], folder)
+
+
+def _command_of(parts: Sequence[str], document: Document, folder: Folder) -> UserCommand:
+    """Return the command of a document; ``parts`` are the folders above it and its name."""
     if not all(_NAME.fullmatch(part) for part in parts):
         raise DocumentError(
             "its name must begin with a letter and hold letters, digits, hyphens and underscores"
         )
-    document, _file = found
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
     hint = document.fields.get("argument-hint")  # [BRANCH] without quotes is a list to YAML
@@ -140,3 +152,7 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
         slots=slots_of(folder.whose, document.body, document.fields.get("arguments")),
         unused=document.unused(_FIELDS),
     )
+
+
+def _of_project(command: UserCommand) -> bool:
+    return command.of_project

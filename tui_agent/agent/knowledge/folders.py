@@ -9,7 +9,7 @@ from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.places import MAX_DEPTH, Kind, LeftOut, Place, places_of
-from tui_agent.plugins import Plugin
+from tui_agent.plugins import KINDS, Plugin
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Folders:
         return (*own, *self._of_plugins(kind))
 
     def _of_plugins(self, kind: Kind) -> Iterator[Folder]:
-        if kind in {"skills", "commands", "agents"}:
+        if kind in KINDS:
             for plugin in self.plugins:
                 for path in plugin.folders(kind):
                     yield Folder(

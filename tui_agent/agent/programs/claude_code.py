@@ -4,6 +4,7 @@ What restricts holds at once. What allows or runs something waits, in a project,
 is trusted.
 """
 
+import glob
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,9 +25,9 @@ _READ_HERE = {"permissions", "env", "hooks", "disableAllHooks", "$schema"}
 _INSTEAD = {
     "model": "choose a model with F2, or set model in config.toml",
     "statusLine": "set ui.status_command in config.toml",
-    "outputStyle": "use an agent or prompts/system.md",
+    "outputStyle": "choose it with /style",
     "defaultMode": "set mode in config.toml",
-    "enabledPlugins": "plugins are not read",
+    "enabledPlugins": "add them: tui-agent plugin add",
     "theme": "choose a theme with /theme",
 }
 """The way to the same thing here."""
@@ -108,7 +109,11 @@ class _Reader:
         path = os.path.normpath(self._folders.cwd / at_home(name))
         if self._may_act:
             rule = Rule(
-                "external_directory", f"{path.rstrip('/')}/*", Action.ALLOW, "other", origin=place
+                "external_directory",
+                f"{glob.escape(path.rstrip('/'))}/*",
+                Action.ALLOW,
+                "other",
+                origin=place,
             )
             self.rules[Action.ALLOW].append(rule)
         self._add("directory", name, place, self._acting)

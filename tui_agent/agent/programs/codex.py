@@ -1,10 +1,12 @@
-"""Reads Codex's ``config.toml``: names its settings. Its servers are read by ``foreign_servers``.
+"""Reads Codex's ``config.toml``, whose settings are named, and its agents.
 
-Source: Codex's page on its configuration.
+Its servers are read by ``foreign_servers``. Sources: Codex's pages on its configuration and agents.
 """
 
+import tomllib
 from collections.abc import Iterator
 
+from tui_agent.agent.knowledge.documents import Document, DocumentError
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
 from tui_agent.foreign_file import ForeignFile, read_foreign
@@ -24,6 +26,9 @@ _INSTEAD = {
     "hooks": "write [[hooks]] in config.toml",
 }
 """The way to the same thing here."""
+_AGENT_FIELDS = {"model_reasoning_effort": "effort"}
+"""Our words for an agent's fields."""
+_READS_ONLY = "read-only"
 
 
 def read_codex(folders: Folders) -> ForeignSettings:
@@ -35,6 +40,22 @@ def read_codex(folders: Folders) -> ForeignSettings:
     return ForeignSettings(
         items=tuple(item for file in files if file is not None for item in _items(file))
     )
+
+
+def codex_agent(text: str) -> Document:
+    """Return a TOML file of ``.codex/agents`` as the document of an agent; raises DocumentError."""
+    try:
+        table = tomllib.loads(text)
+    except RecursionError:
+        raise DocumentError("it is nested too deeply") from None
+    except ValueError as error:
+        raise DocumentError(f"it is not valid TOML: {error}") from None
+    body = str(table.pop("developer_instructions", ""))
+    fields = {_AGENT_FIELDS.get(key, key): value for key, value in table.items()}
+    if fields.get("sandbox_mode") == _READS_ONLY:
+        del fields["sandbox_mode"]
+        fields["permissionMode"] = "plan"
+    return Document(fields, body.strip())
 
 
 def _items(file: ForeignFile) -> Iterator[FoundItem]:

@@ -18,6 +18,7 @@ _GROUPS = {
     "instructions": "instructions",
     "command": "commands",
     "agent": "agents",
+    "output style": "output-styles",
     "skill": "skills",
 }
 """The group of each kind."""

@@ -37,15 +37,8 @@ class _Unread:
 
 
 _UNREAD = (
-    _Unread(
-        "Claude Code",
-        ".claude/output-styles",
-        ".claude/output-styles",
-        "write an agent: agents/NAME.md",
-    ),
     _Unread("Claude Code", ".claude/plugins/installed_plugins.json", "", "plugins are not read"),
     _Unread("Claude Code", "", ".claude-plugin/plugin.json", "plugins are not read"),
-    _Unread("Codex", ".codex/agents", ".codex/agents", "write agents/NAME.md"),
     _Unread(
         "OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"
     ),
@@ -146,7 +139,8 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]
             yield from _unused(program, f"/{command.name}", command.origin, command.unused)
     for spec in knowledge.specs:
         if program := _program_of(spec.origin):
-            yield FoundItem(program, "agent", spec.name, spec.origin, ItemState.ACTIVE)
+            kind = "output style" if spec.is_style else "agent"
+            yield FoundItem(program, kind, spec.name, spec.origin, ItemState.ACTIVE)
             yield from _unused(program, spec.name, spec.origin, spec.unused)
     for skill in knowledge.skills.values():
         shown = folders.name(skill.folder)

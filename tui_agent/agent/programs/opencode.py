@@ -1,27 +1,31 @@
-"""Reads OpenCode's ``opencode.json``: instructions, and the permissions that restrict; the rest by name.
+"""Reads OpenCode's ``opencode.json``: instructions, permissions that restrict, agents and commands.
 
-Its servers are read by ``foreign_servers``. Source: OpenCode's page on its configuration.
+The rest is named; its servers are read by ``foreign_servers``. Source: OpenCode's page on its configuration.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.documents import Document
+from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Rule, RuleError, rules_from_table
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
 from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
+from tui_agent.places import OPENCODE_FILES
 
 PROGRAM = "OpenCode"
 
-_NAMES = ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc")
 _HOME = (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc")
-_READ_ELSEWHERE = {"$schema", "mcp"}
+_READ_ELSEWHERE = {"$schema", "mcp", "agent", "command"}
+_BODIES = {"agent": "prompt", "command": "template"}
+"""The field that holds the text of each kind of document."""
+_GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
+"""The permissions that a star stands for."""
 _INSTEAD = {
-    "agent": "write .opencode/agents/NAME.md",
-    "command": "write .opencode/commands/NAME.md",
     "model": "choose a model with F2, or set model in config.toml",
     "small_model": "set small_model in config.toml",
     "provider": "set [providers] or [models] in config.toml",
@@ -31,14 +35,20 @@ _INSTEAD = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class InlineDocument:
+    """A command or agent in the settings, with the file it is in as its folder."""
+
+    document: Document
+    folder: Folder
+
+
 def read_opencode(folders: Folders) -> ForeignSettings:
     """Return what OpenCode's settings of the user and of the project mean here."""
-    files = [read_foreign(folders.home / name, f"~/{name}") for name in _HOME]
-    files += [read_foreign(folders.project / name, name, folders.project) for name in _NAMES]
     rules: list[Rule] = []
     instructions: list[str] = []
     items: list[FoundItem] = []
-    for file in filter(None, files):
+    for file in _files(folders):
         if file.problem:
             items.append(
                 FoundItem(
@@ -54,6 +64,41 @@ def read_opencode(folders: Folders) -> ForeignSettings:
         instructions += _instructions(file, items)
         items += _others(file)
     return ForeignSettings(rules=tuple(rules), instructions=tuple(instructions), items=tuple(items))
+
+
+def inline_documents(
+    folders: Folders, kind: Literal["agent", "command"]
+) -> dict[Path, InlineDocument]:
+    """Return the commands or agents in the settings, weak to strong, by file and name."""
+    found: dict[Path, InlineDocument] = {}
+    if folders.left_out.covers(PROGRAM, f"{kind}s"):
+        return found
+    for file in _files(folders):
+        folder = Folder(file.path, file.shown, PROGRAM, of_project=file.of_project)
+        for name, given in file.section(kind).items():
+            if isinstance(given, dict):
+                # A name must not lead to another place.
+                path = file.path / name.replace("/", ":")
+                found[path] = InlineDocument(_inline_document(given, _BODIES[kind]), folder)
+    return found
+
+
+def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
+    """Return a table as a document; a text that names a file (``{file:x}``) is not read."""
+    fields = dict(given)
+    body = str(fields.pop(body_key, "")).strip()
+    if body.startswith("{file:"):
+        fields[f"{body_key} {body}"] = True
+        body = ""
+    return Document(fields, body)
+
+
+def _files(folders: Folders) -> Iterator[ForeignFile]:
+    """Yield the settings files that are there, weak to strong."""
+    found = [read_foreign(folders.home / name, f"~/{name}") for name in _HOME]
+    project = folders.project
+    found += [read_foreign(project / name, name, project) for name in OPENCODE_FILES]
+    return filter(None, found)
 
 
 def _instructions(file: ForeignFile, items: list[FoundItem]) -> Iterator[str]:
@@ -105,10 +150,17 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
 
 
 def _permissions(file: ForeignFile) -> Mapping[str, Any]:
+    """Return the values by permission; as there, a star is all of them, but for those named later."""
     given = file.table.get("permission")
     if isinstance(given, str):
-        return {"edit": given, "bash": given, "webfetch": given}
-    return file.section("permission")
+        return dict.fromkeys(_GUARDED, given)
+    found: dict[str, Any] = {}
+    for name, value in file.section("permission").items():
+        if name == "*":
+            found |= dict.fromkeys(_GUARDED, value)
+        else:
+            found[name] = value
+    return found
 
 
 def _others(file: ForeignFile) -> Iterator[FoundItem]:
