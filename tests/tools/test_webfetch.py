@@ -128,6 +128,26 @@ async def test_html_becomes_markdown(space: Workspace, server: WebServer) -> Non
     assert not result.is_error
 
 
+async def test_a_part_of_a_page_is_read_by_its_lines_or_words(
+    space: Workspace, server: WebServer
+) -> None:
+    text = "\n".join(f"line {number}" for number in range(1, 41))
+    server.answers["/a"] = answer(f"{text}\nThe END of it\n", "text/plain")
+    url = f"http://docs.test:{server.port}/a"
+
+    assert (await space.call(tool(), url=url, offset=40)).output == "line 40\nThe END of it"
+    found = (await space.call(tool(), url=url, find="Line 1")).output.split("\n")
+    assert found[:4] == ["1: line 1", "2: line 2", "3: line 3", "..."]
+    assert found[4:6] == ["8: line 8", "9: line 9"]
+    numbers = [line.partition(":")[0] for line in found if line != "..."]
+    assert len(numbers) == len(set(numbers))
+    assert (await space.call(tool(), url=url, find="end the")).output.endswith("41: The END of it")
+    with pytest.raises(ToolError, match="the page has 41 lines"):
+        await space.call(tool(), url=url, offset=42)
+    with pytest.raises(ToolError, match="No line of the page has “nowhere”"):
+        await space.call(tool(), url=url, find="nowhere")
+
+
 async def test_the_request_names_the_host_and_no_more_of_the_user_than_the_program(
     space: Workspace, server: WebServer
 ) -> None:

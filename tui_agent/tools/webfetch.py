@@ -6,6 +6,8 @@ import json
 import re
 from typing import ClassVar
 
+from pydantic import Field
+
 from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
@@ -26,12 +28,18 @@ _SNIFFED_CHARS = 4_096
 _ERROR_CHARS = 2_000
 _LONG_LINE = 2_000
 _MAX_PDF_LINES = 20_000
+_AROUND = 2
+"""Lines shown before and after one that was found."""
 
 
 class WebFetchInput(ToolInput):
     """Arguments of ``webfetch``."""
 
     url: str
+    offset: int = Field(default=1, ge=1)
+    """The first line, from 1."""
+    find: str = ""
+    """Only lines with these words, and those around them."""
 
 
 class WebFetchTool(Tool[WebFetchInput]):
@@ -65,7 +73,7 @@ class WebFetchTool(Tool[WebFetchInput]):
         try:
             async with asyncio.timeout(self._web.settings.timeout):
                 page = await self._web.get(asked, may_follow)
-                return await finish(await _output(page, asked, context), context)
+                return await finish(await _output(page, asked, arguments, context), context)
         except MovedError as moved:
             raise ToolError(
                 f"{asked} redirects to {moved.address}. To read that, call webfetch with it."
@@ -84,7 +92,9 @@ def _need(address: WebAddress) -> PermissionNeed:
     return PermissionNeed(Permission.WEBFETCH, str(address), detail=str(address), always=family)
 
 
-async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Output:
+async def _output(
+    page: WebPage, asked: WebAddress, arguments: WebFetchInput, context: ToolContext
+) -> Output:
     title = f"{page.address.netloc}{page.address.target}"
     is_text = (
         _TEXT.match(page.content_type) or page.content_type in _HTML or _reads_as_text(page.body)
@@ -108,6 +118,7 @@ async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Out
         text = text[:_ERROR_CHARS].rstrip()
         failed = f"[{page.address.netloc} answers {page.status} {page.reason}.]"
         return Output("\n".join([failed, *notes, text]).rstrip(), title, is_error=True)
+    text = _part(text, arguments)
     footer = ""
     if page.cut:
         footer = f"[The page goes on; only its first {size_text(len(page.body))} were read.]"
@@ -120,6 +131,39 @@ async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Out
         cut_hint=lambda truncation: "\n".join(filter(None, [_rest(truncation), footer])),
         metadata=ToolMetadata(count=text.count("\n") + 1),
     )
+
+
+def _part(text: str, arguments: WebFetchInput) -> str:
+    """Return the lines of a page that are asked for; raises ToolError where there are none."""
+    lines = text.rstrip("\n").split("\n")
+    if arguments.offset > len(lines):
+        raise ToolError(
+            f"offset {arguments.offset} is past the end: the page has {len(lines)} lines."
+        )
+    wanted = range(arguments.offset - 1, len(lines))
+    if not arguments.find.strip():
+        return "\n".join(lines[at] for at in wanted)
+    words = arguments.find.casefold().split()
+    found = [at for at in wanted if all(word in lines[at].casefold() for word in words)]
+    if not found:
+        raise ToolError(
+            f"No line of the page has “{arguments.find}”. It has {len(lines)} lines; try fewer words."
+        )
+    return "\n".join(_around(lines, found))
+
+
+def _around(lines: list[str], found: list[int]) -> list[str]:
+    """Return lines with those around them, numbered; ``...`` stands where some are left out."""
+    shown: list[str] = []
+    after = 0
+    for at in found:
+        first = max(at - _AROUND, after)
+        end = min(at + _AROUND + 1, len(lines))
+        if shown and first > after:
+            shown.append("...")
+        shown += [f"{number + 1}: {lines[number]}" for number in range(first, end)]
+        after = max(after, end)
+    return shown
 
 
 def _rest(truncation: Truncation) -> str:
