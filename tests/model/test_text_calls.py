@@ -119,6 +119,10 @@ def test_parameters_have_the_types_of_the_schema_and_their_lines():
             "no tool read_file",
         ),
         ('{"name": "read", "arguments": {"lines": 3}}', "path"),
+        (
+            '```json\n{"name": "add", "arguments": {"path": "a.py", "content": "x"}}\n```',
+            "no tool add. These are arguments of the tool write",
+        ),
         ("[TOOL_CALLS]read{path: 1}", "JSON"),
         ('<|python_tag|>{"code": "print(1)"}', "name"),
         ("```tool_code\nread(path=name)\n```", "plain values"),

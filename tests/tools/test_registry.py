@@ -15,7 +15,7 @@ from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, ToolContext, ToolResult
 from tui_agent.tools.registry import builtin_tools, find_tool
 
-MAX_SCHEMA_TOKENS = 1_430
+MAX_SCHEMA_TOKENS = 1_440
 TOOLS = {tool.name: tool for tool in builtin_tools()}
 
 

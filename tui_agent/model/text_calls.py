@@ -329,9 +329,24 @@ class _Scanner:
         ):
             if self._marked:
                 raise _UnreadableError("A call needs a name and arguments.")
+            if name is not None and (meant := self._tool_with(given)):
+                raise _UnreadableError(
+                    f"There is no tool {name}. These are arguments of the tool {meant}."
+                )
             raise _NoCallError
         else:
             yield TextCall(plain_name(name), _object(given))
+
+    def _tool_with(self, given: Any) -> str:
+        """Return the tool that takes such arguments and needs several of them, "" where there is none."""
+        if not isinstance(given, dict):
+            return ""
+        for tool in self._tools.values():
+            needed = set(tool.parameters.get("required") or ())
+            known = set(tool.parameters.get("properties") or ())
+            if len(needed) > 1 and needed <= given.keys() <= known:
+                return tool.name
+        return ""
 
 
 def _with_closers(text: str) -> str | None:
