@@ -125,9 +125,8 @@ def summary_of(imported: Imported) -> str:
     if imported.named_directory:
         sentence += f" It works in this directory, not in {one_line(imported.named_directory, 80)}, as its file says."
     if imported.left_out and imported.came is not ImportChange.KNOWN:
-        rows = ", ".join(
-            f"{count}× {one_line(what, 80)}" for what, count in imported.left_out.most_common()
-        )
+        left_out = sorted(imported.left_out.most_common(), key=_is_internal)
+        rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in left_out)
         sentence += f" Not taken over: {rows}."
     if imported.damaged:
         numbers = imported.damaged
@@ -141,6 +140,11 @@ def summary_of(imported: Imported) -> str:
             f"left out: {named}{more}."
         )
     return " ".join([sentence, *map(_with_advice, imported.refused)])
+
+
+def _is_internal(row: tuple[str, int]) -> bool:
+    """Whether something left out is a kind of line that only its program reads; losses come first."""
+    return row[0].startswith("“")
 
 
 def _with_advice(said: str) -> str:

@@ -42,6 +42,8 @@ _OWN = (
 )
 """Begins what it writes in the user's name for itself; other ``isMeta`` lines hold the text of a
 command or skill."""
+_OF_SUBAGENTS = ("agent-*.jsonl", "subagents/agent-*.jsonl")
+"""Files in the folder of a session."""
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """Lines that name the session, the more telling ones last, and where the name stands in them."""
@@ -105,11 +107,19 @@ class Reader(BlockReader):
                 self._read.add(node.text("uuid"))
                 leaf = self._line(node, kind, leaf)
         self.require_conversation()
+        self._leave_out_subagents()
         title = next(
             (self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), ""
         )
         title = title or self._typed_title()
         return self.finish(name=self._session, cwd=self._cwd, title=title, leaf=leaf)
+
+    def _leave_out_subagents(self) -> None:
+        """Count the sessions of subagents, which are files of their own in a folder beside this one."""
+        folder = self.source.path.with_suffix("")
+        for pattern in _OF_SUBAGENTS:
+            for _file in folder.glob(pattern):
+                self.leave_out(f"session of a subagent (in {folder.name})")
 
     def _typed_title(self) -> str:
         """Return a title for a session that begins with commands, which are kept in tags; "" for one that doesn't.
