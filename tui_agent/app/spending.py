@@ -19,6 +19,9 @@ Price = Callable[[str, Reported], float | None]
 MAX_BRANCHES = 8
 """Left branches named one by one, those that cost most; the rest is added up."""
 
+_INDENT = 11
+"""Cells before the tokens of a model: those of its dollars."""
+
 
 class Purpose(StrEnum):
     """The purposes money was spent on."""
@@ -179,42 +182,58 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
     if total.unpriced and not total.has_no_price:
         whole.append(f"The price of {plural(total.unpriced, 'request')} is unknown.")
     sections = [("All branches", whole)]
-    left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)
-    if left:
-        here = found.branches.get(0, Spent())
-        rows = [_row(here, "this branch")]
-        rows += [
-            _row(found.branches[key], f"left at #{key}  {visible(names.get(key, ''))}")
-            for key in left[:MAX_BRANCHES]
-        ]
-        if rest := left[MAX_BRANCHES:]:
-            cost, requests = (
-                sum(getattr(found.branches[key], name) for key in rest)
-                for name in ("cost", "requests")
-            )
-            rows.append(_row(Spent(requests=requests, cost=cost), f"{len(rest)} other branches"))
-        sections.append(("By branch", rows))
-    rows = [_row(spent, visible(model), full=True) for model, spent in _by_cost(found.models)]
-    sections.append(("By model", rows))
-    sections.append(
-        ("By kind", [_row(spent, str(purpose)) for purpose, spent in _by_cost(found.purposes)])
-    )
+    priced = not total.has_no_price
+    if branches := _branch_rows(found, names, priced=priced):
+        sections.append(("By branch", branches))
+    models = []
+    indent = _INDENT if priced else 2
+    for model, spent in _by_cost(found.models):
+        models.append(_row(spent, visible(model), priced=priced))
+        models.append(f"{'':>{indent}}{_token_words(spent)}")
+    sections.append(("By model", models))
+    kinds = [_row(spent, str(kind), priced=priced) for kind, spent in _by_cost(found.purposes)]
+    sections.append(("By kind", kinds))
     return sections
+
+
+def _branch_rows(found: Spending, names: Mapping[int, str], *, priced: bool) -> list[str]:
+    """Return a row for this branch, the dearest that were left, and the rest of them; none where none was left."""
+    left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)
+    if not left:
+        return []
+    rows = [_row(found.branches.get(0, Spent()), "this branch", priced=priced)]
+    for key in left[:MAX_BRANCHES]:
+        name = f"left at #{key}  {visible(names.get(key, ''))}"
+        rows.append(_row(found.branches[key], name, priced=priced))
+    if rest := [found.branches[key] for key in left[MAX_BRANCHES:]]:
+        added = Spent(
+            requests=sum(spent.requests for spent in rest), cost=sum(spent.cost for spent in rest)
+        )
+        rows.append(_row(added, f"{len(rest)} other branches", priced=priced))
+    return rows
 
 
 def _by_cost(sums: Mapping[str, Spent] | Mapping[Purpose, Spent]) -> list[tuple[str, Spent]]:
     return sorted(sums.items(), key=lambda one: -one[1].cost)
 
 
-def _row(spent: Spent, name: str, *, full: bool = False) -> str:
-    row = f"{spent.dollars:>9}  {plural(spent.requests, 'request') if spent.requests else '':<13} {name}".rstrip()
-    if not full:
+def _row(spent: Spent, name: str, *, priced: bool) -> str:
+    """Return one row; without dollars where the session has no price at all."""
+    requests = ""
+    if spent.requests:
+        requests = plural(spent.requests, "request")
+    row = f"{requests:<13} {name}".rstrip()
+    if not priced:
         return row
+    return f"{spent.dollars or '–':>9}  {row}"
+
+
+def _token_words(spent: Spent) -> str:
     share = 0.0
     if spent.input:
         share = spent.cached / spent.input
+    saved = ""
     if spent.saved > 0:
         saved = f", saved {money(spent.saved)}"
-    else:
-        saved = ""
-    return f"{row}\n{'':>11}{tokens(spent.input)} sent, {share:.0%} cached{saved}, {tokens(spent.output)} answered"
+    sent = f"{tokens(spent.input)} sent, {share:.0%} cached"
+    return f"{sent}{saved}, {tokens(spent.output)} answered"
