@@ -19,7 +19,7 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.processes.jobs import Jobs
-from tui_agent.processes.terminal import COLUMNS, KEYS, ROWS, Terminal, typed_bytes
+from tui_agent.processes.terminal import COLUMNS, KEYS, ROWS, Terminal, typed_text
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.bash import BashTool
 from tui_agent.tools.job import JobTool
@@ -172,11 +172,10 @@ def test_no_output_breaks_the_screen(data: bytes) -> None:
 @given(st.text(max_size=60))
 def test_text_is_typed_as_it_is_but_for_keys(text: str) -> None:
     plain = text.replace("<", "(")
-    assert typed_bytes(plain) == plain.replace("\r\n", "\r").replace("\n", "\r").encode(
-        "utf-8", "replace"
-    )
-    assert typed_bytes(f"<Up>{plain}<C-c>").startswith(KEYS["up"].encode())
-    assert typed_bytes("a <b> c <hello>") == b"a <b> c <hello>"
+    sent = plain.replace("\r\n", "\r").replace("\n", "\r")
+    assert typed_text(plain) == sent
+    assert typed_text(f"<Up>{plain}<C-c>") == f"{KEYS['up']}{sent}\x03"
+    assert typed_text("a <b> c <hello>") == "a <b> c <hello>"
 
 
 async def test_the_terminal_runs_in_the_sandbox(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ _NO_TEXT = LazyPattern(r"\x1b\[{1,2}[0-9;]*[A-Za-z~]|[\x00-\x08\x0b-\x1f\x7f]")
 _KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGNORECASE)
 
 
-def typed_bytes(text: str) -> bytes:
-    """Return what a keyboard sends for a text in which ``<Enter>``, ``<C-c>`` or ``<Up>`` are keys.
+def typed_text(text: str) -> str:
+    """Return the characters that a keyboard sends for a text in which ``<Enter>``, ``<C-c>`` or ``<Up>`` are keys.
 
     A line break is Enter. What is no key's name stays as it is.
     """
@@ -60,13 +60,12 @@ def typed_bytes(text: str) -> bytes:
         return KEYS.get(found[2].lower(), found[0])
 
     plain = text.replace("\r\n", "\r").replace("\n", "\r")
-    return _KEY.sub(key, plain).encode("utf-8", "replace")
+    return _KEY.sub(key, plain)
 
 
 def typed_lines(text: str) -> str:
     """Return what is typed as lines of text, to be judged as a command; keys that are no text are left out."""
-    plain = typed_bytes(text).decode("utf-8", "replace").replace("\r", "\n")
-    return _NO_TEXT.sub("", plain).strip()
+    return _NO_TEXT.sub("", typed_text(text).replace("\r", "\n")).strip()
 
 
 def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
@@ -112,7 +111,7 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Type a text; raises ToolError where it can't be."""
-        data = typed_bytes(text)
+        data = typed_text(text).encode("utf-8", "replace")
         if len(data) > MAX_TYPED_BYTES:
             raise ToolError(f"More than {MAX_TYPED_BYTES} bytes can't be typed at once.")
         self._write(data)
