@@ -159,12 +159,13 @@ async def outside(controller: Controller, argument: str) -> None:
 def _last_command(agent: Agent) -> str:
     """Return the command of the newest bash call of the path, "" without one."""
     from tui_agent.session.entries import AssistantEntry
+    from tui_agent.tools.registry import tool_traits
 
     for entry in reversed(agent.session.active_path()):
         if not isinstance(entry, AssistantEntry):
             continue
         for call in reversed(entry.tool_calls):
-            if call.tool == "bash":
+            if tool_traits()[call.tool].output == "log":
                 return _command_of(call.arguments)
     return ""
 
