@@ -101,6 +101,16 @@ def test_a_key_without_a_letter_is_taken_later_and_a_resize_followed(held: Held)
     assert max(map(len, held.shell.lines)) <= 60
 
 
+def test_escape_of_vi_keys_is_not_joined_with_the_letter_after_it(place: Place, held: Held) -> None:
+    with (place.root / "config" / "config.toml").open("a", encoding="utf-8") as file:
+        file.write("\n[ui]\nvim = true\n")
+    typed(held, "one two three\x1bbdw", "three")
+    held.gate.touch()
+    held.shell.wait_for("ctrl+p commands")
+    held.shell.wait_until(lambda: "three" not in held.shell.text, "the word deleted")
+    held.shell.wait_for("▌ one two")
+
+
 def test_enter_sends(place: Place, server: ModelServer, held: Held) -> None:
     place.configure(server.openai_url)
     typed(held, "what is this\r", "what is this")

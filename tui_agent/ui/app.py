@@ -196,7 +196,7 @@ class TuiAgentApp(ErrorBoundary[int]):
     def _painted(self) -> None:
         if isinstance(self._driver, TerminalDriver):
             where = self.main.prompt.cursor_screen_offset
-            self._driver.painted(where.y, where.x)
+            self._driver.painted(where.y, where.x, vi=self.main.prompt.vim)
         if (
             self._follows_terminal
             and not self.no_color

@@ -16,7 +16,7 @@ from textual._parser import ParseError
 from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
-from tui_agent.ui.early_prompt import ALTERNATE_SCREEN, early_prompt
+from tui_agent.ui.early_prompt import ALTERNATE_SCREEN, ESCAPE_KEY, LONE_ESCAPE, early_prompt
 from tui_agent.ui.terminal_input import InputParser
 
 if TYPE_CHECKING:
@@ -93,11 +93,14 @@ class TerminalDriver(LinuxDriver):
             self._first_frame = data
         super().write(data)
 
-    def painted(self, row: int, column: int) -> None:
+    def painted(self, row: int, column: int, *, vi: bool) -> None:
         """Take keys from now on, and keep how the prompt looks for the next start.
 
-        Its first letter goes to ``row`` and ``column``, counted from 0.
+        Its first letter goes to ``row`` and ``column``, counted from 0. With the keys of ``vi``, an
+        Escape typed before was one, although the letter after it stands right behind.
         """
+        if vi:
+            self._typed = LONE_ESCAPE.sub(ESCAPE_KEY, self._typed)
         self._is_painted.set()
         if self._first_frame:
             early_prompt.keep(self._first_frame, row, column)

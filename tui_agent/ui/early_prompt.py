@@ -22,6 +22,11 @@ NORMAL_SCREEN = "\x1b[0m\x1b[?1049l"
 MOST_TYPED = 65_536
 """Bytes that are taken over; a terminal keeps 4,095 of a line."""
 
+LONE_ESCAPE = re.compile(rb"\x1b(?!\[|O[A-DFHP-S])")
+"""An Escape that begins no key of the keyboard's: input that was read late has no pauses."""
+ESCAPE_KEY = b"\x1b[27u"
+"""Escape as terminals write it that tell it from the begin of a sequence."""
+
 _STYLE_OR_CELL = re.compile(r"\x1b\[[0-9;]*m|\x1b\[[0-9;?]*[A-Za-z]|.")
 
 
