@@ -117,6 +117,13 @@ async def test_edits_that_make_no_sense(
     assert path.read_text() == TEXT
 
 
+async def test_a_failed_call_shows_the_small_file_as_it_is(space: Workspace) -> None:
+    space.file("a.py", "x = 1\ny = 2\n")
+    edits = [{"old": "x = 1", "new": "x = 9"}, {"old": "y = 2", "new": "y = 2"}]
+    with pytest.raises(ToolError, match=r"The file is:\n1\tx = 1\n2\ty = 2$"):
+        await space.call(EDIT, path="a.py", edits=edits)
+
+
 async def test_edit_refuses_a_file_that_changed_since(space: Workspace) -> None:
     path = space.file("a.py", TEXT)
     await space.call(READ, path="a.py")

@@ -3,8 +3,8 @@
 Exact text first. Where there is none, the differences that models introduce when they copy are
 looked past, one kind after another: line endings, white space at line ends, typographic quotes and
 dashes, blank lines around it, another indentation of the whole block, line numbers copied from
-``read``, one escaping too many. A match has to be the only one at its level, and text the edit does
-not mean to change stays as it is in the file.
+``read``, one escaping too many, lines written as one. A match has to be the only one at its level,
+and text the edit does not mean to change stays as it is in the file.
 """
 
 import re
@@ -24,6 +24,9 @@ from tui_agent.text_files.lines import line_at, lines_of
 _MAX_PLACES = 8
 _MOST_COUNTED = 100
 """Places after which it is clear that a text is not the only one."""
+
+_MOST_JOINED = 8
+"""Lines of a file that may be written as one."""
 
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
@@ -188,6 +191,42 @@ def _stripped(lines: list[str]) -> list[str]:
     return [line.strip().translate(TYPOGRAPHIC) for line in lines]
 
 
+def _on_one_line(text: str, wanted: Replacement) -> list[_Span]:
+    """Match a line that is several whole lines of the file: ``def f(): return 1``."""
+    old = " ".join(wanted.old.split())
+    if "\n" in wanted.old.strip() or " " not in old:
+        return []
+    lines = lines_of(text)
+    bare = [" ".join(line.split()) for line in lines]
+    starts = [0, *accumulate(map(len, lines))]
+    spans: list[_Span] = []
+    for begin, line in enumerate(bare):
+        end = None
+        if line:
+            end = _end_of_joined(bare, begin, old)
+        indent = lines[begin][: len(lines[begin]) - len(lines[begin].lstrip())]
+        new = wanted.new.strip()
+        if end is None or (indent and "\n" in new):
+            continue
+        last = lines[end].rstrip("\r\n")
+        span = (starts[begin], starts[end] + len(last))
+        made = NewText(text, wanted.old, indent + new)
+        spans.append(_Span(*span, made.plain(*span)))
+    return spans
+
+
+def _end_of_joined(bare: list[str], begin: int, old: str) -> int | None:
+    """Return the last of several lines that make up a text from ``begin`` on, None where they don't."""
+    joined = bare[begin]
+    for end in range(begin + 1, min(begin + _MOST_JOINED, len(bare))):
+        if not old.startswith(joined):
+            return None
+        joined = f"{joined} {bare[end]}".rstrip()
+        if joined == old:
+            return end
+    return None
+
+
 def _without(
     slip: Callable[[str, str], Pair | None], others: Iterable[Find], text: str, wanted: Replacement
 ) -> list[_Span]:
@@ -236,4 +275,5 @@ _LEVELS: tuple[tuple[str, Find], ...] = (
     ("blank lines and indentation", partial(_without, without_blank_ends, [_indented])),
     ("line numbers", partial(_without, without_line_numbers, [*_CLOSE.values(), _indented])),
     ("escapes", partial(_without, without_escapes, [*_CLOSE.values(), _indented])),
+    ("line breaks", _on_one_line),
 )

@@ -287,7 +287,7 @@ def _failed(
         elif len(edit.new.strip()) >= _TOLD_CHARS and edit.new in now:
             reason = f"old was not found, but new is there already, at line {line_at(now, now.index(edit.new))}."
     if "\n" not in reason:
-        reason += _whole(now)
+        reason += _whole(before)
     number, total = which
     return ToolError(
         reason if total == 1 else f"Nothing was changed. Edit {number} of {total}: {reason}"
