@@ -1,0 +1,67 @@
+"""The context engine as a library: a tree of entries in a store, and what a model is sent of it.
+
+docs/embedding.md shows each name at work. No name here starts a process, opens a connection or
+reads the user's settings; the modules behind them import nothing of the rest of the program.
+"""
+
+from tui_agent.context.budget import ContextSize, Meter, ModelLimits
+from tui_agent.context.commit_plan import Commit, Measures, plan_commit
+from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, plan_compaction
+from tui_agent.context.compaction_policy import is_due
+from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.request import Message, ModelRequest
+from tui_agent.context.serialise import serialise
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    SystemEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolSchema,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.errors import StoreError
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.session.tool_traits import ToolTraits, TraitsByName
+
+__all__ = [
+    "AssistantEntry",
+    "Commit",
+    "CompactionPlan",
+    "ContextSettings",
+    "ContextSize",
+    "Entry",
+    "Measures",
+    "Message",
+    "Meter",
+    "ModelLimits",
+    "ModelRequest",
+    "ModelTraits",
+    "PlanOptions",
+    "Refusal",
+    "Session",
+    "Store",
+    "StoreError",
+    "SystemEntry",
+    "TextPart",
+    "TokenCounter",
+    "ToolCallPart",
+    "ToolResultEntry",
+    "ToolSchema",
+    "ToolStatus",
+    "ToolTraits",
+    "TraitsByName",
+    "Usage",
+    "UserEntry",
+    "is_due",
+    "plan_commit",
+    "plan_compaction",
+    "project",
+    "serialise",
+]
