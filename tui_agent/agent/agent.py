@@ -34,6 +34,7 @@ from tui_agent.agent.mcp.records import McpServerStatus
 from tui_agent.agent.message_queue import QueuedMessage
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
+from tui_agent.agent.repeats import Repeats
 from tui_agent.agent.shell import interrupted, run_shell
 from tui_agent.agent.subagents import Subagents
 from tui_agent.agent.titles import Titles
@@ -161,6 +162,12 @@ class Agent:
         """The budgets of the session and the day."""
         self.goals = Goals(self._journal, ports, lambda: self.model)
         """What the session works towards, if its user set it a goal."""
+        self.repeats = Repeats(
+            submit=self.submit,
+            is_running=lambda: self.running,
+            say=lambda text: channel.emit(Notice(text)),
+        )
+        """The message that is sent again and again, if its user asked for that."""
         recorder = self.files.recorder
         self._loop = Loop(
             self._journal,
@@ -302,6 +309,7 @@ class Agent:
         return message.typed if message else None
 
     def interrupt(self) -> None:
+        self.repeats.drop()
         prepared = self.context.prepared
         for task in (
             self._run,

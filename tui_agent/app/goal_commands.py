@@ -1,7 +1,8 @@
-"""``/goal``: work until something is reached, judged by a small model whenever the model stops."""
+"""``/goal`` works until a small model judges that something is reached; ``/loop`` sends a message at an interval."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
@@ -13,6 +14,14 @@ if TYPE_CHECKING:
 
 OFF = frozenset({"off", "stop", "clear", "none"})
 NO_GOAL = "There is no goal. /goal TEXT sets one: what has to be true at the end, and how it shows."
+NO_LOOP = "There is no loop. /loop 10m TEXT sends a message every ten minutes."
+HOW_TO_LOOP = "Say how often and what: /loop 10m TEXT. An interval is 10s to 24h, with s, m or h."
+
+_INTERVAL = re.compile(r"(\d{1,5})([smh])\s+(\S.*)", re.DOTALL)
+_SECONDS = {"s": 1, "m": 60, "h": 3_600}
+_SHORTEST = 10
+_LONGEST = 24 * 3_600
+"""Limits of an interval, in seconds."""
 
 
 @Command(
@@ -44,3 +53,29 @@ async def goal(controller: Controller, argument: str) -> None:
     controller.frontend.refresh_facts()
     if not agent.running:
         controller.outbox.submit(text)
+
+
+@Command(
+    "loop",
+    "send a message again and again",
+    argument="[10m TEXT|off]",
+    needs_screen=True,
+    place=236,
+)
+async def loop(controller: Controller, argument: str) -> None:
+    repeats = controller.open_agent.repeats
+    text = argument.strip()
+    if not text:
+        shown = f"The {repeats.words}: {one_line(repeats.message, 200)}"
+        controller.say(shown if repeats.message else NO_LOOP)
+    elif text.lower() in OFF:
+        controller.say("The loop is ended." if repeats.message else NO_LOOP)
+        repeats.drop()
+    else:
+        controller.require_writable()
+        found = _INTERVAL.fullmatch(text)
+        seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
+        if found is None or not _SHORTEST <= seconds <= _LONGEST:
+            raise CommandError(HOW_TO_LOOP)
+        repeats.begin(found[3], seconds)
+    controller.frontend.refresh_facts()

@@ -146,7 +146,8 @@ class Aside:
 
 def is_busy(agent: Agent, race: Race | None) -> bool:
     """Whether an agent works, or something it started does."""
-    return agent.running or agent.jobs.running > 0 or race is not None
+    works = agent.running or agent.jobs.running > 0 or bool(agent.repeats.message)
+    return works or race is not None
 
 
 def count_words(asides: Iterable[Aside]) -> str:

@@ -366,7 +366,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.gauge.measure(reading)
         self.status.cost = reading.cost
         self.status.used = agent.session_tokens()
-        self.status.goal = agent.goals.words
+        self.status.goal = agent.goals.words or agent.repeats.words
         self.show_race()
         self.refresh_bindings()
         self.show_title()

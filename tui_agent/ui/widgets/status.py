@@ -80,7 +80,7 @@ class StatusLine(Widget):
     race: reactive[str] = reactive("")
     """How a race stands that goes on while its page is closed."""
     goal: reactive[str] = reactive("")
-    """How far the goal is that is worked towards."""
+    """How far the goal or loop is that is worked on: its command, a comma, and the round."""
     asides: reactive[str] = reactive("")
     """How the sessions stand that go on off the screen."""
     block: reactive[str] = reactive("")
@@ -164,7 +164,8 @@ class StatusLine(Widget):
                 ]
             )
         if self.goal:
-            press = Style.from_meta({"@click": "screen.command('goal')"})
+            command = self.goal.partition(",")[0]
+            press = Style.from_meta({"@click": f"screen.command('{command}')"})
             pieces.extend(
                 [(" · ", self._style("plain")), (self.goal, self._style("activity") + press)]
             )
