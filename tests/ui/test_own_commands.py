@@ -73,8 +73,8 @@ async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path:
         ]
         assert not is_later
         assert (agents[0].model, agents[0].mode) == ("openai/x", "reviewer")
-        await pilot.pause()
-        assert "Not attached, there is no such file: x.md." in stage.toasts
+        told = "Not attached, there is no such file: x.md."
+        await until(lambda: told in stage.toasts, pilot)
         await enter(pilot, "/fresh")
         await until(lambda: len(agents[0].sent) == 2, pilot)
         await enter(pilot, "/revview")

@@ -91,15 +91,13 @@ async def test_a_value_is_edited_and_saved(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.press(*["backspace"] * 6)
         await send(pilot, "5000")
-        assert tomllib.loads(path.read_text()) == {
-            "unknown_key": 3,
-            "compaction": {"keep_recent": 5000},
-        }
+        saved = {"unknown_key": 3, "compaction": {"keep_recent": 5000}}
+        await until(lambda: tomllib.loads(path.read_text()) == saved, pilot)
         assert "Saved." in screen_text(stage)
         assert "counts" not in screen_text(stage)
         assert "5000" in screen_text(stage)
         await press(pilot, "ctrl+r")
-        assert "keep_recent" not in path.read_text()
+        await until(lambda: "keep_recent" not in path.read_text(), pilot)
 
 
 async def test_a_wrong_value_is_explained_and_changes_nothing(tmp_path: Path) -> None:
@@ -122,7 +120,8 @@ async def test_yes_or_no_is_changed_with_enter(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         await opened(stage, pilot, "compaction.auto")
         await press(pilot, "enter")
-        assert tomllib.loads(path.read_text()) == {"compaction": {"auto": False}}
+        saved = {"compaction": {"auto": False}}
+        await until(lambda: tomllib.loads(path.read_text()) == saved, pilot)
 
 
 async def test_a_closed_set_is_chosen_from_a_list_and_the_same_again_saves_nothing(
@@ -138,7 +137,8 @@ async def test_a_closed_set_is_chosen_from_a_list_and_the_same_again_saves_nothi
         assert "Nothing changed." in screen_text(stage)
         assert path.read_text() == ""
         await press(pilot, "enter", "down", "enter")
-        assert tomllib.loads(path.read_text()) == {"prune": {"when": "run_end"}}
+        saved = {"prune": {"when": "run_end"}}
+        await until(lambda: tomllib.loads(path.read_text()) == saved, pilot)
         assert "Saved." in screen_text(stage)
 
 
@@ -151,8 +151,9 @@ async def test_themes_come_as_a_list_and_an_empty_field_left_empty_changes_nothi
         await press(pilot, "enter")
         assert isinstance(stage.app.screen, ThemePicker)
         await press(pilot, *"nord", "enter")
-        assert stage.app.theme == "nord"
-        assert tomllib.loads(path.read_text()) == {"ui": {"theme": "nord"}}
+        await until(lambda: stage.app.theme == "nord", pilot)
+        saved = {"ui": {"theme": "nord"}}
+        await until(lambda: tomllib.loads(path.read_text()) == saved, pilot)
         await pilot.press("escape")
         await write(pilot, "compaction.threshold")
         await press(pilot, "enter", "enter")

@@ -215,7 +215,7 @@ async def test_u_undoes_a_move_and_ctrl_r_redoes_it(stage: TreeStage) -> None:
 async def test_y_copies_the_text_of_the_entry(stage: TreeStage) -> None:
     async with stage.opened(at="run") as pilot:
         await pilot.press("y")
-        assert stage.stage.app.clipboard.startswith('grep {"path"')
+        await until(lambda: stage.stage.app.clipboard.startswith('grep {"path"'), pilot)
         assert "output of edit 3" in stage.stage.app.clipboard
         await until(lambda: stage.stage.toasts, pilot)
 
