@@ -66,6 +66,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "sandbox.write": "Other paths commands may change",
     "sandbox.read": "Other paths commands may read",
     "sandbox.env": "Secret variables commands get",
+    "sandbox.mask": "Credentials commands use without seeing them",
     "sandbox.exclude": "Commands outside the sandbox",
     "hooks": "Hooks",
     "compaction.auto": "Compact automatically",

@@ -231,7 +231,7 @@ class Extensions:
             config = self.config(cwd)
         except ConfigError as error:
             return LoadedHooks(problems=(str(error),))
-        environment = SafeEnvironment(os.environ, config.sandbox.env)
+        environment = SafeEnvironment(os.environ, config.sandbox.env, config.sandbox.mask)
         problems: list[str] = []
         handlers: list[CommandHook] = []
         for row in config.hooks:
@@ -246,7 +246,9 @@ class Extensions:
             )
         for plugin in PluginStore(data_dir() / PLUGINS).plugins():
             given = SafeEnvironment(
-                {**os.environ, ROOT_VARIABLE: str(plugin.root)}, config.sandbox.env
+                {**os.environ, ROOT_VARIABLE: str(plugin.root)},
+                config.sandbox.env,
+                config.sandbox.mask,
             )
             for file in plugin.hooks():
                 usable = [hook for hook in hooks_in(file) if not isinstance(hook, UnusableHook)]

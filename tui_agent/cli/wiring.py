@@ -300,7 +300,9 @@ class Wiring:
                 news=None if demo or self.headless else self._news(cwd),
             ),
             fetch=config.webfetch.reaching(config.sandbox.hosts),
-            environment=SafeEnvironment({**os.environ, **foreign.environment}, config.sandbox.env),
+            environment=SafeEnvironment(
+                {**os.environ, **foreign.environment}, config.sandbox.env, config.sandbox.mask
+            ),
             titles=not self.headless,
             tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),

@@ -1,7 +1,7 @@
 """The environment of child processes: enough for builds, without secrets and without prompts for a person."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from tui_agent.lazy import LazyPattern
@@ -31,10 +31,16 @@ class SafeEnvironment(Mapping[str, str]):
     It is looked through when it is first used: not when the program starts.
     """
 
-    def __init__(self, environ: Mapping[str, str], keep: Iterable[str] = ()) -> None:
-        """Take an environment; names in ``keep`` are passed on whatever they look like."""
+    def __init__(
+        self, environ: Mapping[str, str], keep: Iterable[str] = (), masked: Iterable[str] = ()
+    ) -> None:
+        """Take an environment.
+
+        Names in ``keep`` are passed on whatever they look like, those in ``masked`` never.
+        """
         self._environ = dict(environ)
-        self.keep = frozenset(keep)
+        self._masked = frozenset(masked)
+        self.keep = frozenset(keep) - self._masked
 
     def __getitem__(self, name: str) -> str:
         return self._passed[name]
@@ -54,7 +60,7 @@ class SafeEnvironment(Mapping[str, str]):
         return {
             name: value
             for name, value in self._environ.items()
-            if name in self.keep or not holds_secret(name, value)
+            if name in self.keep or not (name in self._masked or holds_secret(name, value))
         }
 
 
@@ -75,16 +81,23 @@ def holds_secret(name: str, value: str) -> bool:
 
 
 def withheld_from(
-    environment: Mapping[str, str], command: str, output: str, *, failed: bool
+    environment: Mapping[str, str],
+    command: str,
+    output: str,
+    *,
+    failed: bool,
+    given: Container[str] = (),
 ) -> str:
     """Return one line about variables a command may have missed, "" when it seems to have missed none.
 
     Those it names, or its output does; all of them where it failed for want of some setting or key.
+    It was ``given`` others in another way.
     """
-    names = environment.withheld if isinstance(environment, SafeEnvironment) else ()
+    withheld = environment.withheld if isinstance(environment, SafeEnvironment) else ()
+    names = [name for name in withheld if name not in given]
     missed = [name for name in names if name in command or name in output]
     if not missed and failed and _MISSES_SETTINGS.search(output[-_SEARCHED:]):
-        missed = list(names)
+        missed = names
     if not missed:
         return ""
     named = ", ".join(missed[:MAX_NAMED])

@@ -5,6 +5,10 @@ no process: a helper makes it, opens a listening socket in it and hands both ove
 that socket are served here, in this program's own network: it is the only way out, and every host
 is asked about. Addresses of this machine and of private networks are reached where the user's
 settings name them: the address that was looked up is checked, and that one is connected to.
+
+Encrypted connections go through as they are, except to the hosts of masked credentials: there the
+proxy is the server that the command talks to, and puts the values into the one request that a
+connection has.
 """
 
 import asyncio
@@ -17,6 +21,7 @@ import logging
 import os
 import secrets
 import socket
+import ssl
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
@@ -25,11 +30,13 @@ from urllib.parse import urlsplit
 
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
+from tui_agent.sandbox.authority import Authority
 from tui_agent.sandbox.detection import SandboxState
 from tui_agent.sandbox.hosts import PRIVATE, PrivateHosts, is_own_name
 from tui_agent.sandbox.layout import BubblewrapForm
+from tui_agent.sandbox.masks import Field, Hiding, Masks, with_values
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost
-from tui_agent.web.fetching import Resolve, system_resolve
+from tui_agent.web.fetching import Resolve, system_resolve, system_tls
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +62,22 @@ socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.filen
 
 _OWN_FIELDS = frozenset({"proxy-authorization", "proxy-connection", "connection", "keep-alive"})
 
+_FIRST_OF_TLS = b"\x16"
+"""The first byte of a handshake (RFC 8446, section 5.1)."""
+
+_NO_MASKS = Masks({}, {}, Path())
+
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_UNTRUSTING = (
+    "A program does not take the sandbox's proxy for {host}, which a masked credential is for: it does not trust the "
+    "certificates that SSL_CERT_FILE names in the sandbox."
+)
+
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Head = tuple[str, list[Field]]
+"""The first line of a request, and its header fields."""
+Change = Callable[[bytes], bytes]
+"""Takes a piece of a stream, b"" for its end, and returns what is passed on."""
 
 
 @dataclass(slots=True)
@@ -103,12 +125,19 @@ class Proxy:
         look: Resolve = system_resolve,
         private: PrivateHosts | None = None,
         reaches: Callable[[str], bool] = lambda _address: False,
+        masks: Masks = _NO_MASKS,
+        authority: Authority | None = None,
+        tls: Callable[[], ssl.SSLContext] = system_tls,
     ) -> None:
         """Make it.
 
         It reaches ``private`` hosts beside public ones; ``reaches`` tells addresses that are as
-        good.
+        good. The hosts of ``masks`` have to show a certificate that ``tls`` trusts; to commands
+        this is those hosts by certificates of ``authority``.
         """
+        self._authority = authority or Authority()
+        self._masks = masks
+        self._tls = tls
         self._look = look
         self._private = private or PrivateHosts()
         self._reaches = reaches
@@ -156,9 +185,8 @@ class Proxy:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with asyncio.timeout(HEAD_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")
-        first, *rows = head.decode("latin-1").split("\r\n")
+        first, fields = _parsed(head)
         method, target, _version = first.split(" ", 2)
-        fields = [row.partition(":") for row in rows if row]
         gateway = self._gateways.get(_password(fields))
         if gateway is None:
             await _say(
@@ -169,7 +197,7 @@ class Proxy:
         try:
             address = await self._address(gateway, host, port)
             async with asyncio.timeout(CONNECT_SECONDS):
-                far_reader, far_writer = await asyncio.open_connection(address, port)
+                far = await asyncio.open_connection(address, port)
         except RefusedError as error:
             gateway.refused.setdefault(host, str(error))
             if isinstance(error, PrivateHostError):
@@ -179,20 +207,61 @@ class Proxy:
         except (OSError, TimeoutError) as error:
             await _say(writer, "502 Bad Gateway", f"{host} could not be reached ({error}).")
             return
+        near = (reader, writer)
         try:
-            if method == "CONNECT":
-                writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            if method != "CONNECT":
+                await self._request(near, far, host, (f"{method} {path} HTTP/1.1", fields))
+            elif self._masks.intercepts(host):
+                await self._intercept(near, far, host, gateway)
             else:
-                kept = [
-                    f"{name}:{value}"
-                    for name, _, value in fields
-                    if name.lower() not in _OWN_FIELDS
-                ]
-                lines = [f"{method} {path} HTTP/1.1", *kept, "Connection: close"]
-                far_writer.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-            await _both_ways((reader, writer), (far_reader, far_writer))
+                writer.write(_ESTABLISHED)
+                await _both_ways(near, far)
         finally:
-            far_writer.close()
+            far[1].close()
+
+    async def _request(
+        self, near: Stream, far: Stream, host: str, head: Head, *, encrypted: bool = False
+    ) -> None:
+        """Pass on the one request of a connection, with the values that the host gets, and its answer without them."""
+        first, fields = head
+        kept = [field for field in fields if field[0].lower() not in _OWN_FIELDS]
+        masks = self._masks.for_host(host, encrypted=encrypted)
+        sent, hidden = with_values(kept, masks)
+        lines = [first, *("".join(field) for field in sent), "Connection: close"]
+        far[1].write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        await _both_ways(near, far, Hiding(hidden).feed if hidden else None)
+
+    async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
+        """Be the server that a command wanted a tunnel to."""
+        reader, writer = near
+        first = await _first_byte(writer)
+        encrypted = first == _FIRST_OF_TLS
+        if encrypted:
+            await self._encrypt(near, far, host, gateway)
+        else:
+            writer.transport.resume_reading()  # type: ignore[attr-defined]
+        async with asyncio.timeout(HEAD_SECONDS):
+            head = await reader.readuntil(b"\r\n\r\n")
+        await self._request(near, far, host, _parsed(head), encrypted=encrypted)
+
+    async def _encrypt(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
+        """Encrypt both ways of a connection, each by itself.
+
+        Raises:
+            OSError: the command does not take this proxy for the host, or the host is not who it has to be.
+        """
+        context = await asyncio.to_thread(self._authority.context, host)
+        trusted = await asyncio.to_thread(self._tls)
+        try:
+            await near[1].start_tls(context)
+        except OSError as error:
+            _close_host(gateway, host, _UNTRUSTING.format(host=host))
+            raise error from None
+        try:
+            await far[1].start_tls(trusted, server_hostname=host)
+        except OSError as error:
+            await _say(near[1], "502 Bad Gateway", f"{host} could not be trusted ({error}).")
+            raise
 
     async def _address(self, gateway: Gateway, host: str, port: int) -> str:
         """Return the address to connect to.
@@ -228,7 +297,38 @@ class Proxy:
         return addresses[0]
 
 
-def _password(fields: list[tuple[str, str, str]]) -> str:
+def _close_host(gateway: Gateway, host: str, why: str) -> None:
+    gateway.refused.setdefault(host, why)
+    gateway.closed.add(host)
+
+
+def _parsed(head: bytes) -> Head:
+    first, *rows = head.decode("latin-1").split("\r\n")
+    return first, [row.partition(":") for row in rows if row]
+
+
+async def _first_byte(writer: asyncio.StreamWriter) -> bytes:
+    """Say that a tunnel is there, and return the first byte that comes through it.
+
+    It stays to be read, by whoever goes on with reading.
+    """
+    transport = writer.transport
+    transport.pause_reading()  # type: ignore[attr-defined]
+    writer.write(_ESTABLISHED)
+    loop = asyncio.get_running_loop()
+    waiting = asyncio.Event()
+    # A transport does not let its own descriptor be watched.
+    with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as same:
+        loop.add_reader(same, waiting.set)
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                await waiting.wait()
+        finally:
+            loop.remove_reader(same)
+        return same.recv(1, socket.MSG_PEEK)
+
+
+def _password(fields: list[Field]) -> str:
     for name, _, value in fields:
         if name.lower() == "proxy-authorization":
             with contextlib.suppress(binascii.Error, ValueError):
@@ -269,24 +369,30 @@ async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
     await writer.drain()
 
 
-async def _both_ways(near: Stream, far: Stream) -> None:
-    """Pass bytes on in both directions until both have ended."""
+async def _both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
+    """Pass bytes on in both directions until both have ended; ``change`` is made to those that come back."""
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
         # When the far side has said all, nobody waits for more.
-        await _pass_on(far[0], near[1])
+        await _pass_on(far[0], near[1], change)
     finally:
         sending.cancel()
         await asyncio.wait([sending])
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def _pass_on(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, change: Change | None = None
+) -> None:
     with contextlib.suppress(OSError):
         while chunk := await reader.read(_CHUNK):
-            writer.write(chunk)
+            writer.write(chunk if change is None else change(chunk))
             await writer.drain()
+        if change is not None:
+            writer.write(change(b""))
         if writer.can_write_eof():
             writer.write_eof()
+        else:
+            writer.close()
 
 
 @dataclass(slots=True)

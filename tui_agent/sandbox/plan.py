@@ -5,6 +5,7 @@ import fnmatch
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
@@ -86,6 +87,8 @@ class ViewPlan:
     live: bool = False
     private: tuple[Path, ...] = ()
     """Directories of this program."""
+    stand_ins: Mapping[Path, Path] = field(default_factory=dict)
+    """Files in whose place commands see others: those that are masked, and the certificates they trust."""
     shared: tuple[Path, ...] = ()
     """Directories of another project that this one, a copy of it, reads."""
 
@@ -110,7 +113,7 @@ class ViewPlan:
             mounts += (
                 Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home)
             )
-        mounts += (*self._of_project(), *self._of_grants())
+        mounts += (*self._of_project(), *self._of_grants(), *self._in_their_place())
         shown = [
             mount.place
             for mount in mounts
@@ -142,8 +145,12 @@ class ViewPlan:
             real = path
             if path.is_symlink():
                 real = real_path(path)
-            if is_file(real) and real.is_relative_to(root) and real not in opened:
+            is_hidden = is_file(real) and real.is_relative_to(root) and real not in opened
+            if is_hidden and not self._is_masked(real):
                 found[real] = None
+        for path in self.stand_ins:
+            if path.is_relative_to(root) and path not in opened and not self._is_masked(path):
+                found[path] = None
         held = held_as_they_are(root, found)
         return tuple(path for path in found if path not in held)
 
@@ -182,6 +189,24 @@ class ViewPlan:
                 break
             found = above
         return {path for path in found if found.isdisjoint(path.parents)}
+
+    def _is_masked(self, path: Path) -> bool:
+        """Whether commands see another file in the place of one.
+
+        Git would commit that of a project; only bubblewrap can put a file in the place of one.
+        """
+        grants = self.view.grants
+        if path not in self.stand_ins or path in grants.secrets | grants.write:
+            return False
+        in_project = path.is_relative_to(self.root)
+        return self.kind == "bubblewrap" and not (in_project and grants.repository)
+
+    def _in_their_place(self) -> Iterator[Mount]:
+        for place, source in self.stand_ins.items():
+            if place == source or self._is_masked(place):
+                yield Mount(place, MountKind.READ, source)
+            elif self.kind != "bubblewrap":
+                yield Mount(place, MountKind.HIDDEN_FILE)
 
     # -- the machine ----------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import frozen
+from tui_agent.sandbox.authority import Authority, bundle, certificate_variables
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
 from tui_agent.sandbox.devices import DevicePermissions
 from tui_agent.sandbox.hosts import PrivateHosts
@@ -65,6 +66,7 @@ from tui_agent.sandbox.layout import (
     seatbelt_profile,
 )
 from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
+from tui_agent.sandbox.masks import Masks
 from tui_agent.sandbox.network import (
     Gateway,
     Proxy,
@@ -88,6 +90,10 @@ log = logging.getLogger(__name__)
 _INFO_BYTES = 4_096
 _PLACES_NAMED = 3
 _INHERITED = 9  # the filter's descriptor in a command that is started without any of ours
+
+CERTIFICATES = Path("/run/tui-agent/certificates.pem")
+"""The certificates that commands trust, where something is masked."""
+_WITH_NETWORK = frozenset({"bubblewrap", "sandbox-exec"})
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
@@ -126,6 +132,8 @@ class Launch:
     """The name under which the judge watches the places that the command works on itself; "" where there are none."""
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
+    command: tuple[str, ...] = ()
+    """The command itself, and how it is started."""
     arguments: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
@@ -210,12 +218,14 @@ class Sandbox:
         find: Callable[[], SandboxState] | None = None,
     ) -> None:
         self.settings = settings
+        self._home = home or Path.home()
         self._outside = project
+        self.masks = Masks(settings.mask, os.environ, self._home)
+        self._authority = Authority()
         self._copy: CopyOf | None = None
         self.proxy_reaches: Callable[[str], bool] = lambda _address: False
         self._private = tuple(path.resolve() for path in private)
         self._cache = cache
-        self._home = home or Path.home()
         self._find = find or partial(find_sandbox, project)
         self._told = False
         self._scans: dict[Path, ProjectScan] = {}
@@ -248,6 +258,7 @@ class Sandbox:
         )
         other.__dict__["state"] = self.state
         other.proxy_reaches = self.proxy_reaches
+        other.masks = self.masks
         other._told = self._told
         other._copy = CopyOf(of.resolve(), tuple(shared))
         return other
@@ -335,6 +346,7 @@ class Sandbox:
             "of its own, empty": (machine.home, *TEMPORARY, "/run"),
             "opened by sandbox.read": self.settings.read,
             "opened by sandbox.write": self.settings.write,
+            "masked": self.masks.described(),
         }
         lines = (f"{name}: {', '.join(map(str, paths))}" for name, paths in rows.items() if paths)
         # A path may hold that of the home directory further on.
@@ -410,6 +422,7 @@ class Sandbox:
         shown = (place for place in replaced if place not in launch.hidden)
         others = (Mount(seen_at[place], MountKind.READ, replaced[place]) for place in shown)
         launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
+        launch.command = tuple(command)
         launch.gateway = Gateway(view.grants.hosts, allow_host)
         if network is not None:
             launch.environment |= proxy_environment(network.proxy.open(launch.gateway))
@@ -443,6 +456,8 @@ class Sandbox:
         notes += [note for note in [_of_unseen(launch.seen)] if note]
         refused = launch.gateway.refused
         notes += [f"[{reason}]" for reason in refused.values()]
+        if masked := self.masks.note(" ".join(launch.command), output, failed=exit_code != 0):
+            notes.append(masked)
         if exit_code != 0:
             # A command that did without a host is not run again for it.
             wanted |= Grants(
@@ -537,8 +552,32 @@ class Sandbox:
             self.state.kind or "bubblewrap",
             environ,
             private=self._private,
+            stand_ins=self._stand_ins(root),
             shared=() if self._copy is None else tuple(real for _place, real in self._copy.shared),
         )
+
+    def _stand_ins(self, root: Path) -> dict[Path, Path]:
+        """Return the files in whose place commands see others; writes those."""
+        if not self.masks:
+            return {}
+        found = {}
+        for place, text in self.masks.of_files(root).items():
+            copy = self._place / f"masked-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+            _write(copy, text.encode("utf-8", "surrogateescape"))
+            found[place] = copy
+        if self.state.kind in _WITH_NETWORK:
+            trusted = self._place / CERTIFICATES.name
+            if not trusted.exists():
+                _write(trusted, bundle(self._authority, os.environ))
+            found[self._certificates] = trusted
+        return found
+
+    @property
+    def _certificates(self) -> Path:
+        """Where commands find the certificates they trust."""
+        if self.state.kind == "bubblewrap":
+            return CERTIFICATES
+        return self._place / CERTIFICATES.name
 
     def _caches(
         self, root: Path, layer: Layer | None, view: View
@@ -925,6 +964,9 @@ class Sandbox:
         """Return the environment inside: without variables that name sockets outside, with writable caches."""
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
+        found |= self.masks.of_variables()
+        if self.masks and self.state.kind in _WITH_NETWORK:
+            found |= certificate_variables(self._certificates)
         if self.state.kind == "bubblewrap":
             found["TMPDIR"] = "/tmp"  # noqa: S108 - the sandbox's own
             cache = self._machine_of(environ).cache
@@ -952,7 +994,7 @@ class Sandbox:
 
     async def _own_network(self) -> SessionNetwork | None:
         """Return the network that commands of this session share; None where there is none: they have nothing then."""
-        if self.state.kind not in {"bubblewrap", "sandbox-exec"}:
+        if self.state.kind not in _WITH_NETWORK:
             return None
         loop = asyncio.get_running_loop()
         if self._network is not None and self._network.loop is not loop:
@@ -960,9 +1002,21 @@ class Sandbox:
             self._network, self._network_lock = None, asyncio.Lock()
         async with self._network_lock:
             if self._network is None:
-                proxy = Proxy(private=PrivateHosts(self.settings.hosts), reaches=self.proxy_reaches)
+                private = PrivateHosts(self.settings.hosts)
+                proxy = Proxy(
+                    private=private,
+                    reaches=self.proxy_reaches,
+                    masks=self.masks,
+                    authority=self._authority,
+                )
                 self._network = await make_network(self.state, proxy, self._outside)
         return self._network if self._network.proxy.port else None
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file that a command may be reading, if it has to change."""
+    if not path.exists() or path.read_bytes() != data:
+        path.write_bytes(data)
 
 
 def _of_unseen(seen: ProjectScan) -> str:

@@ -1,10 +1,20 @@
 """Settings of the sandbox that commands run in."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
 from tui_agent.web.settings import host_or_network
+
+_PLAIN = "http://"
+
+
+def _masked_host(text: str) -> str:
+    """Return the host of a masked credential in one form; ``http://`` before it stays."""
+    plain = text.strip().lower()
+    host = plain.removeprefix(_PLAIN)
+    return plain[: len(plain) - len(host)] + host_or_network(host)
 
 
 class SandboxSettings(BaseModel):
@@ -34,6 +44,11 @@ class SandboxSettings(BaseModel):
         default=(),
         description="Private hosts and networks that commands, servers and webfetch reach unasked: npm.corp, *.corp, "
         "10.1.2.0/24.",
+    )
+    mask: Mapping[str, tuple[Annotated[str, AfterValidator(_masked_host)], ...]] = Field(
+        default_factory=dict,
+        description="Variables and files of which commands get a placeholder, and the hosts that get the values: "
+        'GITHUB_TOKEN = ["api.github.com"].',
     )
     exclude: tuple[str, ...] = Field(
         default=(

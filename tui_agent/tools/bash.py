@@ -332,7 +332,11 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
             longer = "Give a longer timeout or use"
         how = f"[Stopped after {limit:g} s with everything it started. {longer} background.]"
     hint = advice(arguments.command, text, failed=failed)
-    withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
+    sandbox = _sandbox_of(arguments, context)
+    masked = {} if sandbox is None else sandbox.masks.of_variables()
+    withheld = withheld_from(
+        context.environment, arguments.command, text, failed=failed, given=masked
+    )
     footer = "\n".join(filter(None, [how, hint, ended.note, withheld]))
     if not text.strip() and not footer:
         footer = NO_OUTPUT

@@ -1,0 +1,245 @@
+"""Masked credentials: commands see placeholders, which the proxy replaces in requests to the hosts named for them.
+
+A placeholder is as long as its value, so that an answer that repeats the value can be changed back
+without counting its bytes anew.
+"""
+
+import base64
+import binascii
+import os
+import re
+import secrets
+import string
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tui_agent.files.inside import read_regular
+from tui_agent.files.secret_files import MAX_BYTES
+from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
+from tui_agent.web.addresses import is_named
+
+MIN_BYTES = 8
+"""Shorter values are no credentials: they would be found in texts that have nothing to do with them."""
+
+PLAIN = "http://"
+"""Before a host that gets the value without encryption, too."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LETTERS = string.ascii_lowercase + string.digits
+_MARK = "masked"
+_SHORT_MARK = "mk"
+_UNCOMPRESSED = ("Accept-Encoding", ":", " identity")
+
+Field = tuple[str, str, str]
+"""A header field: its name, the colon and its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """A value of the variable or file ``name``, what commands see for it, and the hosts that get it."""
+
+    name: str
+    value: str
+    placeholder: str
+    hosts: tuple[str, ...]
+
+    def is_for(self, host: str, *, encrypted: bool) -> bool:
+        return any(
+            is_named(host, entry.removeprefix(PLAIN))
+            for entry in self.hosts
+            if encrypted or entry.startswith(PLAIN)
+        )
+
+
+class Masks:
+    """What the settings mask, with the values that variables and files have now."""
+
+    def __init__(
+        self, settings: Mapping[str, Sequence[str]], environ: Mapping[str, str], home: Path
+    ) -> None:
+        self._settings = {name: tuple(hosts) for name, hosts in settings.items()}
+        self._environ = environ
+        self._home = home
+        self._masks: dict[tuple[str, str], Mask] = {}
+        self._told = set[str]()
+
+    def __bool__(self) -> bool:
+        return bool(self._settings)
+
+    def of_variables(self) -> dict[str, str]:
+        """Return the masked variables that are set, each with its placeholder."""
+        names = [name for name in self._settings if _VARIABLE.fullmatch(name)]
+        masks = [self._mask(name, self._environ.get(name, "")) for name in names]
+        return {mask.name: mask.placeholder for mask in masks if mask is not None}
+
+    def of_files(self, root: Path) -> dict[Path, str]:
+        """Return the masked files there are, each with its text as commands see it. Looks at files."""
+        found = {}
+        for name in self._settings:
+            if _VARIABLE.fullmatch(name):
+                continue
+            path = root / os.path.expandvars(name)
+            if name.startswith("~/"):
+                path = self._home / name[2:]
+            place = Path(os.path.realpath(path))
+            if is_file(place):
+                data = read_regular(place, MAX_BYTES) or b""
+                found[place] = self._masked(name, data.decode("utf-8", "surrogateescape"))
+            if place in found and not path.is_relative_to(root):
+                # The directories on the way to what a link names are not there for commands.
+                found[path] = found[place]
+        return found
+
+    def for_host(self, host: str, *, encrypted: bool) -> list[Mask]:
+        """Return the masks whose values a host gets."""
+        masks = tuple(self._masks.values())
+        return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
+
+    def intercepts(self, host: str) -> bool:
+        """Whether encrypted connections to a host end at the proxy, so that it can put values in."""
+        return bool(self.for_host(host, encrypted=True))
+
+    def note(self, command: str, output: str, *, failed: bool) -> str:
+        """Return a line for the model about the masks that a command names or shows; "" where it says nothing new."""
+        concerned = {
+            mask.name: mask.hosts
+            for mask in self._masks.values()
+            if mask.name in command or mask.placeholder in output
+        }
+        if not failed and concerned.keys() <= self._told:
+            return ""
+        self._told |= concerned.keys()
+        rows = [
+            f"{name} (for {', '.join(hosts) or 'no host'})" for name, hosts in concerned.items()
+        ]
+        if not rows:
+            return ""
+        return (
+            f"[Masked: {'; '.join(rows)}. Commands have a placeholder, and the sandbox puts the value into header "
+            "fields of requests to these hosts.]"
+        )
+
+    def described(self) -> list[str]:
+        """Return the masked names with their hosts, for people; says which have no value now."""
+        rows = []
+        for name, hosts in self._settings.items():
+            rows.append(f"{name} ({', '.join(hosts) or 'no host'})")
+            if _VARIABLE.fullmatch(name) and name not in self._environ:
+                rows[-1] += ", not set"
+        return rows
+
+    def _mask(self, name: str, value: str) -> Mask | None:
+        """Return the mask of a value; None where it can't have one."""
+        size = len(value.encode("utf-8", "surrogateescape"))
+        if size < MIN_BYTES:
+            return None
+        if (name, value) not in self._masks:
+            hosts = self._settings[name]
+            self._masks[name, value] = Mask(name, value, _placeholder(size), hosts)
+        return self._masks[name, value]
+
+    def _masked(self, name: str, text: str) -> str:
+        """Return a file's text with placeholders for its secrets; all of it is one where none is recognised."""
+        from tui_agent.secret_detector import find_secrets
+
+        spans = [(secret.start, secret.end) for secret in find_secrets(text)]
+        whole = text.strip()
+        if not spans and whole:
+            start = text.index(whole)
+            spans = [(start, start + len(whole))]
+        pieces = []
+        end = 0
+        for start, stop in spans:
+            mask = self._mask(name, text[start:stop])
+            pieces += [text[end:start], "" if mask is None else mask.placeholder]
+            end = stop
+        return "".join([*pieces, text[end:]])
+
+
+def _placeholder(size: int) -> str:
+    mark = _MARK
+    if size < 2 * len(_MARK):
+        mark = _SHORT_MARK
+    return mark + "".join(secrets.choice(_LETTERS) for _ in range(size - len(mark)))
+
+
+def with_values(
+    fields: Iterable[Field], masks: Iterable[Mask]
+) -> tuple[list[Field], dict[bytes, bytes]]:
+    """Put values into header fields, those of HTTP's basic authentication included.
+
+    Returns the fields, and what an answer may not show, each with what stands for it there.
+    """
+    # A line break would begin another field.
+    masks = [mask for mask in masks if mask.value.isprintable()]
+    found = []
+    hidden: dict[bytes, bytes] = {}
+    for name, colon, before in fields:
+        after = before
+        for mask in masks:
+            after = after.replace(mask.placeholder, _on_the_wire(mask.value))
+        if after == before and name.lower() == "authorization":
+            after = _basic_with_values(before, masks)
+        if after != before and _is_basic(after):
+            hidden[after.split()[-1].encode("latin-1")] = before.split()[-1].encode("latin-1")
+        found.append((name, colon, after))
+    if found == list(fields):
+        return found, {}
+    hidden |= {_bytes_of(mask.value): mask.placeholder.encode() for mask in masks}
+    # A compressed answer could not be searched for the values.
+    plain = [field for field in found if field[0].lower() != "accept-encoding"]
+    return [*plain, _UNCOMPRESSED], hidden
+
+
+def _is_basic(text: str) -> bool:
+    return text.strip().lower().startswith("basic ")
+
+
+def _basic_with_values(text: str, masks: Sequence[Mask]) -> str:
+    if not _is_basic(text):
+        return text
+    scheme, _, coded = text.strip().partition(" ")
+    try:
+        plain = base64.b64decode(coded.strip(), validate=True)
+    except (binascii.Error, ValueError):
+        return text
+    put_in = plain
+    for mask in masks:
+        put_in = put_in.replace(mask.placeholder.encode(), _bytes_of(mask.value))
+    if put_in == plain:
+        return text
+    return f" {scheme} {base64.b64encode(put_in).decode()}"
+
+
+def _bytes_of(value: str) -> bytes:
+    return value.encode("utf-8", "surrogateescape")
+
+
+def _on_the_wire(value: str) -> str:
+    """Return a value as the text that header fields are read as here, a character a byte."""
+    return _bytes_of(value).decode("latin-1")
+
+
+class Hiding:
+    """Changes a stream of bytes: hidden ones become what stands for them, however the stream is cut."""
+
+    def __init__(self, hidden: Mapping[bytes, bytes]) -> None:
+        self._hidden = hidden
+        self._held = b""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take a piece and return what can be passed on; b"" takes the end."""
+        text = self._held + chunk
+        for value, stand_in in self._hidden.items():
+            text = text.replace(value, stand_in)
+        held = max((_begun(text, value) for value in self._hidden), default=0) if chunk else 0
+        cut = len(text) - held
+        self._held = text[cut:]
+        return text[:cut]
+
+
+def _begun(text: bytes, value: bytes) -> int:
+    """Return how many bytes at the end of a text may be the beginning of a value."""
+    most = min(len(value) - 1, len(text))
+    return next((size for size in range(most, 0, -1) if text.endswith(value[:size])), 0)
