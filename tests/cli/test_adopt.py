@@ -65,6 +65,22 @@ def test_each_thing_has_its_place_and_its_state(capsys: pytest.CaptureFixture[st
     assert found["Claude Code", "~/.claude/team.md"]["place"] == "~/.claude/CLAUDE.md:1"
 
 
+def test_commands_and_agents_of_a_project_wait_for_trust(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(project / ".claude/commands/fix.md", "fix it")
+    write(project / ".claude/agents/low.md", "---\ndescription: d\n---\nbody")
+    inside = {"agent": {"in": {"description": "d"}}, "command": {"chk": {"template": "x"}}}
+    write(project / "opencode.json", json.dumps(inside))
+    found = rows(capsys)
+    names = (
+        ("Claude Code", "/fix"), ("Claude Code", "low"), ("OpenCode", "in"), ("OpenCode", "/chk"),
+    )  # fmt: skip
+    states = {found[name]["state"] for name in names}
+    assert states == {"waits until you trust the project"}
+    assert found["Claude Code", "rev"]["state"] == "in use"
+
+
 @pytest.mark.usefixtures("project")
 def test_people_read_it_by_program_and_doctor_counts_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["adopt"]) == 0

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tui_agent.agent.agent_specs import load_specs
 from tui_agent.agent.hooks.claude_hooks import UnusableHook
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
@@ -84,7 +85,7 @@ def inventory(
     """
     items = [
         *read_programs(folders, trusted=trusted).items,
-        *_of_knowledge(folders, knowledge),
+        *_of_knowledge(folders, knowledge, trusted=trusted),
         *_of_servers(folders, servers, trusted=trusted),
         *_of_hooks(folders, trusted=trusted),
         *_unread(folders),
@@ -122,7 +123,7 @@ def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> Foreign
     )
 
 
-def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
+def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Iterator[FoundItem]:
     owners: dict[str, str] = {}
     for item in knowledge.instructions:
         owner = _owner(item.name) or owners.get(item.imported.rpartition(":")[0], "")
@@ -133,14 +134,20 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]
             )
     for command in knowledge.commands:
         if program := _program_of(command.origin):
-            yield FoundItem(
-                program, "command", f"/{command.name}", command.origin, ItemState.ACTIVE
-            )
+            waits = command.of_project and not trusted
+            state = ItemState.HELD_BACK if waits else ItemState.ACTIVE
+            yield FoundItem(program, "command", f"/{command.name}", command.origin, state)
             yield from _unused(program, f"/{command.name}", command.origin, command.unused)
-    for spec in knowledge.specs:
+    in_use = {(spec.name, spec.origin) for spec in knowledge.specs}
+    specs = knowledge.specs
+    if not trusted:
+        specs = load_specs(folders, lambda _name: "")
+    for spec in specs:
         if program := _program_of(spec.origin):
             kind = "output style" if spec.is_style else "agent"
-            yield FoundItem(program, kind, spec.name, spec.origin, ItemState.ACTIVE)
+            is_active = (spec.name, spec.origin) in in_use
+            state = ItemState.ACTIVE if is_active else ItemState.HELD_BACK
+            yield FoundItem(program, kind, spec.name, spec.origin, state)
             yield from _unused(program, spec.name, spec.origin, spec.unused)
     for skill in knowledge.skills.values():
         shown = folders.name(skill.folder)
