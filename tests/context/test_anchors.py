@@ -107,6 +107,17 @@ def test_the_most_referenced_come_first_and_newer_ones_before_older():
     assert order == ["often_used", "new_name", "old_name"]
 
 
+def test_the_words_of_the_user_weigh_more_than_those_of_the_model():
+    build = PathBuilder()
+    build.say("early_name")
+    for _ in range(10):
+        build.say("nothing to see")
+    build.user("asked_name")
+    build.say("said_name")
+    order = [anchor.text for anchor in find_anchors(build.path, tool_traits())]
+    assert order == ["asked_name", "said_name", "early_name"]
+
+
 def test_earlier_anchors_come_back_and_foreign_strings_are_none():
     build = PathBuilder()
     build.say("load_config")

@@ -414,6 +414,19 @@ def test_tasks_leave_out_what_the_user_took_out_of_view():
     assert "[User]: [Hidden: " in text
 
 
+def test_the_summariser_reads_the_calls_that_were_answered():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    build.run("bash", {"command": "make all"}, "built", tokens=50)
+    build.say("done", tokens=50)
+    build.say("kept", tokens=100)
+    text = "\n".join(
+        block for task in compaction_tasks(plan(build), "serialised") for block in task.blocks
+    )
+    assert '[Assistant tool calls]: bash(command="make all")' in text
+    assert "[Tool result]: built" in text
+
+
 def plan(build: PathBuilder) -> CompactionPlan:
     size = ContextSize(0, 900, 900, 50_000, 1_000, 40_000, None, estimated=True)
     found = plan_compaction(

@@ -112,6 +112,19 @@ def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:
     )
 
 
+def test_work_beside_a_session_leaves_no_trace_in_where_it_is_opened(
+    session: Session, reopen: Reopen
+) -> None:
+    session.append_many([said("a"), said("b")])
+    other = session.beside(1)
+    other.append(said("elsewhere"))
+    other.move(1)
+    assert other.leaf == 1
+    for one in (session, reopen(session)):
+        assert one.leaf == 2
+        assert one.moves() == []
+
+
 def test_what_is_not_there_is_refused_and_costs_nothing(session: Session) -> None:
     session.append(said("a"))
     with pytest.raises(EntryNotFound):

@@ -157,3 +157,13 @@ def test_a_program_nobody_listed_is_never_free(outer: str, inner: str, program: 
     command = outer.format(program) if quotes else outer.format(inner.format(program))
     needs = command_needs(command, Path("/nowhere/project"), Path("/nowhere/project"))
     assert any(not need.harmless and need.permission is Permission.BASH for need in needs)
+
+
+def test_a_file_whose_content_is_secret_differs_from_one_whose_name_says_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text(
+        'aws_secret_access_key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzQ7Lp2x"\n'
+    )
+    (tmp_path / ".env").write_text("A=1\n")
+    needs = command_needs("cat notes.txt .env", tmp_path, tmp_path)
+    reads = {need.pattern: need.secret for need in needs if need.permission is Permission.READ}
+    assert reads == {"notes.txt": True, ".env": False}

@@ -306,9 +306,7 @@ class ContextKeeper:
 
     def room_left(self) -> int:
         size = self.size()
-        return (
-            size.window - size.reserve if size.threshold is None else size.threshold
-        ) - size.total
+        return size.limit - size.total
 
     async def make_room(self) -> None:
         """See to it that the next request fits: prune, then compact; raises ContextFullError where it can't."""
@@ -327,7 +325,7 @@ class ContextKeeper:
         size = self.size()
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
-        elif size.threshold is None and size.total > size.window - size.reserve:
+        elif size.threshold is None and size.total > size.limit:
             raise ContextFullError(HoldReason.OFF.value, size)
         self.ensure_head()
         # Soon full: the summary is written before it is needed.

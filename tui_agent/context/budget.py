@@ -136,13 +136,16 @@ class ContextSize:
         return 0.0
 
     @property
+    def limit(self) -> int:
+        """Tokens a request may take: up to the threshold, without one all but the reserve."""
+        if self.threshold is None:
+            return self.window - self.reserve
+        return self.threshold
+
+    @property
     def budget(self) -> int:
         """H: the tokens history may take before compaction."""
-        return max(
-            0,
-            (self.threshold if self.threshold is not None else self.window - self.reserve)
-            - self.fixed,
-        )
+        return max(0, self.limit - self.fixed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +159,7 @@ class SwitchAhead:
     @property
     def fits(self) -> bool:
         """Whether the other model can go on without a compaction."""
-        size = self.after
-        return self.pruned <= (
-            size.window - size.reserve if size.threshold is None else size.threshold
-        )
+        return self.pruned <= self.after.limit
 
 
 @dataclass(frozen=True, slots=True)

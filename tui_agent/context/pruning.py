@@ -143,11 +143,7 @@ def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occa
 
 def under_pressure(settings: PruneSettings, size: ContextSize) -> bool:
     """Whether the context is so full that turns protect nothing any more."""
-    if size.threshold is not None:
-        limit = size.threshold
-    else:
-        limit = size.window - size.reserve
-    return size.total > settings.pressure * limit
+    return size.total > settings.pressure * size.limit
 
 
 @dataclass(frozen=True, slots=True)
