@@ -15,7 +15,7 @@ from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCac
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, Source, rules_from_table
 from tui_agent.agent.programs.codex import codex_agent
-from tui_agent.agent.programs.opencode import inline_documents
+from tui_agent.agent.programs.opencode import by_permission, inline_documents
 from tui_agent.agent.programs.tool_rules import ToolList, allowed_tools, denied_tools, split_list
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
@@ -315,6 +315,8 @@ def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
         raise DocumentError(
             "permissions must be a table as in the configuration, for example “edit: deny”"
         )
+    if folder.whose:
+        value = by_permission(value)
     known = set(Permission) if folder.whose else value.keys()
     table: dict[str, str | dict[str, str]] = {
         str(key): {str(pattern): str(action) for pattern, action in item.items()}

@@ -102,6 +102,18 @@ def test_no_name_in_a_projects_settings_leads_to_another_file(tmp_path: Path) ->
     assert len(problems) == len(inside)
 
 
+def test_a_star_in_an_agents_permissions_denies_all_but_what_is_named_later(tmp_path: Path) -> None:
+    permission = {"*": "deny", "read": "allow"}
+    inside = {"agent": {"a": {"description": "d", "prompt": "p", "permission": permission}}}
+    write(tmp_path / "project/opencode.json", json.dumps(inside))
+    text = "---\ndescription: d\npermission:\n  '*': deny\n  read: allow\n---\np"
+    write(tmp_path / "project/.opencode/agents/b.md", text)
+    for name in ("a", "b"):
+        denied = {rule.permission for rule in specs(tmp_path)[name].rules}
+        assert {"edit", "bash", "webfetch", "task"} < denied
+        assert "read" not in denied
+
+
 def test_a_prompt_in_another_file_is_named_as_not_read(tmp_path: Path) -> None:
     inside = {"agent": {"a": {"description": "d", "prompt": "{file:./a.txt}"}}}
     write(tmp_path / "project/opencode.json", json.dumps(inside))

@@ -150,16 +150,20 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
 
 
 def _permissions(file: ForeignFile) -> Mapping[str, Any]:
-    """Return the values by permission; as there, a star is all of them, but for those named later."""
     given = file.table.get("permission")
     if isinstance(given, str):
         return dict.fromkeys(_GUARDED, given)
+    return by_permission(file.section("permission"))
+
+
+def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the values by permission; as there, a star is all of them, but for those named later."""
     found: dict[str, Any] = {}
-    for name, value in file.section("permission").items():
+    for name, value in table.items():
         if name == "*":
             found |= dict.fromkeys(_GUARDED, value)
         else:
-            found[name] = value
+            found[str(name)] = value
     return found
 
 
