@@ -19,7 +19,7 @@ NOT_USER_TEXT = {
         "files/own_git files/published json_text model/demo model/discovery model/error_body model/forms "
         "model/sign_in model/wires/http model/wires/wire sandbox/network sandbox/project_scan session/formats/gemini "
         "session/formats/html session/formats/linear_writers session/formats/native session/formats/reading "
-        "agent/race/copies tools/functions/runner tools/functions/signature tools/webfetch web/addresses "
+        "agent/race/copies sandbox/masks tools/functions/runner tools/functions/signature tools/webfetch web/addresses "
         "web/callback web/fetching web/proxies sandbox/hosts ui/driver ui/prompting/dropped"
     ),
     "what the program itself writes or brings along": (

@@ -171,7 +171,13 @@ def branch_summary_entry(
     summarised = Summarised(plan.entries, file_operations(plan.entries, plan.tools), plan.tools)
     details = carry(summarised, SummaryDetails(), budgets, count, text)
     details = details.model_copy(
-        update={"user_messages": (), "rules": (), "rules_lost": 0, "remembered": ()}
+        update={
+            "user_messages": (),
+            "rules": (),
+            "rules_known": (),
+            "rules_lost": 0,
+            "remembered": (),
+        }
     )
     return BranchSummaryEntry(summary=text, from_id=plan.from_id, details=details)
 

@@ -125,6 +125,8 @@ def carry(
     anchors = find_anchors(entries, tools, earlier.remembered)
     count_files = files.shown(budgets.files, count)
     listed = files.newest(count_files)
+    sent = "\n".join([shown, *messages, *rule_lines])
+    rules_known = tuple(rule.line for rule in rules if rule.text in sent)
     known = "\n".join([shown, *messages, *rule_lines, *(item.text for item in state), *listed])
     before, titles = decode_lines(earlier.anchors)
     titles |= {entry.id: title for entry in entries if (title := title_of(entry))}
@@ -137,6 +139,7 @@ def carry(
         anchors=encode_lines(lines, titles),
         user_messages=messages,
         rules=rule_lines,
+        rules_known=rules_known,
         rules_lost=rules_lost,
         state=state,
         shown_files=count_files,
@@ -154,7 +157,8 @@ def known_rules(entries: Iterable[Entry], earlier: SummaryDetails) -> list[Stand
         for text in rules_in(words)
         if number >= 0
     ]
-    for rule in (*read_rules(earlier.rules), *before, *rules_of(entries)):
+    carried_before = read_rules((*earlier.rules, *earlier.rules_known))
+    for rule in (*before, *carried_before, *rules_of(entries)):
         found.pop(rule.text, None)
         found[rule.text] = rule
     return sorted(found.values(), key=lambda rule: rule.entry_id)

@@ -45,7 +45,7 @@ def ledger(whole: Sequence[Entry], active: Sequence[Entry]) -> list[LedgerRow]:
     in_view = {rule.text for rule in rules_of(one for one in shown if view.is_open(one.id))}
     if view.compaction is not None:
         details = view.compaction.details
-        carried |= {rule.text for rule in read_rules(details.rules)}
+        carried |= {rule.text for rule in read_rules((*details.rules, *details.rules_known))}
         carried |= {text for message in details.user_messages for text in rules_in(message)}
         carried |= {text for pin in view.pinned for text in rules_in(pin.text)}
     for rule in rules_of(whole):

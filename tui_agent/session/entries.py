@@ -227,6 +227,8 @@ class SummaryDetails(_Record):
     user_messages: tuple[str, ...] = ()
     rules: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
     """Sentences of the user that bind, word by word, as the model is shown them: ``#34 Never …``."""
+    rules_known: tuple[str, ...] = Field(default=(), exclude_if=lambda rules: not rules)
+    """Those and the ones that stand in carried messages; the model is not shown this list."""
     rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
     """Rules that no longer fit: what the user has to be told."""
     pinned: tuple[PinnedText, ...] = ()
