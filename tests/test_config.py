@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.cli.wiring import write_rule
+from tui_agent.cli.wiring import forget_rule, keep_rule
 from tui_agent.config import ConfigError, load_config, set_value
 from tui_agent.sandbox.settings import SandboxSettings
 
@@ -142,9 +142,9 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_rule_of_a_session_is_kept_beside_those_there_are(path: Path) -> None:
     path.write_text('model = "a/b"\n[permissions]\nbash = "ask"\n')
-    assert write_rule(Rule("bash", "git commit *", Action.ALLOW, "session"), path.parent) is None
+    assert keep_rule(Rule("bash", "git commit *", Action.ALLOW, "session"), path.parent) is None
     assert (
-        write_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", syntax="literal"), path.parent)
+        keep_rule(Rule("bash", "rm *.tmp", Action.ALLOW, "session", syntax="literal"), path.parent)
         is None
     )
     assert permissions(path) == {
@@ -155,29 +155,25 @@ def test_a_rule_of_a_session_is_kept_beside_those_there_are(path: Path) -> None:
 
 def test_a_rule_is_removed_from_where_it_is_kept_or_said_why_not(path: Path) -> None:
     path.write_text('[permissions]\nedit = "allow"\nbash = {"rm *" = "deny", "*" = "ask"}\n')
-    assert write_rule(Rule("bash", "rm *", Action.DENY, "user"), path.parent, is_kept=False) is None
-    assert write_rule(Rule("edit", "*", Action.ALLOW, "user"), path.parent, is_kept=False) is None
+    assert forget_rule(Rule("bash", "rm *", Action.DENY, "user"), path.parent) is None
+    assert forget_rule(Rule("edit", "*", Action.ALLOW, "user"), path.parent) is None
     assert permissions(path) == {"bash": {"*": "ask"}}
-    assert "environment" in (
-        write_rule(Rule("read", "*", Action.DENY, "user"), path.parent, is_kept=False) or ""
-    )
+    assert "environment" in (forget_rule(Rule("read", "*", Action.DENY, "user"), path.parent) or "")
     assert ".tui-agent/config.toml" in (
-        write_rule(Rule("bash", "*", Action.ALLOW, "project"), path.parent, is_kept=False) or ""
+        forget_rule(Rule("bash", "*", Action.ALLOW, "project"), path.parent) or ""
     )
-    assert (
-        write_rule(Rule("bash", "x", Action.ALLOW, "session"), path.parent, is_kept=False) is None
-    )
+    assert forget_rule(Rule("bash", "x", Action.ALLOW, "session"), path.parent) is None
 
 
 def test_a_rule_for_one_project_is_kept_apart_and_taken_out_again(path: Path) -> None:
     project = path.parent / "my app"
     rule = Rule("bash", "make *", Action.ALLOW, "here")
-    assert write_rule(rule, project) is None
-    assert write_rule(Rule("bash", "ls", Action.ALLOW, "user"), project) is None
+    assert keep_rule(rule, project) is None
+    assert keep_rule(Rule("bash", "ls", Action.ALLOW, "user"), project) is None
     loaded = load_config(path, environ={})
     assert loaded.config.permissions == {"bash": {"ls": "allow"}}
     assert loaded.config.projects[str(project)].permissions == {"bash": {"make *": "allow"}}
-    assert write_rule(rule, project, is_kept=False) is None
+    assert forget_rule(rule, project) is None
     assert load_config(path, environ={}).config.projects[str(project)].permissions == {}
 
 

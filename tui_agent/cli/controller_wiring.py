@@ -26,7 +26,7 @@ from tui_agent.app.services import (
     OpenRequest,
 )
 from tui_agent.cli.models import abilities, describe_reply, is_usable, own_models, price
-from tui_agent.cli.wiring import Wiring, write_rule
+from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
@@ -41,9 +41,7 @@ from tui_agent.session.session import Session
 from tui_agent.trust import ProjectState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
+    from tui_agent.agent.permissions import Rule
     from tui_agent.config import Config
     from tui_agent.model.naming import NameVerdict
     from tui_agent.session.records import Reported
@@ -82,9 +80,7 @@ class ControllerWiring(AppServices):
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, wiring.default_model)
         self.save_setting = set_value
-        project = find_project(wiring.cwd)
-        self.keep_rule = partial(write_rule, project=project)
-        self.forget_rule = partial(write_rule, project=project, is_kept=False)
+        self._project = find_project(wiring.cwd)
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
         """The agent on the screen."""
@@ -122,6 +118,12 @@ class ControllerWiring(AppServices):
         from tui_agent.setting_rows import setting_rows
 
         return setting_rows(self._wiring.read_config())
+
+    def keep_rule(self, rule: Rule) -> str | None:
+        return keep_rule(rule, self._project)
+
+    def forget_rule(self, rule: Rule) -> str | None:
+        return forget_rule(rule, self._project)
 
     def check_command(self, project: Path) -> str:
         own = self._wiring.loaded.config.projects.get(str(real_path(project)))

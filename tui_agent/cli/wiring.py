@@ -309,7 +309,7 @@ class Wiring:
             hooks=Hooks() if demo else Hooks(partial(self.extensions.load_hooks, cwd)),
             copies=cache_dir() / "races",
             checkpoints=self._keeping(find_project(cwd)),
-            keep_here=partial(write_rule, project=find_project(cwd)),
+            keep_here=partial(keep_rule, project=find_project(cwd)),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
@@ -448,35 +448,55 @@ class Wiring:
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
 
 
-def write_rule(rule: Rule, project: Path, *, is_kept: bool = True) -> str | None:
-    """Add a rule to the user's file, one of the kind "here" for a project, or remove it; return why that can't be done.
-
-    Rules of a session and of the command line are kept nowhere: to remove one there is nothing to
-    do.
-    """
-    if not is_kept and rule.source == "project":
-        return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
-    if not is_kept and rule.source not in {"user", "here"}:
-        return None
-    from tui_agent.shell.families import escaped
-
-    table = "permissions"
-    if rule.source == "here":
-        table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
-    pattern = escaped(rule.pattern) if rule.syntax == "literal" else rule.pattern
+def keep_rule(rule: Rule, project: Path) -> str | None:
+    """Add a rule to the user's file, one of the kind "here" for a project; return why that can't be done."""
     try:
-        found: Any = read_table(config_path())
-        for key in (*split_key(table), rule.permission):
-            found = found.get(key, {}) if isinstance(found, dict) else {}
-        # A plain action is one for everything.
-        patterns = dict(found) if isinstance(found, dict) else {"*": str(found)}
-        if is_kept:
-            patterns[pattern] = rule.action.value
-        elif pattern in patterns:
-            del patterns[pattern]
-        else:
+        table, patterns = _kept_rules(rule, project)
+        patterns[_written_pattern(rule)] = rule.action.value
+        set_value(f'{table}."{rule.permission}"', patterns)
+    except (ConfigError, OSError) as error:
+        return str(error)
+    return None
+
+
+def forget_rule(rule: Rule, project: Path) -> str | None:
+    """Remove a rule from the user's file; return why that can't be done.
+
+    Rules of a session and of the command line are kept nowhere: there is nothing to remove.
+    """
+    if rule.source == "project":
+        return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
+    if rule.source not in {"user", "here"}:
+        return None
+    pattern = _written_pattern(rule)
+    try:
+        table, patterns = _kept_rules(rule, project)
+        if pattern not in patterns:
             return f"It is not in {config_path()} (a variable of the environment sets it)."
+        del patterns[pattern]
         set_value(f'{table}."{rule.permission}"', patterns or None)
     except (ConfigError, OSError) as error:
         return str(error)
     return None
+
+
+def _written_pattern(rule: Rule) -> str:
+    from tui_agent.shell.families import escaped
+
+    if rule.syntax == "literal":
+        return escaped(rule.pattern)
+    return rule.pattern
+
+
+def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
+    """Return the table of the user's file that a rule belongs in, and its patterns for the rule's permission."""
+    table = "permissions"
+    if rule.source == "here":
+        table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
+    found: Any = read_table(config_path())
+    for key in (*split_key(table), rule.permission):
+        found = found.get(key, {}) if isinstance(found, dict) else {}
+    # A plain action is one for everything.
+    if not isinstance(found, dict):
+        return table, {"*": str(found)}
+    return table, dict(found)
