@@ -126,13 +126,11 @@ def _watch(ledger: Ledger) -> None:
     import re
 
     load = SourceFileLoader.exec_module
-    SourceFileLoader.exec_module = _wrapped(
-        ledger, "module", load, lambda _self, module: module.__name__
-    )  # type: ignore[method-assign]
+    named = _wrapped(ledger, "module", load, lambda _self, module: module.__name__)
+    SourceFileLoader.exec_module = named  # type: ignore[method-assign]
     process = dataclasses._process_class  # type: ignore[attr-defined]  # noqa: SLF001
-    dataclasses._process_class = _wrapped(  # noqa: SLF001
-        ledger, "dataclass", process, lambda kind, *_: _full(kind)
-    )  # type: ignore[attr-defined]
+    watched = _wrapped(ledger, "dataclass", process, lambda kind, *_: _full(kind))
+    dataclasses._process_class = watched  # type: ignore[attr-defined]  # noqa: SLF001
     compiler = re._compiler  # type: ignore[attr-defined]  # noqa: SLF001
     compiler.compile = _wrapped(
         ledger, "expression", compiler.compile, lambda pattern, *_: _caller(pattern)
