@@ -105,11 +105,19 @@ class Layout:
         both; nothing of the project itself can be changed then.
         """
         shown = [(place if at_its_place else real, real) for place, real in copy.shared]
+        secrets = tuple(secrets)
         hidden = [
             replace(mount, place=place / mount.place.relative_to(real))
             for mount in secrets
             for place, real in shown
             if mount.place.is_relative_to(real)
+        ]
+        # What is hidden with all that is around it is hidden in the copy, too.
+        closed = {mount.place for mount in secrets if mount.put is MountKind.HIDDEN_DIRECTORY}
+        hidden += [
+            Mount(place, MountKind.HIDDEN_DIRECTORY)
+            for place, real in shown
+            if not closed.isdisjoint(real.parents)
         ]
         shared = (
             *(Mount(place, MountKind.READ, real) for place, real in shown),

@@ -163,7 +163,9 @@ class ViewPlan:
         if self.view.grants.repository:
             stand_in = self.room.place / CLOSED
         closed = {Path(name) for name in self.seen.left_out}
-        files = {*self.hidden(), *map(Path, self.seen.unseen)} - closed
+        # A search goes on meanwhile: what it finds leaves the unseen ones after it became a secret.
+        unseen = self.seen.unseen
+        files = {*map(Path, unseen), *self.hidden()} - closed
         if len(files) > MAX_HIDDEN_FILES:
             closed |= self._directories_of(files)
         yield from (Mount(path, MountKind.HIDDEN_DIRECTORY) for path in closed)

@@ -864,7 +864,10 @@ class Sandbox:
         try:
             known = self._scans.get(root)
             if known is None or not known.is_whole or (anew and not known.holds()):
-                known = self._scans[root] = walk_project(root, goes_on)
+                known = walk_project(root, goes_on)
+                # Who gets it before its files were searched has to hide them.
+                known.search(self._search, lambda: False)
+                self._scans[root] = known
                 fresh = True
             else:
                 fresh = False
