@@ -75,6 +75,31 @@ class Steady(Worker):
         return reply
 
 
+class Mixed(Worker):
+    """Takes steps of very different sizes."""
+
+    def __call__(self, request: ModelRequest) -> Reply:
+        reply = super().__call__(request)
+        if reply.calls:
+            lines = (100, 200, 900, 2_600)[self.step % 4] + self.step
+            call = Call("bash", json.dumps({"command": f"seq 1 {lines}"}))
+            reply = Reply(f"Step {self.step}.", calls=(call,), usage=reply.usage, cost=0.001)
+        return reply
+
+
+def count_begun(client: Slow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the client know of each summary that is begun."""
+    begin = PreparedSummary.begin
+
+    def count(
+        self: PreparedSummary, order: CompactionOrder, needless: Callable[[], Awaitable[bool]]
+    ) -> None:
+        client.begun += 1
+        begin(self, order, needless)
+
+    monkeypatch.setattr(PreparedSummary, "begin", count)
+
+
 def a_harness(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
     settings = ContextSettings(
         compaction=CompactionSettings(keep_recent_share=0.5, keep_recent=9_000),
@@ -94,15 +119,7 @@ async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
 ) -> None:
     client = Slow(Steady(120, summary=SUMMARISED))
     harness = a_harness(tmp_path, client)
-    begin = PreparedSummary.begin
-
-    def count(
-        self: PreparedSummary, order: CompactionOrder, needless: Callable[[], Awaitable[bool]]
-    ) -> None:
-        client.begun += 1
-        begin(self, order, needless)
-
-    monkeypatch.setattr(PreparedSummary, "begin", count)
+    count_begun(client, monkeypatch)
     during: list[int] = []
 
     def watch(event: object) -> None:
@@ -146,6 +163,20 @@ async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
         entry.cost or 0 for entry in whole if isinstance(entry, AssistantEntry | CompactionEntry)
     )
     assert harness.agent.session_cost() == pytest.approx(spent)
+
+
+async def test_a_summary_that_is_ready_is_used_where_kept_outputs_must_be_cut(
+    tmp_path: Path,
+) -> None:
+    client = Slow(Mixed(60, summary=SUMMARISED))
+    client.let_go.set()
+    harness = a_harness(tmp_path, client, window=12_000)
+    assert (await harness.say("Read everything. Never stop early.")).reason == "done"
+    ended = harness.of(CompactionEnded)
+    assert any("cut kept outputs" in event.steps for event in ended)
+    assert not [notice for notice in harness.of(Notice) if "dropped" in notice.message]
+    for request in client.worker.requests:
+        validate(request)
 
 
 async def prepared(tmp_path: Path) -> tuple[Harness, Slow]:

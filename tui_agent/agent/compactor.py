@@ -45,6 +45,7 @@ from tui_agent.context.budget import (
     overhead_parts,
 )
 from tui_agent.context.commit_plan import (
+    CUT_OUTPUTS,
     PRUNED,
     Commit,
     Measures,
@@ -100,6 +101,8 @@ _PLAIN = "Compacted by rule, without a model: the ordinary way failed. The log h
 
 _SHORTEST = "…"
 """The shortest summary there is."""
+_STILL_COVERED = {PRUNED, CUT_OUTPUTS}
+"""Steps after which a prepared summary still covers all that leaves the context."""
 
 
 @dataclass(slots=True)
@@ -180,8 +183,8 @@ class Draft:
     hook_details: str = ""
     """Details a hook wants kept with the entry, as JSON."""
     as_planned: bool = False
-    """Only to be committed if all that the plan keeps stays: otherwise a new summary would cover
-    more."""
+    """Only to be committed if the plan's cut stays: a later cut would need a summary of more.
+    Kept outputs may still be cleared or shortened."""
     prepared: bool = False
     """Whether it was written beside the work."""
 
@@ -310,7 +313,7 @@ class Compactor:
         weighed = await in_thread(
             plan_commit, path, draft.plan, text, measures, draft.size, overhead
         )
-        if draft.as_planned and isinstance(weighed, Commit) and set(weighed.steps) - {PRUNED}:
+        if draft.as_planned and isinstance(weighed, Commit) and set(weighed.steps) - _STILL_COVERED:
             return Refusal(RefusalReason.NO_PROGRESS, "More has to go than was summarised.")
         return weighed
 

@@ -46,6 +46,8 @@ given."""
 
 PRUNED = "cleared kept outputs"
 """The step that only turns old outputs into placeholders."""
+CUT_OUTPUTS = "cut kept outputs"
+"""The step that shortens long outputs which are kept."""
 MIN_TAIL_TOKENS = 500
 """Halving ``keep_recent`` ends here; then whole turns go."""
 LEAST_ANSWER = 1_024
@@ -246,7 +248,7 @@ def _ladder(
     view = resolve(provisional(path, [prune.entry() for prune in prunes]))
     if cut := cut_outputs(view, plan.kept, plan.keep_recent, measures.entry):
         prunes = (*prunes, *cut)
-        yield _Rung("cut kept outputs", compaction, prunes)
+        yield _Rung(CUT_OUTPUTS, compaction, prunes)
 
     shorter = plan
     last = _Rung("", compaction, prunes)
