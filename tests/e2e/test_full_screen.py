@@ -68,9 +68,10 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
     terminal.wait_for("3. the tree")
     terminal.wait_gone("esc interrupt")
     ask(terminal, "/compact")
-    terminal.wait_for("enter summarise")
-    terminal.press("enter")
-    terminal.wait_for("ctrl+s apply")
+    # Near the limit the summary may be ready already.
+    if terminal.wait_for_any("enter summarise", "ctrl+s apply") == "enter summarise":
+        terminal.press("enter")
+        terminal.wait_for("ctrl+s apply")
     terminal.press("ctrl+s")
     terminal.wait_for("↑ compacted")
     ask(terminal, "/undo")
