@@ -202,4 +202,5 @@ async def test_descriptors_are_given_back(space: Workspace) -> None:
     await calls()
     before = psutil.Process().num_fds()
     await calls()
-    assert psutil.Process().num_fds() == before
+    # Others of this process may close some of theirs meanwhile.
+    assert psutil.Process().num_fds() <= before
