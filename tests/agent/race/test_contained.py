@@ -20,7 +20,7 @@ from tests.support.races import (
 from tests.support.scripted_client import Reply, call
 from tui_agent.agent.race.copies import MAX_COPIED_IGNORED, GivenUpError, make_copy
 from tui_agent.agent.race.race import compare
-from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox import Sandbox, sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import RunnerState, ToolResultEntry
 
@@ -111,6 +111,40 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     assert key not in "".join(seen)
     await race.finish(None)
     await harness.agent.aclose()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.05])
+async def test_a_copy_shows_no_secret_that_was_not_searched_for_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """On a busy machine the search ends before it has come to every file: those are hidden."""
+    monkeypatch.setattr(sandbox, "SCAN_SECONDS", seconds)
+    key = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
+    project = tmp_path / "project"
+    make_project(project)
+    (project / ".gitignore").write_text("data/\n.env\n")
+    for number in range(MAX_COPIED_IGNORED + 1):
+        write(project / "data" / str(number), "1\n")
+    for name in (".env", "local.json", "data/.env", "data/local.json"):
+        (project / name).write_text(f'{{"api_key": "{key}"}}\n')
+    (tmp_path / "home").mkdir()
+
+    def play(_number: int, step: int) -> Reply:
+        # Named in full, the files would be asked about, and everybody is let read them here.
+        look = (
+            "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"
+        )
+        return Reply("Done.") if step else Reply(calls=(runs(look),))
+
+    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
+    harness = racing_agent(tmp_path, RacingClient(play), sandbox=box)
+    race = await begin(harness)
+    await race.over.wait()
+    seen = outputs(race, 1)
+    await race.finish(None)
+    await harness.agent.aclose()
+    assert "looked" in seen[0]
+    assert key not in "".join(seen)
 
 
 def test_a_copy_that_is_no_longer_wanted_is_not_finished(tmp_path: Path) -> None:
