@@ -18,6 +18,7 @@ from tui_agent.cli.detached.runs import (
     all_runs,
     ask,
     find,
+    is_alive,
     new_name,
     session_of,
     tell,
@@ -29,7 +30,6 @@ from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
     ShellEntry,
-    TextPart,
     ToolResultEntry,
     UserEntry,
 )
@@ -144,13 +144,13 @@ def run_attach(arguments: Namespace) -> int:
 
 def run_stop(arguments: Namespace) -> int:
     run = find(arguments.id)
+    session = session_of(run.name)  # its files go with it
     tell(run, Kind.STOP)
     until = time.monotonic() + STOP_PATIENCE
-    while run.name in all_runs():
+    while is_alive(run):
         if time.monotonic() > until:
             raise DetachedError(f"The run {run.name} has not ended yet: it saves what it has.")
         time.sleep(0.1)
-    session = session_of(run.name)
     way = f"tui-agent -r {short_id(session)}" if session else "tui-agent -c"
     say(f"Stopped {run.name}. Go on with: {way}")
     return 0
@@ -166,7 +166,7 @@ def run_logs(arguments: Namespace) -> int:
     with open_store() as store:
         seen = 0
         while True:
-            ends = run.name not in all_runs()
+            ends = not is_alive(run)
             session = Session(store, session_id, estimate=lambda _entry: 0, read_only=True)
             for entry in session.active_path():
                 if entry.id > seen:
@@ -182,7 +182,7 @@ def run_logs(arguments: Namespace) -> int:
 def _wait_for_session(run: Run) -> str:
     until = time.monotonic() + START_PATIENCE
     while not (session_id := session_of(run.name)):
-        if time.monotonic() > until or run.name not in all_runs():
+        if time.monotonic() > until or not is_alive(run):
             raise DetachedError(f"The run {run.name} has opened no session.")
         time.sleep(0.1)
     return session_id
@@ -191,9 +191,9 @@ def _wait_for_session(run: Run) -> str:
 def _lines(entry: Entry) -> Iterator[str]:
     match entry:
         case UserEntry():
-            yield f"\n▌ {_text(entry.parts)}"
+            yield f"\n▌ {entry.text.strip()}"
         case AssistantEntry():
-            if text := _text(entry.parts):
+            if text := entry.text.strip():
                 yield f"\n{text}"
         case ToolResultEntry():
             yield f"● {entry.tool} {one_line(entry.title, 120)}"
@@ -203,10 +203,6 @@ def _lines(entry: Entry) -> Iterator[str]:
             yield "— compacted —"
         case _:
             pass
-
-
-def _text(parts: Sequence[object]) -> str:
-    return "\n".join(part.text for part in parts if isinstance(part, TextPart)).strip()
 
 
 def let_terminals_go(name: str) -> None:

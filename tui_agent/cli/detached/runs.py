@@ -131,7 +131,7 @@ def all_runs() -> dict[str, Run]:
     found = dict[str, Run]()
     for path in runs_dir().glob("*.json"):
         run = _read(path)
-        if run is None or not _is_alive(run):
+        if run is None or not is_alive(run):
             forget(path.stem)
             continue
         found[run.name] = run
@@ -207,7 +207,8 @@ def _read(path: Path) -> Run | None:
         return None
 
 
-def _is_alive(run: Run) -> bool:
+def is_alive(run: Run) -> bool:
+    """Whether a run can be reached."""
     try:
         connect(run).close()
     except DetachedError:
