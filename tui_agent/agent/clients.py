@@ -1,9 +1,12 @@
 """Sends each request to its model's client (the demo's script or the providers'), and single questions to a model."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import field
 
+from tui_agent.agent.channel import Journal
+from tui_agent.agent.events import CostKnown
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
@@ -111,4 +114,20 @@ async def complete(
                         spent.cost = (spent.cost or 0.0) + cost
                 case _:
                     pass
+    return answer
+
+
+async def complete_in_time(
+    client: ModelClient, request: ModelRequest, journal: Journal, seconds: float
+) -> Completion:
+    """Return the whole answer to a request beside the conversation, whose session pays for it.
+
+    Raises TimeoutError after ``seconds``, and as the client does.
+    """
+    spent = CallCost()
+    async with asyncio.timeout(seconds):
+        answer = await complete(client, request, spent)
+    if spent.cost:
+        journal.session.add_cost(spent.cost)
+        journal.channel.emit(CostKnown())
     return answer

@@ -4,12 +4,11 @@ It ends, too, after a number of rounds, after rounds in which nothing was done, 
 own budgets. Each round begins with a message, and so can be branched from.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.clients import CallCost, complete
-from tui_agent.agent.events import CostKnown, Notice
+from tui_agent.agent.clients import complete_in_time
+from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
 from tui_agent.context.preserved import digest
@@ -134,12 +133,7 @@ class Goals:
             max_output_tokens=MAX_TOKENS,
             tool_choice="none",
         )
-        spent = CallCost()
-        async with asyncio.timeout(SECONDS):
-            told = await complete(self._ports.client, request, spent)
-        if spent.cost:
-            self._journal.session.add_cost(spent.cost)
-            self._journal.channel.emit(CostKnown())
+        told = await complete_in_time(self._ports.client, request, self._journal, SECONDS)
         return read_judgement(told.text)
 
     def _say(self, text: str) -> None:

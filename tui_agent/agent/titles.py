@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.clients import NO_MODEL, CallCost, complete
-from tui_agent.agent.events import AgentEvent, CostKnown, RunEnded, TitleChanged
+from tui_agent.agent.clients import NO_MODEL, complete_in_time
+from tui_agent.agent.events import AgentEvent, RunEnded, TitleChanged
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
@@ -36,6 +36,7 @@ class Titles:
     """The title of one session."""
 
     def __init__(self, journal: Journal, ports: AgentPorts, model: Callable[[], str]) -> None:
+        self._journal = journal
         self._session = journal.session
         self._channel = journal.channel
         self._ports = ports
@@ -83,13 +84,8 @@ class Titles:
             max_output_tokens=MAX_TOKENS,
             tool_choice="none",
         )
-        spent = CallCost()
         try:
-            async with asyncio.timeout(SECONDS):
-                answer = await complete(self._ports.client, request, spent)
-            if spent.cost:
-                self._session.add_cost(spent.cost)
-                self._channel.emit(CostKnown())
+            answer = await complete_in_time(self._ports.client, request, self._journal, SECONDS)
             title = ""
             if answer.finish == "stop":
                 title = clean_title(answer.text)

@@ -19,7 +19,7 @@ from tui_agent.agent.events import (
 from tui_agent.app.format import one_line, plural
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState
-from tui_agent.session.entries import AssistantEntry, TextPart
+from tui_agent.session.entries import AssistantEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -179,5 +179,4 @@ def news_of(aside: Aside) -> str:
 
 
 def _first_line(entry: AssistantEntry) -> str:
-    text = "\n".join(part.text for part in entry.parts if isinstance(part, TextPart)).strip()
-    return one_line(text.partition("\n")[0], MAX_LINE)
+    return one_line(entry.text.strip().partition("\n")[0], MAX_LINE)

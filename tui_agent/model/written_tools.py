@@ -22,9 +22,8 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
     names = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
     messages = [_as_text(message, names) for message in request.messages]
     told = Message("system", (ContentText(words.replace("{tools}", _listed(request.tools))),))
-    heads = sum(1 for message in messages if message.role == "system")
     after_head = next(
-        (at for at, message in enumerate(messages) if message.role != "system"), heads
+        (at for at, message in enumerate(messages) if message.role != "system"), len(messages)
     )
     messages.insert(after_head, told)
     return replace(request, messages=tuple(messages), tools=(), tool_choice="auto")

@@ -24,6 +24,8 @@ from tui_agent.sandbox import Sandbox, sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import RunnerState, ToolResultEntry
 
+KEY = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
+
 
 def outputs(race: object, number: int) -> list[str]:
     runner = race.runners[number - 1]  # type: ignore[attr-defined]
@@ -74,16 +76,20 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     )  # what commands cached in a copy went with it
 
 
-async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path) -> None:
-    key = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
+def make_project_with_keys(tmp_path: Path) -> None:
+    """Make a project with a key in untracked and ignored places, more of them than a copy copies."""
     project = tmp_path / "project"
     make_project(project)
     (project / ".gitignore").write_text("data/\n.env\n")
     for number in range(MAX_COPIED_IGNORED + 1):
         write(project / "data" / str(number), "1\n")
     for name in (".env", "local.json", "data/.env", "data/local.json"):
-        (project / name).write_text(f'{{"port": 80,\n"api_key": "{key}"}}\n')
+        (project / name).write_text(f'{{"port": 80,\n"api_key": "{KEY}"}}\n')
     (tmp_path / "home").mkdir()
+
+
+async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path) -> None:
+    make_project_with_keys(tmp_path)
 
     def play(_number: int, step: int) -> Reply:
         read = [call("read", path=name) for name in ("local.json", "data/local.json")]
@@ -103,12 +109,12 @@ async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path)
     assert "looked" in seen[0]
     assert '"port": 80' in seen[1] + seen[2]
     assert all(
-        key in (runner.copy.root / "f0.txt").read_text() for runner in race.runners if runner.copy
+        KEY in (runner.copy.root / "f0.txt").read_text() for runner in race.runners if runner.copy
     )
     await compare(race)
     assert "more.json" in repr(client.requests[-1])
-    assert key not in repr(client.requests)
-    assert key not in "".join(seen)
+    assert KEY not in repr(client.requests)
+    assert KEY not in "".join(seen)
     await race.finish(None)
     await harness.agent.aclose()
 
@@ -119,15 +125,7 @@ async def test_a_copy_shows_no_secret_that_was_not_searched_for_in_time(
 ) -> None:
     """On a busy machine the search ends before it has come to every file: those are hidden."""
     monkeypatch.setattr(sandbox, "SCAN_SECONDS", seconds)
-    key = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
-    project = tmp_path / "project"
-    make_project(project)
-    (project / ".gitignore").write_text("data/\n.env\n")
-    for number in range(MAX_COPIED_IGNORED + 1):
-        write(project / "data" / str(number), "1\n")
-    for name in (".env", "local.json", "data/.env", "data/local.json"):
-        (project / name).write_text(f'{{"api_key": "{key}"}}\n')
-    (tmp_path / "home").mkdir()
+    make_project_with_keys(tmp_path)
 
     def play(_number: int, step: int) -> Reply:
         # Named in full, the files would be asked about, and everybody is let read them here.
@@ -144,7 +142,7 @@ async def test_a_copy_shows_no_secret_that_was_not_searched_for_in_time(
     await race.finish(None)
     await harness.agent.aclose()
     assert "looked" in seen[0]
-    assert key not in "".join(seen)
+    assert KEY not in "".join(seen)
 
 
 def test_a_copy_that_is_no_longer_wanted_is_not_finished(tmp_path: Path) -> None:
