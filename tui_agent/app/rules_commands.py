@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 NO_RULES = "No sentence here binds: “never …”, “always …”, “only …”, “don't …”, “must …”."
 HOW = (
     "Rules are found by their words and kept word by word when the history is summarised. "
-    "/pin #N keeps a whole message; what holds in every session belongs into AGENTS.md."
+    "A pin (p in the context map, Ctrl+G) keeps a whole message; "
+    "what holds in every session belongs into AGENTS.md."
 )
 
 
