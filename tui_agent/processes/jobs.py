@@ -110,7 +110,7 @@ class Job:
         """
         self._looked_at = command.looked_at
         self.terminal = command.terminal
-        self._process = await start(command, self._take, pause=FLOOD_PAUSE)
+        self._process = start(command, self._take, pause=FLOOD_PAUSE)
         return asyncio.get_running_loop().create_task(
             self._wait(self._process, put_blob, command.ended)
         )

@@ -6,7 +6,9 @@ import contextlib
 import logging
 import os
 import secrets
+import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
@@ -251,11 +253,40 @@ class Reporter:
             self._report(text)
 
 
+class Child:
+    """A process of this program, and its end as the event loop hears of it.
+
+    In asyncio's own start a process and its pipes are two tasks: an event loop that ends between
+    them waits for ever.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.pid = process.pid
+        self.returncode: int | None = None
+        """As in ``subprocess``; None while it runs."""
+        self._ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wait() -> None:
+            code = process.wait()
+            with contextlib.suppress(RuntimeError):  # the event loop ended before it
+                loop.call_soon_threadsafe(self._has_ended, code)
+
+        threading.Thread(target=wait, name=f"waits for {self.pid}", daemon=True).start()
+
+    async def wait(self) -> None:
+        await self._ended.wait()
+
+    def _has_ended(self, code: int) -> None:
+        self.returncode = code
+        self._ended.set()
+
+
 @dataclass(slots=True)
 class StartedCommand:
     """A command that was started, in a session of its own. ``pipes`` are its outputs."""
 
-    process: asyncio.subprocess.Process
+    process: Child
     pipes: tuple[_Pipe, ...]
     mark: str
 
@@ -273,13 +304,15 @@ class StartedCommand:
         watch.ended(self.mark)
 
 
-async def start(
+def start(
     command: Command,
     *sinks: Callable[[bytes], None],
     pause: float | None = None,
-    given: IO[bytes] | int = asyncio.subprocess.DEVNULL,
+    given: IO[bytes] | int = subprocess.DEVNULL,
 ) -> StartedCommand:
-    """Start a command.
+    """Start a command, on a running event loop.
+
+    Nothing is awaited, so no cancelling can leave half a start behind.
 
     Args:
         command: the command; its time limit is the caller's to keep.
@@ -299,23 +332,20 @@ async def start(
     mark = secrets.token_hex(8)
     adopt_orphans()
     watch.runs(mark)
-    creating = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *command.arguments,
-            cwd=command.cwd,
-            env={**command.environment, MARK: mark},
-            stdin=given,
-            stdout=ends[0][1],
-            stderr=ends[-1][1],
-            start_new_session=True,
-            pass_fds=command.descriptors,
-        )
-    )
     try:
-        process = await asyncio.shield(creating)
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError):
-            await asyncio.shield(_end_created(creating, mark))
+        process = Child(
+            subprocess.Popen(
+                command.arguments,
+                cwd=command.cwd,
+                env={**command.environment, MARK: mark},
+                stdin=given,
+                stdout=ends[0][1],
+                stderr=ends[-1][1],
+                start_new_session=True,
+                pass_fds=command.descriptors,
+            )
+        )
+    except BaseException:
         for reader, _writer in ends:
             os.close(reader)
         watch.ended(mark)
@@ -333,14 +363,6 @@ async def start(
     return StartedCommand(process, pipes, mark)
 
 
-async def _end_created(creating: "asyncio.Future[asyncio.subprocess.Process]", mark: str) -> None:
-    """End a command whose start was cancelled: asyncio would end the first process alone."""
-    with contextlib.suppress(OSError):
-        process = await creating
-        await end_tree(process.pid, mark)
-        await process.wait()
-
-
 async def run_command(
     command: Command, report: Callable[[str], None], run: FinishedCommand
 ) -> None:
@@ -356,7 +378,7 @@ async def run_command(
         run.capture.feed(chunk)
         reporter.feed(chunk)
 
-    started = await start(command, sink)
+    started = start(command, sink)
     try:
         async with asyncio.timeout(command.timeout):
             await started.process.wait()

@@ -48,7 +48,7 @@ async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes
         stdin.write(given)
         stdin.seek(0)
         try:
-            started = await start(command, partial(sink, out), partial(sink, errors), given=stdin)
+            started = start(command, partial(sink, out), partial(sink, errors), given=stdin)
         except OSError as error:
             raise CommandFailedError(
                 f"it could not be started: {error.strerror or error}"
