@@ -24,7 +24,7 @@ model = "{model}"
 [models."{model}"]
 base_url = "{url}"
 api_key = "none"
-context_window = 1000000
+context_window = {window}
 wire = "{wire}"
 [permissions]
 bash = "allow"
@@ -102,16 +102,21 @@ class Sandbox:
 
 
 @contextmanager
-def sandbox(*, wire: str = "chat", commands: str = "off") -> Iterator[Sandbox]:
+def sandbox(
+    *, wire: str = "chat", commands: str = "off", window: int = 1_000_000
+) -> Iterator[Sandbox]:
     """Make a sandbox whose server echoes until told otherwise. ``wire`` is how it is spoken to.
 
     ``commands`` is the mode of the sandbox that commands run in; making one takes longer than a short command.
+    ``window`` is the model's, in tokens.
     """
     with tempfile.TemporaryDirectory(prefix="tui-agent-bench-") as name, TimedServer() as server:
         root = Path(name)
         for part in ("project", "config", "data"):
             (root / part).mkdir()
-        config = CONFIG.format(model=MODEL, url=server.openai_url, wire=wire, commands=commands)
+        config = CONFIG.format(
+            model=MODEL, url=server.openai_url, wire=wire, commands=commands, window=window
+        )
         (root / "config" / "config.toml").write_text(config, encoding="utf-8")
         yield Sandbox(root, server)
 

@@ -1,6 +1,7 @@
 """One turn: Enter until the first token, a tool call until the next request, and what the requests hold."""
 
 import itertools
+import random
 import subprocess
 import time
 from collections.abc import Iterator
@@ -18,6 +19,23 @@ ROUNDS = 15
 CALLS = 12
 PAUSE = 0.2
 """Seconds the server waits before each half of an answer that goes on."""
+LONG_ANSWERS = {32_768: 8_000, 131_072: 20_000, 1_000_000: 20_000}
+"""Tokens of the answer before the turn that is timed, by the model's window in tokens."""
+LONG_ROUNDS = 3
+WORDS = [
+    "a",
+    "paragraph",
+    "that",
+    "tells",
+    "nothing",
+    "new",
+    "and",
+    "only",
+    "has",
+    "to",
+    "be",
+    "read",
+]
 
 
 def run() -> Iterator[Row]:
@@ -26,6 +44,8 @@ def run() -> Iterator[Row]:
         yield from _first_token(box)
         yield _tool_round_trip(box, "tool round trip beyond the command", 20)
         yield from _prefixes(list(box.server.calls)[-CALLS - 1 :])
+    for window, tokens in LONG_ANSWERS.items():
+        yield _after_a_long_answer(window=window, tokens=tokens)
     with sandbox(commands="auto") as box:
         yield _tool_round_trip(box, "the same in a sandbox, its making included", None)
 
@@ -76,6 +96,30 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
             note,
             going_on / base,
         )
+
+
+def _after_a_long_answer(*, window: int, tokens: int) -> Row:
+    """Time the first turn after a long answer: what has come to be counted must not be waited for."""
+    delays = [_turn_after_a_long_answer(window=window, tokens=tokens) for _ in range(LONG_ROUNDS)]
+    return Row(
+        NAME,
+        f"Enter → first token after {tokens:,} tokens, window {window:,}",
+        milliseconds(delays),
+        "ms",
+        30,
+        f"median of {LONG_ROUNDS}, each a new program",
+    )
+
+
+def _turn_after_a_long_answer(*, window: int, tokens: int) -> float:
+    with sandbox(window=window) as box, box.ready() as terminal:
+        words = random.Random(1).choices(WORDS, k=tokens)  # what repeats itself is stopped
+        long = " ".join([*words, "THE-END"])
+        box.server.play_function(lambda _request: Turn(text=long, chunks=200))
+        ask(terminal, "tell me everything", "THE-END")
+        terminal.wait_quiet(1.0)
+        box.server.play_function(echo)
+        return ask(terminal, "and now", "You said: and now")
 
 
 def _begun(box: Sandbox, terminal: Terminal) -> Iterator[float]:

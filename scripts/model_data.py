@@ -2,8 +2,8 @@
 
 ``model/prices.json``: the fields of litellm's list of models that the catalog reads, a line for each model; the row
 without a name says which litellm it is from and when it was made. A model one can't chat with is a name with no fields.
-``context/encodings/*.bin``: OpenAI's byte-pair encodings (MIT licence; the SHA-256 of each source is checked), as
-zlib-compressed lengths of the tokens in order of rank, a byte for each, followed by the tokens.
+``context/encodings/*.bin``: OpenAI's byte-pair encodings (MIT licence; the SHA-256 of each source is checked), in
+the format that ``context/vocabulary.py`` describes.
 """
 
 import base64
@@ -11,13 +11,12 @@ import hashlib
 import importlib.util
 import json
 import re
-import zlib
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tui_agent.context.tokens import ENCODING_FOLDER
+from tui_agent.context.vocabulary import FOLDER, vocabulary_file
 from tui_agent.model.price_list import PRICES, can_chat
 
 LIST = "model_prices_and_context_window_backup.json"
@@ -62,17 +61,20 @@ def _line(name: str, row: dict[str, Any]) -> str:
 def encoding(name: str) -> bytes:
     """Return an encoding's file as it should be."""
     file, digest = SOURCES[name]
-    source = (_litellm() / "litellm_core_utils" / "tokenizers" / file).read_bytes()
+    source = (encoding_sources() / file).read_bytes()
     if hashlib.sha256(source).hexdigest() != digest:
         raise SystemExit(f"{name} is not the file that OpenAI published")
     words = source.split()
-    tokens, ranks = (
-        [base64.b64decode(word) for word in words[::2]],
-        [int(word) for word in words[1::2]],
-    )
+    tokens = [base64.b64decode(word) for word in words[::2]]
+    ranks = [int(word) for word in words[1::2]]
     if ranks != list(range(len(ranks))):
         raise SystemExit(f"{name} has gaps between its ranks")
-    return zlib.compress(bytes(map(len, tokens)) + b"".join(tokens), 9)
+    return vocabulary_file(name, tokens)
+
+
+def encoding_sources() -> Path:
+    """Return litellm's folder of published encodings; tiktoken takes it for its cache."""
+    return _litellm() / "litellm_core_utils" / "tokenizers"
 
 
 def _litellm() -> Path:
@@ -85,4 +87,4 @@ def _litellm() -> Path:
 if __name__ == "__main__":
     PRICES.write_text(price_list(date=datetime.now(UTC).date().isoformat()), encoding="utf-8")
     for name in SOURCES:
-        (ENCODING_FOLDER / f"{name}.bin").write_bytes(encoding(name))
+        (FOLDER / f"{name}.bin").write_bytes(encoding(name))

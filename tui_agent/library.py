@@ -153,7 +153,7 @@ class Session:
         self._store = Store(
             path or Path(self._temporary.name if self._temporary else "") / "sessions.db"
         )
-        estimate = TokenCounter("", exact=False).estimate
+        estimate = TokenCounter("").estimate
         try:
             session_id = self._named(id) or self._store.create_session(real_path(Path(cwd))).id
             self._session = hold(StoredSession(self._store, session_id, estimate=estimate))

@@ -2,19 +2,13 @@
 
 import json
 import subprocess
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
-from tests.support.scripted_client import Reply, ScriptedClient, call
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import HeadKnown, Notice
-from tui_agent.context import tokens
 from tui_agent.context.request import ModelRequest
-from tui_agent.context.tokens import Encodings, TokenCounter, count_text
-from tui_agent.session.entries import Usage, UserEntry
+from tui_agent.context.tokens import count_text
 
 
 async def test_the_head_is_measured_before_the_first_message_as_after_it(tmp_path: Path) -> None:
@@ -84,49 +78,3 @@ async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path
         notice.message for notice in harness.of(Notice) if "takes no tools" in notice.message
     ]
     assert said.startswith(harness.agent.model)
-
-
-SMALL = Usage(input=1_600, output=10)
-
-
-class HastyDirectory(FixedDirectory):
-    """Counts as in a run without a screen."""
-
-    def counter(self, model: str) -> TokenCounter:
-        return replace(super().counter(model), exact=False)
-
-
-@pytest.fixture
-def hasty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Harness]:
-    """Return what makes an agent of such a run where no encoding is loaded yet."""
-    monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
-    return lambda *replies, window=100_000: make_agent(
-        tmp_path, list(replies), directory=HastyDirectory(window)
-    )
-
-
-async def test_a_short_run_loads_none_and_teaches_nothing(
-    hasty: Callable[..., Harness], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    looking = Reply(calls=(call("ls", path="."),), usage=SMALL)
-    harness = hasty(looking, Reply("Done.", usage=SMALL))
-    await harness.say("hi")
-    assert harness.agent.counter.is_rough
-    assert harness.directory.learnt == []
-    monkeypatch.undo()  # what other tests have loaded counts exactly
-    exact = TokenCounter(MODEL)
-    for entry in harness.path():
-        assert abs(entry.tokens - exact.estimate(entry)) <= 10 + entry.tokens / 3
-
-
-async def test_a_long_message_is_counted_exactly(hasty: Callable[..., Harness]) -> None:
-    harness = hasty(Reply("Done.", usage=SMALL))
-    await harness.say("a 1 " * 5_000)
-    [said] = harness.entries(UserEntry)
-    assert said.tokens == TokenCounter(MODEL).estimate(said)
-
-
-async def test_it_is_loaded_before_the_window_may_be_full(hasty: Callable[..., Harness]) -> None:
-    harness = hasty(Reply("Done.", usage=SMALL), window=6_000)
-    await harness.say("hi " * 500)
-    assert not harness.agent.counter.is_rough

@@ -1,7 +1,6 @@
 """A command that is started while its event loop ends."""
 
 import asyncio
-import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,4 @@ def test_the_end_of_the_loop_never_hangs_on_a_start(turns: int, tmp_path: Path) 
             await asyncio.sleep(0)
         assert not any(task.done() for task in tasks)
 
-    began = time.monotonic()
-    asyncio.run(leave())
-    assert time.monotonic() - began < 20
+    asyncio.run(leave())  # would wait for ever

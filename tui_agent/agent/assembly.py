@@ -42,7 +42,6 @@ class ModelSources:
     providers: Mapping[str, ProviderSettings]
     logins: Logins | None = None
     learnt: Path | None = None
-    exact_counts: bool = False
 
 
 class Models:
@@ -72,7 +71,6 @@ class Models:
             Templates.load(prompt),
             wire_of=self.router.wire,
             keys=lambda: self.router.keys,
-            exact_counts=sources.exact_counts,
         )
         self.providers = ProviderClient(
             self.router,

@@ -96,9 +96,6 @@ _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
 _LEAST_WINDOW = 4_000
 """Tokens of the smallest window that is learnt from a refusal without numbers."""
-ROUGH_SHARE = 0.15
-"""Share of the window up to which tokens by a rule of thumb will do: some text has three times as
-many."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
 
@@ -132,7 +129,7 @@ class ContextKeeper:
         self._templates = Templates.load(ports.prompt)
         self.head = Head(journal, ports)
         self._overflows = 0
-        self._warmed: set[str] = set()
+        self._is_warm = False
         self._doubted: set[str] = set()
         self._told_of_effort: set[str] = set()
         self._known_meter: Meter | None = None
@@ -193,7 +190,7 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load the knowledge and tools in files, and the model's encoding where it is wanted; ask a local server."""
+        """Load the knowledge and tools in files; ask a local server about its model."""
         await self._ports.directory.refresh(self.model)
         await asyncio.to_thread(self._ports.knowledge.load)
         await self._ports.read_tool_files()
@@ -203,11 +200,7 @@ class ContextKeeper:
         ):
             if problem:
                 self._channel.emit(Notice(problem, "warning"))
-        if self.model not in self._warmed:
-            counter = self._ports.directory.counter(self.model)
-            if counter.exact:
-                await asyncio.to_thread(counter.warm)
-            self._warmed.add(self.model)
+        self._is_warm = True
 
     def ensure_head(self) -> None:
         """See to it that the path has the head of this model and mode, and its effort; see ``Head.ensure``."""
@@ -219,7 +212,7 @@ class ContextKeeper:
         """Return the head of a session's first request; None where there is one, and before ``warm``: it takes time."""
         begin = self._session.active_path()[: _FIRST + 1]
         if (
-            self.model not in self._warmed
+            not self._is_warm
             or len(begin) > _FIRST
             or any(isinstance(e, SystemEntry) for e in begin)
         ):
@@ -243,9 +236,8 @@ class ContextKeeper:
         request = self.next_request(tools_allowed=tools_allowed)
         counter = self._ports.directory.counter(self.model)
         counted = self._meter().counted(self._session.active_path())
-        exact = 0 if counter.is_rough else counted
         self.sent = SentRequest(
-            request, self._session.leaf, warm=not self._cache_cold(), counted=exact
+            request, self._session.leaf, warm=not self._cache_cold(), counted=counted
         )
         return request, counter.calibrated(counted)
 
@@ -312,10 +304,6 @@ class ContextKeeper:
         """See to it that the next request fits: prune, then compact; raises ContextFullError where it can't."""
         self._overflows = 0
         self._prune_images()
-        counter = self._ports.directory.counter(self.model)
-        size = self.size()
-        if counter.is_rough and size.total > ROUGH_SHARE * (size.window - size.reserve):
-            await asyncio.to_thread(counter.warm)
         await self.compact_as_asked()
         # A prepared compaction prunes too, and a prune before it would make it void.
         if self.prepared is None or not self.prepared.holds(self.model):

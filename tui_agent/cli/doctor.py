@@ -85,7 +85,7 @@ def findings() -> Iterator[Finding]:
     yield Finding(
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
     )
-    packages = [f"{name} {version(name)}" for name in ("textual", "tiktoken")]
+    packages = [f"{name} {version(name)}" for name in ("textual", "litellm")]
     packages.append(f"litellm {version('litellm')}" if is_installed() else "without litellm")
     yield Finding(
         "packages", f"{', '.join(packages)}; prices and windows from {PriceList().source}"

@@ -26,8 +26,7 @@ class CatalogDirectory:
     """The facts known of models.
 
     ``learnt`` are the facts learnt by using models. ``wire_of`` says which format a model is spoken
-    to in, ``keys`` returns the keys of the servers to ask. Without ``exact_counts`` no encoding is
-    loaded as long as a rule of thumb will do.
+    to in, ``keys`` returns the keys of the servers to ask.
     """
 
     def __init__(
@@ -38,14 +37,12 @@ class CatalogDirectory:
         *,
         wire_of: Callable[[str], WireName | None] = lambda _model: None,
         keys: Callable[[], Keys] | None = None,
-        exact_counts: bool = True,
     ) -> None:
         self._templates = templates or Templates()
         self._catalog = catalog
         self._wire_of = wire_of
         self._keys = keys
         self._asked: dict[str, float] = {}
-        self._exact_counts = exact_counts
         self._facts = learnt
         self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
@@ -132,9 +129,7 @@ class CatalogDirectory:
             known = replace(
                 first, learnt=learnt.get(self._spoken(model)) or learnt.get(elsewhere, {})
             )
-            counter = self._counters[model] = TokenCounter(
-                model, known, self._templates, self._exact_counts
-            )
+            counter = self._counters[model] = TokenCounter(model, known, self._templates)
         return counter
 
     def learn(self, model: str, counted: int, reported: int) -> None:
