@@ -99,7 +99,7 @@ async def _streaming(stage: Stage, pilot: Any) -> None:
 async def _ask_bash(stage: Stage, pilot: Any) -> None:
     await _conversation(stage, pilot)
     stage.agent.emit(RunStarted(), PermissionAsked(question_bash()))
-    await pilot.pause()
+    await until(lambda: stage.view.question.display, pilot)
 
 
 async def _ask_edit(stage: Stage, pilot: Any) -> None:
@@ -107,7 +107,7 @@ async def _ask_edit(stage: Stage, pilot: Any) -> None:
     stage.agent.emit(
         RunStarted(), PermissionAsked(question_edit()), PermissionAsked(question_bash())
     )
-    await pilot.pause()
+    await until(lambda: stage.view.question.display, pilot)
 
 
 async def _note(stage: Stage, pilot: Any) -> None:

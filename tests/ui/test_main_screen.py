@@ -427,7 +427,7 @@ async def test_one_help_finds_and_runs_commands_the_most_used_first(
     async with stage.run(size) as pilot:
         await pilot.press("f1")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
-        assert ("while it works: send when it is done" in screen_text(stage)) == (size[1] >= 20)
+        assert ("while it works: queue it" in screen_text(stage)) == (size[1] >= 20)
         await pilot.resize_terminal(40, 12)
         await until(lambda: "Type to find" in screen_text(stage), pilot)
         press_at_once(stage.app, *"cost")
@@ -441,6 +441,46 @@ async def test_one_help_finds_and_runs_commands_the_most_used_first(
         assert stage.main.controller.commands[0].name not in {"cost", "help"}
         press_at_once(stage.app, *"transcript.copy")
         await until(lambda: stage.app.screen.highlighted == "name transcript.copy", pilot)
+
+
+WANTED = {
+    "approve": "/mode",
+    "always approve": "/permissions",
+    "merge": "/tree",
+    "queue a message": "key alt+enter",
+    "stop": "key escape ctrl+c",
+    "continue after a crash": "/sessions",
+    "shell": "key !command",
+    "whole output": "key tab",
+    "delete": "/sessions",
+    "go back": "/rewind",
+    "how do I copy a code block": "/copy",
+    "turn off automatic compaction": "/settings",
+    "sandbox off": "/outside",
+    "attach an image": "key /name @file #12",
+}
+"""What somebody types who does not know the name yet, and a row that leads there."""
+
+
+async def test_help_finds_what_is_called_otherwise(stage: Stage) -> None:
+    async with stage.run((80, 24)) as pilot:
+        await pilot.press("ctrl+p")
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
+        screen = stage.app.screen
+        for words, row in WANTED.items():
+            screen.refill(words)
+            assert row in {option.id for option in screen.listing.options[:4]}, words
+        screen.refill("xyzzy")
+        assert not screen.listing.display
+        screen.refill("merge")
+        await until(lambda: "also: merge, fork, label" in screen_text(stage), pilot)
+
+
+async def test_the_popup_finds_commands_by_other_words(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, "/merge")
+        await until(lambda: stage.main.popup.display, pilot)
+        assert str(stage.main.popup.options[0].prompt).startswith("/tree ")
 
 
 def test_names_keys_and_aliases_are_unique() -> None:

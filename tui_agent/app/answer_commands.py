@@ -19,7 +19,13 @@ ASK = "ask"
 """Name of the tool that asks."""
 
 
-@Command("answer", "answer a question of the model differently", argument="[#N]", place=215)
+@Command(
+    "answer",
+    "answer a question of the model differently",
+    argument="[#N]",
+    place=215,
+    words="reply, question, change",
+)
 async def answer(controller: Controller, argument: str) -> None:
     """Ask again what the model asked, go back to before the answer, files along, and go on with the new one."""
     from tui_agent.app.moves import move_with_files

@@ -50,6 +50,8 @@ class Command:
     argument: str = ""
     """How the argument is written in the help, in brackets when it may be left out."""
     aliases: tuple[str, ...] = ()
+    words: str = ""
+    """Other words it is looked for by, separated by commas: what one wants, or calls it elsewhere."""
     hint: str = ""
     """Label in the line of keys; empty keys are not shown there."""
     needs_screen: bool = False

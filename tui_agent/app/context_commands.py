@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
-@Command("context", "show what fills the context window", key="ctrl+g", place=240)
+@Command(
+    "context",
+    "show what fills the context window",
+    key="ctrl+g",
+    place=240,
+    words="what the model sees, tokens, bring back, restore, pin, hide, cleared output, delete from",
+)
 async def context(controller: Controller, argument: str) -> None:
     """Show the next request block by block; without a screen as lines, as ``--json``, or the exact ``--request``.
 
@@ -92,6 +98,7 @@ def _options(argument: str) -> dict[str, str]:
     key="f4",
     argument="[#N] [FOCUS]",
     place=220,
+    words="compaction, compress, summarize, summary, free tokens, context full, shorten",
 )
 async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history: with a focus at once, otherwise after a preview.
@@ -163,7 +170,12 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
         controller.show(CompactPage(entry_id))
 
 
-@Command("prune", "clear old tool outputs: the model sees one line of each", place=230)
+@Command(
+    "prune",
+    "clear old tool outputs: the model sees one line of each",
+    place=230,
+    words="free tokens, remove, shrink, truncate",
+)
 async def prune(controller: Controller, _argument: str) -> None:
     """Prune old tool outputs, and say the cost; nothing is lost, and nothing spent before the next request."""
     from tui_agent.app import plans
@@ -213,7 +225,12 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
 
 
 @Command(
-    "panel", "show or hide tree, to-dos, files and jobs", key="ctrl+b", needs_screen=True, place=290
+    "panel",
+    "show or hide tree, to-dos, files and jobs",
+    key="ctrl+b",
+    needs_screen=True,
+    place=290,
+    words="side bar, sidebar, tree, plan",
 )
 async def panel(controller: Controller, _argument: str) -> None:
     controller.frontend.toggle_panel()
@@ -225,6 +242,7 @@ async def panel(controller: Controller, _argument: str) -> None:
     key="ctrl+o",
     needs_screen=True,
     place=295,
+    words="what the model sees, cleared, hidden",
 )
 async def view(controller: Controller, _argument: str) -> None:
     if controller.frontend.toggle_view():
@@ -234,7 +252,12 @@ async def view(controller: Controller, _argument: str) -> None:
 
 
 @Command(
-    "settings", "show and change every setting", argument="[TEXT]", needs_screen=True, place=380
+    "settings",
+    "show and change every setting",
+    argument="[TEXT]",
+    needs_screen=True,
+    place=380,
+    words="configuration, options, preferences, turn off, disable, automatic compaction",
 )
 async def settings(controller: Controller, argument: str) -> None:
     """Show every setting as it is in the file, and follow that."""

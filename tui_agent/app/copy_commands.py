@@ -28,6 +28,7 @@ _CODE = LazyPattern(
     argument="[WHAT]",
     needs_screen=True,
     place=360,
+    words="clipboard, code block, yank, output",
 )
 async def copy(controller: Controller, argument: str) -> None:
     from tui_agent.session.entries import AssistantEntry

@@ -27,6 +27,7 @@ _BATCH: Final = 200
     argument="[TEXT]",
     needs_screen=True,
     place=300,
+    words="look for, old message, text, output",
 )
 async def find(controller: Controller, argument: str) -> None:
     controller.show(FindPage(argument.strip()))
@@ -61,7 +62,12 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
 
 
 @Command(
-    "history", "find earlier messages in this project", key="ctrl+r", needs_screen=True, place=210
+    "history",
+    "find earlier messages in this project",
+    key="ctrl+r",
+    needs_screen=True,
+    place=210,
+    words="old, previous, prompts, search, reuse",
 )
 async def history(controller: Controller, _argument: str) -> None:
     if controller.agent is not None:

@@ -29,6 +29,7 @@ _LONGEST = 24 * 3_600
     "work until something is reached, judged by a small model",
     argument="[TEXT|off]",
     place=235,
+    words="keep going, continue, autonomous, until done",
 )
 async def goal(controller: Controller, argument: str) -> None:
     from tui_agent.model.demo import DEMO_MODEL
@@ -61,6 +62,7 @@ async def goal(controller: Controller, argument: str) -> None:
     argument="[10m TEXT|off]",
     needs_screen=True,
     place=236,
+    words="repeat, schedule, every, cron",
 )
 async def loop(controller: Controller, argument: str) -> None:
     repeats = controller.open_agent.repeats

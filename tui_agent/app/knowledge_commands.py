@@ -105,17 +105,28 @@ def kinds_of(owner: Agent) -> dict[str, str]:
     return {"build": "the agent that is built in"} | own
 
 
-@Command("skills", "list the skills the agent can load", place=250)
+@Command("skills", "list the skills the agent can load", place=250, words="knowledge, plugins")
 async def skills(controller: Controller, _argument: str) -> None:
     await _show_equipment(controller, controller.open_agent, SKILLS)
 
 
-@Command("tools", "list the tools, and problems of tool files", place=245)
+@Command(
+    "tools",
+    "list the tools, and problems of tool files",
+    place=245,
+    words="functions, output, enable, disable",
+)
 async def tools(controller: Controller, _argument: str) -> None:
     await _show_equipment(controller, controller.open_agent, TOOLS)
 
 
-@Command("agent", "switch to another agent", argument="[NAME]", place=270)
+@Command(
+    "agent",
+    "switch to another agent",
+    argument="[NAME]",
+    place=270,
+    words="persona, role, subagent",
+)
 async def agent(controller: Controller, argument: str) -> None:
     chooser = controller.open_agent
     if not argument and controller.frontend.has_screen:
@@ -132,7 +143,13 @@ async def agent(controller: Controller, argument: str) -> None:
         await _switch(controller, chooser, name)
 
 
-@Command("style", "choose how answers are written", argument="[NAME]", place=272)
+@Command(
+    "style",
+    "choose how answers are written",
+    argument="[NAME]",
+    place=272,
+    words="tone, output style, short, verbose",
+)
 async def style(controller: Controller, argument: str) -> None:
     chooser = controller.open_agent
     await asyncio.to_thread(chooser.ports.knowledge.load)
@@ -171,6 +188,7 @@ async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
     argument="[add|reload]",
     needs_screen=True,
     place=260,
+    words="add a server, connect, plugin, integration",
 )
 async def mcp(controller: Controller, argument: str) -> None:
     """Show the servers; ``add NAME COMMAND`` adds one, ``reload`` rereads, ``restart NAME`` starts one again."""
@@ -231,7 +249,13 @@ def _server_row(words: str) -> dict[str, object]:
     return {"url": parts[0]}
 
 
-@Command("init", "have the model write AGENTS.md", argument="[HINT]", place=280)
+@Command(
+    "init",
+    "have the model write AGENTS.md",
+    argument="[HINT]",
+    place=280,
+    words="instructions, CLAUDE.md, set up the project",
+)
 async def init(controller: Controller, argument: str) -> None:
     await controller.outbox.send_command("init", argument, "There is no prompt for /init.")
 
@@ -242,6 +266,7 @@ async def init(controller: Controller, argument: str) -> None:
     argument="[BRANCH|COMMIT]",
     place=296,
     yields=True,
+    words="code review, bugs, pull request",
 )
 async def review(controller: Controller, argument: str) -> None:
     await controller.outbox.send_command("review", argument, "There is no prompt for /review.")

@@ -29,6 +29,7 @@ _SIGN_IN = (
     argument="[PROVIDER]",
     needs_screen=True,
     place=120,
+    words="api key, token, account",
 )
 async def login(controller: Controller, argument: str) -> None:
     port, (name, rest) = controller.services.logins, _words(argument)
@@ -59,6 +60,7 @@ async def login(controller: Controller, argument: str) -> None:
     argument="[PROVIDER]",
     needs_screen=True,
     place=130,
+    words="delete a key, sign out",
 )
 async def logout(controller: Controller, argument: str) -> None:
     port, (name, _rest) = controller.services.logins, _words(argument)

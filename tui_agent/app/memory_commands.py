@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
-@Command("remember", "add a note for this project, or show them", argument="[TEXT]", place=282)
+@Command(
+    "remember",
+    "add a note for this project, or show them",
+    argument="[TEXT]",
+    place=282,
+    words="memory, save a fact",
+)
 async def remember(controller: Controller, argument: str) -> None:
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
 
@@ -55,7 +61,13 @@ async def remember(controller: Controller, argument: str) -> None:
     )
 
 
-@Command("forget", "remove a note from the project's notes", argument="[TEXT]", place=284)
+@Command(
+    "forget",
+    "remove a note from the project's notes",
+    argument="[TEXT]",
+    place=284,
+    words="memory, delete a note",
+)
 async def forget(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
     project = agent.ports.project

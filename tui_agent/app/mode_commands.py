@@ -52,6 +52,7 @@ def plan_of(agent: Agent, *, headed: bool = False) -> str:
     argument="[build|auto-edit]",
     place=155,
     yields=True,
+    words="approve, accept, plan mode",
 )
 async def plan(controller: Controller, argument: str) -> None:
     """Decide on the plan; the name of a mode carries it out at once.
@@ -104,6 +105,7 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str)
     key="shift+tab",
     argument="[NAME]",
     place=150,
+    words="approve, accept edits, stop asking, ask less, read only",
 )
 async def mode(controller: Controller, argument: str) -> None:
     from tui_agent.agent.permissions import MODE_HELP, Mode, next_mode
@@ -124,7 +126,11 @@ async def mode(controller: Controller, argument: str) -> None:
 
 
 @Command(
-    "permissions", "show what is allowed, asked and denied, and why", needs_screen=True, place=160
+    "permissions",
+    "show what is allowed, asked and denied, and why",
+    needs_screen=True,
+    place=160,
+    words="approve, always allow, rules, revoke",
 )
 async def permissions(controller: Controller, _argument: str) -> None:
     controller.show(PermissionsPage())
@@ -135,6 +141,7 @@ async def permissions(controller: Controller, _argument: str) -> None:
     "run a command once without the sandbox: yours, or the model's last",
     argument="[COMMAND]",
     place=155,
+    words="sandbox off, disable, network, unsandboxed",
 )
 async def outside(controller: Controller, argument: str) -> None:
     """Run a command as the user's own, as ``!`` does; the model sees its output."""

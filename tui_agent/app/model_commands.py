@@ -27,7 +27,14 @@ _HELP: Final = {
 _NO_KEY: Final = "has no key"
 
 
-@Command("model", "use another model", key="f2", argument="[ID]", place=110)
+@Command(
+    "model",
+    "use another model",
+    key="f2",
+    argument="[ID]",
+    place=110,
+    words="switch, change, provider, server, llm",
+)
 async def model(controller: "Controller", argument: str) -> None:
     if argument:
         await choose_model(controller, argument)
@@ -209,7 +216,14 @@ def _size(size: "ContextSize") -> str:
     return f"{about}{tokens(size.total)} of {tokens(size.window)} ({size.percent:.0f}%)"
 
 
-@Command("effort", "choose how much the model thinks", key="f9", argument="[LEVEL]", place=140)
+@Command(
+    "effort",
+    "choose how much the model thinks",
+    key="f9",
+    argument="[LEVEL]",
+    place=140,
+    words="thinking, reasoning, level",
+)
 async def effort(controller: "Controller", argument: str) -> None:
     agent = controller.open_agent
     level = argument or await _choose(controller, agent)

@@ -399,6 +399,7 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
     argument="[COMMAND|off]",
     place=166,
     yields=True,
+    words="test, verify, lint, ci",
 )
 async def check(controller: Controller, argument: str) -> None:
     from tui_agent.agent.ports import RunCheck
@@ -437,6 +438,7 @@ async def check(controller: Controller, argument: str) -> None:
     argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
     place=165,
     yields=True,
+    words="parallel, compare models, best of, attempts",
 )
 async def race(controller: Controller, argument: str) -> None:
     word, _, rest = argument.strip().partition(" ")

@@ -20,7 +20,12 @@ NAME_CELLS = 19
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 
-@Command("cost", "show tokens and dollars spent", place=340)
+@Command(
+    "cost",
+    "show tokens and dollars spent",
+    place=340,
+    words="price, money, usage, budget, spending",
+)
 async def cost(controller: Controller, argument: str) -> None:
     from tui_agent.app import session_reports, status_commands
 
@@ -37,7 +42,7 @@ async def cost(controller: Controller, argument: str) -> None:
     controller.show(Output("Cost of this session", text))
 
 
-@Command("todo", "show the model's to-do list", place=350)
+@Command("todo", "show the model's to-do list", place=350, words="plan, tasks, progress")
 async def todo(controller: Controller, _argument: str) -> None:
     from tui_agent.tools.todo import current_todos
 
@@ -65,6 +70,7 @@ def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     hint="help",
     aliases=("keys",),
     place=390,
+    words="shortcuts, keybindings, how do I, palette",
 )
 async def show_help(controller: Controller, _argument: str) -> None:
     if controller.frontend.has_screen:
@@ -80,7 +86,12 @@ async def show_help(controller: Controller, _argument: str) -> None:
     controller.show(Report("Help", lines))
 
 
-@Command("doctor", "check the setup and show warnings", place=410)
+@Command(
+    "doctor",
+    "check the setup and show warnings",
+    place=410,
+    words="problems, install, version, debug",
+)
 async def doctor(controller: Controller, _argument: str) -> None:
     controller.say("Looking …")
     lines = list(await asyncio.to_thread(controller.services.doctor))

@@ -42,6 +42,7 @@ _QUESTIONS = {
     argument="[conversation|files]",
     place=170,
     yields=True,
+    words="earlier, restore, revert, checkpoint, take back, start again from",
 )
 async def rewind(controller: Controller, argument: str) -> None:
     """Go back with the conversation and the files, or with one of them where the argument says so."""

@@ -23,7 +23,12 @@ HOW = (
 )
 
 
-@Command("rules", "show the rules that bind the model, and whether it still has them", place=165)
+@Command(
+    "rules",
+    "show the rules that bind the model, and whether it still has them",
+    place=165,
+    words="instructions, standing, always",
+)
 async def rules(controller: Controller, _argument: str) -> None:
     from tui_agent.context.rule_ledger import ledger
 

@@ -24,6 +24,7 @@ FORKED = "This is a copy, and what you do here stays here. /parent goes back to 
     aliases=("clear",),
     needs_screen=True,
     place=10,
+    words="start over, reset, empty",
 )
 async def new(controller: Controller, _argument: str) -> None:
     from tui_agent.model.demo import DEMO_MODEL
@@ -41,7 +42,13 @@ async def new(controller: Controller, _argument: str) -> None:
         )
 
 
-@Command("demo", "start the demo: a script plays the model, no key", needs_screen=True, place=380)
+@Command(
+    "demo",
+    "start the demo: a script plays the model, no key",
+    needs_screen=True,
+    place=380,
+    words="tutorial, try, example",
+)
 async def demo(controller: Controller, _argument: str) -> None:
     await controller.open(OpenRequest(demo=True))
 
@@ -54,6 +61,7 @@ async def demo(controller: Controller, _argument: str) -> None:
     aliases=("resume",),
     needs_screen=True,
     place=30,
+    words="continue after a crash, delete, rename, search in all sessions, archive",
 )
 async def sessions(controller: Controller, argument: str) -> None:
     current = controller.agent.session.id if controller.agent is not None else None
@@ -62,13 +70,19 @@ async def sessions(controller: Controller, argument: str) -> None:
         controller.frontend.go_to(request)
 
 
-@Command("fork", "continue in a copy of this session", place=60)
+@Command("fork", "continue in a copy of this session", place=60, words="branch off, duplicate")
 async def fork(controller: Controller, _argument: str) -> None:
     await controller.open(OpenRequest(controller.open_agent.session.id, OpenHow.FORK))
     controller.say(FORKED)
 
 
-@Command("rename", "give this session a title", argument="[TITLE]", place=70)
+@Command(
+    "rename",
+    "give this session a title",
+    argument="[TITLE]",
+    place=70,
+    words="name, change the title",
+)
 async def rename(controller: Controller, argument: str) -> None:
     session = controller.open_agent.session
     title = argument or await controller.ask(
@@ -80,7 +94,13 @@ async def rename(controller: Controller, argument: str) -> None:
         controller.say(f"This session is called “{one_line(title, 60)}”.")
 
 
-@Command("label", "label where you are, to find it in /tree", argument="[TEXT]", place=100)
+@Command(
+    "label",
+    "label where you are, to find it in /tree",
+    argument="[TEXT]",
+    place=100,
+    words="bookmark, tag, mark",
+)
 async def label(controller: Controller, argument: str) -> None:
     session = controller.open_agent.session
     leaf = session.leaf
@@ -96,7 +116,13 @@ async def label(controller: Controller, argument: str) -> None:
         )
 
 
-@Command("tree", "show all branches of this session", key="ctrl+t", place=40)
+@Command(
+    "tree",
+    "show all branches of this session",
+    key="ctrl+t",
+    place=40,
+    words="merge, fork, label, jump, go back, compare, alternatives",
+)
 async def tree(controller: Controller, argument: str) -> None:
     """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` prints them."""
     session = controller.open_agent.session
@@ -115,7 +141,13 @@ async def tree(controller: Controller, argument: str) -> None:
         controller.show(TreePage(at, session_reports.tree_lines(session)))
 
 
-@Command("retry", "send the last request again", key="f8", place=200)
+@Command(
+    "retry",
+    "send the last request again",
+    key="f8",
+    place=200,
+    words="again, repeat, regenerate, continue",
+)
 async def retry(controller: Controller, _argument: str) -> None:
     agent = controller.idle_agent
     if agent.session.leaf is None:
@@ -159,7 +191,14 @@ def open_output(controller: Controller, entry: Entry) -> None:
         )
 
 
-@Command("theme", "change the colours", argument="[NAME]", needs_screen=True, place=370)
+@Command(
+    "theme",
+    "change the colours",
+    argument="[NAME]",
+    needs_screen=True,
+    place=370,
+    words="colors, dark, light, appearance",
+)
 async def theme(controller: Controller, argument: str) -> None:
     name = argument or await controller.ask(ThemeChoice())
     if name and controller.frontend.use_theme(name):
@@ -168,7 +207,15 @@ async def theme(controller: Controller, argument: str) -> None:
         raise CommandError(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.")
 
 
-@Command("quit", "quit the program", aliases=("exit",), needs_screen=True, is_early=True, place=420)
+@Command(
+    "quit",
+    "quit the program",
+    aliases=("exit",),
+    needs_screen=True,
+    is_early=True,
+    place=420,
+    words="close, leave, end",
+)
 async def leave(controller: Controller, _argument: str) -> None:
     at_work = _at_work(controller)
     if at_work and not controller.is_leaving:
@@ -193,6 +240,7 @@ async def leave(controller: Controller, _argument: str) -> None:
     "go on without this terminal; tui-agent attach brings it back",
     needs_screen=True,
     place=410,
+    words="background, leave it running, close the terminal",
 )
 async def detach(controller: Controller, _argument: str) -> None:
     if controller.services.let_terminals_go():

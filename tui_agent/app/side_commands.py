@@ -28,6 +28,7 @@ _ANSWERS = (
     argument="QUESTION",
     needs_screen=True,
     place=216,
+    words="side question, while it works",
 )
 async def btw(controller: Controller, argument: str) -> None:
     """Show the answer over the conversation, which goes on meanwhile."""

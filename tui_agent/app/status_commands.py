@@ -29,7 +29,11 @@ COST = "Cost"
 
 
 @Command(
-    "status", "show model, mode, sandbox, context and cost on one page", place=310, yields=True
+    "status",
+    "show model, mode, sandbox, context and cost on one page",
+    place=310,
+    yields=True,
+    words="info, usage, session id, version",
 )
 async def status(controller: Controller, _argument: str) -> None:
     await show_status(controller, controller.open_agent)
@@ -152,6 +156,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     argument="[on|off]",
     place=325,
     yields=True,
+    words="type errors, lint, linter, lsp",
 )
 async def diagnostics(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
@@ -214,6 +219,7 @@ def _row(name: str, text: str) -> str:
     argument="[#ENTRY]",
     place=320,
     yields=True,
+    words="changes, patch, git",
 )
 async def diff(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
@@ -235,6 +241,7 @@ async def diff(controller: Controller, argument: str) -> None:
     argument="[stop N]",
     place=330,
     yields=True,
+    words="processes, server, kill, terminal, dev server",
 )
 async def jobs(controller: Controller, argument: str) -> None:
     agent = controller.open_agent

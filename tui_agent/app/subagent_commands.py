@@ -77,7 +77,13 @@ def _show(controller: Controller, session: Session, close: Callable[[], None]) -
     controller.show(SubagentPage(FinishedSubagent(session, counter), close))
 
 
-@Command("parent", "open the session this one came from", needs_screen=True, place=50)
+@Command(
+    "parent",
+    "open the session this one came from",
+    needs_screen=True,
+    place=50,
+    words="go back, subagent",
+)
 async def parent(controller: Controller, _argument: str) -> None:
     if controller.agent is not None:
         info = controller.agent.session.info

@@ -35,7 +35,13 @@ _NAME_CHARS = 40
 _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.jsonl --redact."
 
 
-@Command("export", "write this session to a file: md, html, jsonl", argument="[FILE]", place=80)
+@Command(
+    "export",
+    "write this session to a file: md, html, jsonl",
+    argument="[FILE]",
+    place=80,
+    words="save, share, download, markdown, json",
+)
 async def export(controller: Controller, argument: str) -> None:
     """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
@@ -114,6 +120,7 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
     argument="[FILE]",
     needs_screen=True,
     place=90,
+    words="load, claude code, codex",
 )
 async def import_(controller: Controller, argument: str) -> None:
     """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
@@ -158,6 +165,7 @@ def _place(controller: Controller, text: str) -> Path:
     "write the session's changes as a patch or to a new branch",
     argument="[FILE | branch:NAME]",
     place=335,
+    words="apply, git, pull request, save changes",
 )
 async def result(controller: Controller, argument: str) -> None:
     target = argument.strip().strip("\"'")

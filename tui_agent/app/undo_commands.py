@@ -27,6 +27,7 @@ def _help(verb: str, session: Session, step: Step | None) -> str:
     key="f5",
     now=lambda session: _help("undo", session, session.history.newest()),
     place=180,
+    words="revert, take back, go back, restore files, discard",
 )
 async def undo(controller: Controller, _argument: str) -> None:
     agent = controller.idle_agent
@@ -55,6 +56,7 @@ async def undo(controller: Controller, _argument: str) -> None:
     key="f6",
     now=lambda session: _help("redo", session, session.history.next()),
     place=190,
+    words="bring back, repeat, forward",
 )
 async def redo(controller: Controller, _argument: str) -> None:
     agent = controller.idle_agent

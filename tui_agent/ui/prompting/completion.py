@@ -25,6 +25,9 @@ _NAME_BONUS = 12
 """Points for letters that are all in the name at the end of a path, and for each of them."""
 _NAME_LETTER_BONUS = 6
 
+_OTHER_WORD = 3
+"""Letters from which commands are found by other words than their names."""
+
 SIGNS = frozenset("/@#")
 """First characters of words that can be completed."""
 _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
@@ -207,11 +210,14 @@ def mention(name: str) -> str:
 
 
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
-    """Return the commands whose name fits the query, best first; without a query all, in their order."""
+    """Return the commands whose name fits the query, best first, then those found by another word.
+
+    Without a query all, in their order.
+    """
     scored: list[tuple[bool, float, int, Candidate]] = []
     for order, command in enumerate(commands):
         match = fuzzy_match(query, command.name)
-        if query and not match.offsets:
+        if query and not match.offsets and not _is_called(command, query):
             continue
         name = f"/{command.name}"
         offsets = shifted(match, 1).offsets
@@ -220,3 +226,9 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
         scored.append((not begins, -match.score, order, candidate))
     scored.sort(key=lambda item: item[:3])
     return [candidate for *_key, candidate in scored]
+
+
+def _is_called(command: "Command", query: str) -> bool:
+    """Whether a query begins another word that a command is looked for by."""
+    words = " ".join((*command.aliases, command.words)).lower().split()
+    return len(query) >= _OTHER_WORD and any(word.startswith(query.lower()) for word in words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -30,6 +31,8 @@ ROOM_FOR_KEYS = 20
 """Rows of the terminal from which there is room for them."""
 ROOM_FOR_KEY_COLUMN = 60
 """Columns of the terminal from which the keys have a column of their own."""
+SMALL_WORD = 2
+"""Letters of a word that says little about what is looked for: do, I, a."""
 NAME_CELLS = 20
 KEY_CELLS = 14
 
@@ -46,6 +49,8 @@ class HelpRow:
     arguments: str = ""
     waits: bool = False
     """Whether an argument is to be written first."""
+    also: str = ""
+    """Other words it is found by."""
 
 
 def help_rows(
@@ -59,7 +64,13 @@ def help_rows(
         name = f"/{command.name} {command.argument}".strip()
         keys = keymap.get(command.name, command.key)
         yield HelpRow(
-            f"/{command.name}", name, keys, command.help, command.name, "", command.takes_argument
+            f"/{command.name}",
+            name,
+            keys,
+            command.help,
+            command=command.name,
+            waits=command.takes_argument,
+            also=", ".join(filter(None, (*command.aliases, command.words))),
         )
     for keys, text in PROMPT_KEYS:
         yield HelpRow(f"key {keys}", "key", keys, text)
@@ -79,6 +90,33 @@ def help_rows(
             value = one_line(row.value, 12)
         meaning = row.description.replace("``", "")
         yield HelpRow(f"setting {row.key}", row.key, value, meaning, "settings", row.key)
+
+
+def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]:
+    """Return the rows that have all the words; where none has, those with most of them, the rarest."""
+    long = [word for word in words if len(word) > SMALL_WORD] or words
+    texts = [f"{row.name} {row.keys} {row.text} {row.also}".lower() for row in rows]
+    had = [[word for word in long if word in text] for text in texts]
+    rows_with = Counter(word for found in had for word in found)
+    weights = [(len(found), sum(1 / rows_with[word] for word in found)) for found in had]
+    best = max(weights, default=(0, 0))
+    if words and not best[0]:
+        return []
+    return [row for row, weight in zip(rows, weights, strict=True) if weight == best]
+
+
+def _distance(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
+    """Return how far a row is from what is looked for: a command of that name first, then what says so itself."""
+    is_named = any(row.name.startswith(f"/{word}") for word in words)
+    says_so = all(word in f"{row.name} {row.text}".lower() for word in words)
+    return not is_named, not says_so
+
+
+def details_of(row: HelpRow) -> str:
+    """Return the whole of a row, of which a narrow list shows the beginnings."""
+    name = " · ".join(filter(None, (row.name, row.keys.replace(",", " "))))
+    also = row.also and f"also: {row.also}"
+    return "\n".join(filter(None, (name, row.text, also)))
 
 
 class HelpScreen(PickerScreen[HelpRow]):
@@ -110,20 +148,24 @@ class HelpScreen(PickerScreen[HelpRow]):
         self.query_one("#here").display = (
             self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
         )
-        texts = [(row, f"{row.name} {row.keys} {row.text}".lower()) for row in self._rows.values()]
-        found = [row for row, text in texts if all(word in text for word in words)]
-        # A command of that name stands before rows that only mention it; keys that have no room
-        # over the list begin it.
+        found = best_matches(list(self._rows.values()), words)
+        # Keys that have no room over the list begin it.
         keys_first = self._with_keys and not words and not self.query_one("#here").display
         if keys_first:
-            named = "key"
+            found.sort(key=lambda row: row.name != "key")
         else:
-            named = query.lower() or "\0"
-        found.sort(key=lambda row: not row.name.lstrip("/").startswith(named))
+            found.sort(key=lambda row: _distance(row, words))
         self.show([Option(self._row(row, words), id=row.id) for row in found], at=at)
 
     def pick(self, key: str) -> None:
         self.dismiss(self._rows[key])
+
+    def highlight(self, key: str | None) -> None:
+        row = self._rows.get(key or "")
+        if row is None or self.query_one("#here").display:
+            self.tell("")
+        else:
+            self.tell(details_of(row))
 
     def _row(self, row: HelpRow, words: Sequence[str]) -> Content:
         wide = self.app.size.width >= ROOM_FOR_KEY_COLUMN
