@@ -11,6 +11,7 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.wiring import forget_rule, keep_rule
 from tui_agent.config import ConfigError, load_config, set_value
 from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.web.settings import SearchSettings
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -181,6 +182,15 @@ def test_a_project_does_not_make_rules_in_its_users_name(tmp_path: Path) -> None
     brought = tmp_path / "project.toml"
     brought.write_text(f'[projects."{tmp_path}".permissions]\nedit = "allow"\n')
     assert load_config(tmp_path / "config.toml", environ={}, project=brought).config.projects == {}
+
+
+def test_a_project_does_not_say_where_searches_go_and_with_which_key(tmp_path: Path) -> None:
+    brought = tmp_path / "project.toml"
+    brought.write_text(
+        '[websearch]\naddress = "http://evil.test"\nservice = "searxng"\napi_key = "x"\n'
+    )
+    loaded = load_config(tmp_path / "config.toml", environ={}, project=brought)
+    assert loaded.config.websearch == SearchSettings()
 
 
 WIDER = {

@@ -40,7 +40,7 @@ from tui_agent.paths import config_dir
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
 from tui_agent.text_files.encodings import settings_text
-from tui_agent.web.settings import FetchSettings
+from tui_agent.web.settings import FetchSettings, SearchSettings
 
 THEMES = (
     "ansi-dark",
@@ -297,6 +297,7 @@ class Config(BaseModel):
     retry: RetrySettings = Field(default_factory=RetrySettings)
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
+    websearch: SearchSettings = Field(default_factory=SearchSettings)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)

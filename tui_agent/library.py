@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import SecretStr, ValidationError
 
 from tui_agent.agent.agent import Agent as SessionAgent
-from tui_agent.agent.assembly import Models, ModelSources, hold, make_ports
+from tui_agent.agent.assembly import Models, ModelSources, hold, make_ports, web_tools
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import (
     AgentEvent,
@@ -57,6 +57,7 @@ from tui_agent.session.session import Session as StoredSession
 from tui_agent.session.store import Store
 from tui_agent.tools.functions.in_process import FunctionTool
 from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
+from tui_agent.web.settings import FetchSettings, SearchSettings
 
 __all__ = [
     "Agent",
@@ -305,6 +306,7 @@ class Agent:
             store,
             cwd,
             prompt,
+            web=web_tools(FetchSettings(), SearchSettings(), environ),
             environment=SafeEnvironment(os.environ),
             checkpoints=SnapshotStore(store.put_blob, store.blob),
             rules=(Rule("task", "*", Action.ALLOW), *(() if ask else (_NO_LOOPS,)), *rules),

@@ -25,6 +25,8 @@ class Permission(StrEnum):
     EDIT = "edit"
     BASH = "bash"
     WEBFETCH = "webfetch"
+    WEBSEARCH = "websearch"
+    """What the web is searched for, which a service is sent."""
     NETWORK = "network"
     """A host, for a command in the sandbox."""
     MCP = "mcp"
@@ -46,7 +48,7 @@ class PermissionNeed:
     """One thing a call wants to do: a permission and the pattern a rule is matched against.
 
     ``pattern`` is a path relative to the project for files, the command for bash, the URL for
-    webfetch, the host for the network. ``detail`` is shown to the user: the full command or a
+    webfetch, the words for websearch, the host for the network. ``detail`` is shown to the user: the full command or a
     unified diff.
     """
 

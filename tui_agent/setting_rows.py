@@ -30,6 +30,7 @@ _COUNTS_LATER = {
     "mode": _SESSION,
     "instructions": _SESSION,
     "webfetch": _SESSION,
+    "websearch": _SESSION,
     "checkpoints.enabled": _SESSION,
     "hooks": _SESSION,
     "mcp": "with /mcp reload",

@@ -193,6 +193,7 @@ MODES = {
     "secret": (need("read", ".env"), "ask ask ask allow"),
     "outside": (need("external_directory", "/etc"), "ask ask ask allow"),
     "web": (need("webfetch", "https://example.org/"), "ask ask ask allow"),
+    "search": (need("websearch", "trees"), "ask ask ask allow"),
     "mcp": (need("mcp", "search"), "ask ask deny allow"),
     "tool": (need("tool", "go"), "ask ask deny allow"),
     "loop": (need("doom_loop", "x"), "ask ask ask ask"),

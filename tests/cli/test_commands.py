@@ -287,11 +287,13 @@ def test_doctor_tells_what_is_missing_and_where_settings_come_from(
 ) -> None:
     assert run(["doctor"]) == 1
     assert "no model and no key" in capsys.readouterr().out
+    monkeypatch.setenv("EXA_API_KEY", "exa-secret-value")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret-value")
     monkeypatch.setenv("TUI_AGENT_MAX_STEPS", "9")
     shown = printed(capsys, "doctor")
     assert "max_steps = 9  (environment)" in shown
     assert "ANTHROPIC_API_KEY" in shown
+    assert "Exa, from EXA_API_KEY" in shown
     assert "secret-value" not in shown
     found = map(json.loads, printed(capsys, "doctor", "--json").splitlines())
     assert all(row["ok"] for row in found if row["subject"] != "sandbox")

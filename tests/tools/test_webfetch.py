@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import gzip
 import json
+import re
 import shutil
 import ssl
 import subprocess
@@ -43,20 +44,24 @@ def answer(
 
 @dataclass
 class WebServer:
-    """``answers`` are found by path; ``requests`` are heads as they came."""
+    """``answers`` are found by path; ``requests`` are heads and ``bodies`` bodies as they came."""
 
     port: int = 0
     answers: dict[str, bytes] = field(default_factory=dict)
     endless: set[str] = field(default_factory=set)
     """Paths whose answer is never finished."""
     requests: list[str] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             self.requests.append(head)
+            length = re.search(r"content-length: (\d+)", head.lower())
+            self.bodies.append(await reader.readexactly(int(length[1]) if length else 0))
             path = head.split()[1]
-            writer.write(self.answers.get(path, answer("nothing here", status="404 Not Found")))
+            known = self.answers.get(path) or self.answers.get(path.partition("?")[0])
+            writer.write(known or answer("nothing here", status="404 Not Found"))
             await writer.drain()
             if path in self.endless:
                 await reader.read()

@@ -1,6 +1,6 @@
 """Puts together the parts of every agent, for the program and for users of the library."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,16 @@ from tui_agent.model.route import Router
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.tools.base import Tool
 from tui_agent.tools.functions.tool_files import FoundFile
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
-from tui_agent.web.settings import FetchSettings
+from tui_agent.tools.webfetch import WebFetchTool
+from tui_agent.tools.websearch import WebSearchTool
+from tui_agent.web.fetching import WebClient
+from tui_agent.web.searching import advice, find_service
+from tui_agent.web.settings import FetchSettings, SearchSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +97,18 @@ def make_ports(
     prompt: Callable[[str], str],
     *,
     knowledge: Knowledge | None = None,
-    fetch: FetchSettings | None = None,
+    web: Sequence[Tool[Any]] = (),
     **more: Any,
 ) -> AgentPorts:
-    """Return the ports of an agent that works in a directory; ``more`` are further fields of them."""
+    """Return the ports of an agent that works in a directory.
+
+    ``web`` are its tools for the web, ``more`` further fields of the ports.
+    """
     knowledge = knowledge or Knowledge()
     return AgentPorts(
         client=models.client,
         tools=(
-            *builtin_tools(fetch),
+            *builtin_tools(*web),
             TaskTool(),
             SkillTool(lambda: knowledge.skills, lambda: bool(knowledge.offers_skills)),
         ),
@@ -114,6 +122,16 @@ def make_ports(
         agents=builtin_specs(prompt),
         meter=BudgetMeter(models.has_price),
         **more,
+    )
+
+
+def web_tools(
+    fetch: FetchSettings, search: SearchSettings, environ: Mapping[str, str]
+) -> tuple[Tool[Any], ...]:
+    """Return the tools that reach the web under these settings; ``environ`` may hold a service's key."""
+    return (
+        WebFetchTool(WebClient(fetch)),
+        WebSearchTool(find_service(search, environ, fetch), advice(search)),
     )
 
 

@@ -61,6 +61,7 @@ _WORDS = {
     Permission.EDIT: ("all edits in this project", "edits of {}"),
     Permission.BASH: ("all commands", "the command “{}”"),
     Permission.WEBFETCH: ("all web pages", "the page {}"),
+    Permission.WEBSEARCH: ("all searches of the web", "searching the web for {}"),
     Permission.NETWORK: ("reaching every host", "reaching {}"),
     Permission.MCP: ("all tools of servers", "the tool {}"),
     Permission.TOOL: ("all tools in files", "the tool {}"),
@@ -419,6 +420,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         Permission.BASH: f"it runs {_program(need)}",
         Permission.TOOL: "it runs a function of a tool file",
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
+        Permission.WEBSEARCH: "its words leave this machine",
     }
     return known.get(need.permission, f"the rule “{rule}” asks")
 
@@ -559,6 +561,8 @@ def _family(need: PermissionNeed, rule: Rule) -> str:
             return f"{need.pattern}/*"
         case Permission.BASH:
             return need.always
+        case Permission.WEBSEARCH:
+            return "*"
         case Permission.WEBFETCH if (
             address := urlsplit(need.pattern)
         ).hostname and not address.username:

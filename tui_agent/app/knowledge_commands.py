@@ -15,7 +15,7 @@ from tui_agent.app.model_commands import may_reread
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -59,11 +59,12 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
 
 
 def tools_lines(
-    own: Iterable[Tool[Any]], files: ToolFiles, count: Callable[[ToolSchema], int]
+    own: Sequence[Tool[Any]], files: ToolFiles, count: Callable[[ToolSchema], int]
 ) -> list[str]:
     lines = [
         f"Built in: {', '.join(tool.name for tool in own if tool.offered)}.",
         "Tools of servers: /mcp.",
+        *(tool.missing for tool in own if tool.missing),
     ]
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]

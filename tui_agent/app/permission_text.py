@@ -17,6 +17,7 @@ VERBS = {
     Permission.EDIT: "Change",
     Permission.BASH: "Run",
     Permission.WEBFETCH: "Fetch",
+    Permission.WEBSEARCH: "Search the web for",
     Permission.NETWORK: "Reach",
     Permission.MCP: "Use",
     Permission.TOOL: "Use",

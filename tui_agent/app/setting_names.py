@@ -32,7 +32,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "other_programs",
     ),
     "Screen and keys": ("ui", "keys"),
-    "Tools and servers": ("mcp", "webfetch", "diagnostics", "parallel_calls"),
+    "Tools and servers": ("mcp", "webfetch", "websearch", "diagnostics", "parallel_calls"),
     "Files": ("checkpoints",),
 }
 """The groups, and the beginnings of the keys in each."""
@@ -115,6 +115,9 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "webfetch.timeout": "Seconds for a web page",
     "webfetch.max_bytes": "Bytes of a web page",
     "webfetch.private": "Private hosts that may be read",
+    "websearch.service": "Service that searches the web",
+    "websearch.api_key": "Key of that service",
+    "websearch.address": "Address of a SearXNG server",
     "diagnostics.enabled": "Check edited files",
     "diagnostics.wait": "Seconds to wait for checks",
     "diagnostics.timeout": "Seconds until a check is ended",

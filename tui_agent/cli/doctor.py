@@ -39,6 +39,7 @@ from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
 from tui_agent.trust import TrustItem, TrustStore
 from tui_agent.version import __version__
+from tui_agent.web.searching import advice, find_service
 
 ORIGINS = {
     "catalog": "from the catalog",
@@ -100,6 +101,7 @@ def findings() -> Iterator[Finding]:
         return
     yield from _settings(loaded)
     yield from _models(loaded.config)
+    yield _web_search(loaded.config)
     yield _trust()
     yield from _extensions(loaded.config)
     yield from _sandbox(loaded.config)
@@ -195,6 +197,13 @@ def _models(config: Config) -> Iterator[Finding]:
         yield Finding(
             "model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo"
         )
+
+
+def _web_search(config: Config) -> Finding:
+    service = find_service(config.websearch, os.environ, config.webfetch)
+    if service is not None:
+        return Finding("web search", f"{service.api.title}, from {service.source}")
+    return Finding("web search", "not offered", advice=advice(config.websearch))
 
 
 def _trust() -> Finding:

@@ -19,7 +19,14 @@ from typing import Any
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
-from tui_agent.agent.assembly import Models, ModelSources, find_tool_files, hold, make_ports
+from tui_agent.agent.assembly import (
+    Models,
+    ModelSources,
+    find_tool_files,
+    hold,
+    make_ports,
+    web_tools,
+)
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.hooks.hooks import Hooks
@@ -299,7 +306,9 @@ class Wiring:
                 trusted=lambda: self.trusts(cwd),
                 news=None if demo or self.headless else self._news(cwd),
             ),
-            fetch=config.webfetch.reaching(config.sandbox.hosts),
+            web=web_tools(
+                config.webfetch.reaching(config.sandbox.hosts), config.websearch, os.environ
+            ),
             environment=SafeEnvironment(
                 {**os.environ, **foreign.environment}, config.sandbox.env, config.sandbox.mask
             ),

@@ -43,6 +43,9 @@ _ALIASES = {
     "agent": ("subagenttype", "agenttype"),
     "what": ("query", "entry", "id"),
     "url": ("uri", "link"),
+    "query": ("q", "searchquery", "searchterm", "keywords"),
+    "domains": ("alloweddomains", "includedomains", "domain", "sites", "site"),
+    "after": ("startdate", "since", "dateafter"),
     "id": ("jobid", "job"),
 }
 """Names that models bring along from other programs' tools, without case, hyphens and

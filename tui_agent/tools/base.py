@@ -235,6 +235,11 @@ class Tool(ABC, Generic[InputT]):
         """Whether the tool is listed when a head is rendered."""
         return True
 
+    @property
+    def missing(self) -> str:
+        """The sentence on what it takes to be offered, "" for nothing a user could do."""
+        return ""
+
     @abstractmethod
     def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return the permissions the call needs, before it runs; may read files to show a diff.

@@ -10,8 +10,6 @@ from typing import Any
 from tui_agent.errors import ToolError
 from tui_agent.session.tool_traits import TraitsByName
 from tui_agent.tools.base import Tool
-from tui_agent.web.fetching import WebClient
-from tui_agent.web.settings import FetchSettings
 
 OFFERED = (
     "read",
@@ -23,14 +21,16 @@ OFFERED = (
     "ls",
     "recall",
     "webfetch",
+    "websearch",
     "todo",
     "job",
     "remember",
     "ask",
 )
-"""The tools every session has, each in the module of its name; the order is part of every request's cached prefix.
+"""The tools of every session, each in the module of its name; the order is part of every request's cached prefix.
 
-A module ``NAME_tool.py`` in this package is one more, after these and by name.
+``websearch`` is offered where a service is set up. A module ``NAME_tool.py`` in this package is one
+more, after these and by name.
 """
 
 _MODULES = dict.fromkeys(OFFERED, "") | {
@@ -55,22 +55,18 @@ def _class_of(name: str) -> type[Tool[Any]]:
     return next(tool for tool in tools if vars(tool).get("name") == name)
 
 
-def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
-    from tui_agent.tools.webfetch import WebFetchTool
-
-    made = map(_class_of, _MODULES)
-    return tuple(
-        WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool()
-        for tool in made
-    )
+def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
+    """Return the tools of every session. ``set_up`` are those made by others, in their places."""
+    by_name = {tool.name: tool for tool in set_up}
+    return tuple(by_name.get(name) or _class_of(name)() for name in _MODULES)
 
 
 def builtin_named(name: str) -> str:
     """Return the built-in tool that other programs call by a name (``TodoWrite``), "" for none."""
     plain = name.strip().lower()
-    if plain in BUILTIN:
-        return plain
     squeezed = plain.replace("_", "").replace("-", "")
+    if plain in BUILTIN or squeezed in BUILTIN:
+        return plain if plain in BUILTIN else squeezed
     return next(
         (
             known

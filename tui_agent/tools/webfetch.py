@@ -17,7 +17,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish, size_text
 from tui_agent.web.addresses import WebAddress, read_address, same_site
-from tui_agent.web.fetching import PDF, MovedError, WebClient, WebPage
+from tui_agent.web.fetching import PDF, MovedError, WebClient, WebPage, late
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = LazyPattern(
@@ -79,9 +79,7 @@ class WebFetchTool(Tool[WebFetchInput]):
                 f"{asked} redirects to {moved.address}. To read that, call webfetch with it."
             ) from None
         except TimeoutError:
-            raise ToolError(
-                f"{asked.netloc} took longer than {self._web.settings.timeout:g} s."
-            ) from None
+            raise ToolError(late(asked, self._web.settings)) from None
 
     def title(self, arguments: WebFetchInput) -> str:
         return arguments.url.strip().removeprefix("https://")

@@ -6,7 +6,8 @@ import ipaddress
 import os
 import socket
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,15 @@ class MovedError(Exception):
 
 PDF = b"%PDF-"
 """How a PDF file begins, which is read whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """What is sent to an address: with a ``body`` it is posted. ``headers`` may hold a secret."""
+
+    address: WebAddress
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +121,7 @@ class WebClient:
             MovedError: a redirect was not followed.
         """
         for _ in range(MAX_REDIRECTS + 1):
-            async with self._answer(address) as response:
+            async with self._answer(WebRequest(address)) as response:
                 location = response.headers.get("location")
                 if response.status_code not in _REDIRECTS or not location:
                     return await self._page(address, response)
@@ -120,6 +130,18 @@ class WebClient:
                 raise MovedError(following)
             address = following
         raise ToolError(f"{address.host} redirects more than {MAX_REDIRECTS} times.")
+
+    async def send(self, request: WebRequest) -> WebPage:
+        """Send one request and return the answer, whatever its status. A redirect is not followed.
+
+        Raises:
+            ToolError: there is no answer in time, or the address is not allowed.
+        """
+        try:
+            async with asyncio.timeout(self.settings.timeout), self._answer(request) as response:
+                return await self._page(request.address, response)
+        except TimeoutError:
+            raise ToolError(late(request.address, self.settings)) from None
 
     async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
         """Return the addresses to connect to; names are looked up once, and the checked addresses are used."""
@@ -141,9 +163,10 @@ class WebClient:
         return targets
 
     @contextlib.asynccontextmanager
-    async def _answer(self, address: WebAddress) -> AsyncIterator["httpx.Response"]:
+    async def _answer(self, request: WebRequest) -> AsyncIterator["httpx.Response"]:
         import httpx
 
+        address = request.address
         proxy = self.proxy(address)
         targets = await self._targets(address, proxied=proxy is not None)
         seconds = self.settings.timeout
@@ -158,7 +181,7 @@ class WebClient:
             else:
                 hosts = [str(target) for target in targets[:_TRIED_ADDRESSES]]
             try:
-                response = await _connected(client, address, hosts)
+                response = await _connected(client, request, hosts)
             except httpx.HTTPError as error:
                 raise ToolError(f"{address.netloc} could not be read: {_why(error)}.") from error
             try:
@@ -195,7 +218,7 @@ class WebClient:
 
 
 async def _connected(
-    client: "httpx.AsyncClient", address: WebAddress, hosts: Sequence[str]
+    client: "httpx.AsyncClient", sent: WebRequest, hosts: Sequence[str]
 ) -> "httpx.Response":
     """Send the request to the first host that takes the connection.
 
@@ -204,7 +227,9 @@ async def _connected(
     """
     import httpx
 
-    headers = {**_HEADERS, "Host": address.netloc}
+    address = sent.address
+    method = "GET" if sent.body is None else "POST"
+    headers = {**_HEADERS, **sent.headers, "Host": address.netloc}
     for host in hosts:
         url = httpx.URL(
             scheme=address.scheme,
@@ -213,7 +238,11 @@ async def _connected(
             raw_path=address.target.encode("ascii"),
         )
         request = client.build_request(
-            "GET", url, headers=headers, extensions={"sni_hostname": address.host}
+            method,
+            url,
+            headers=headers,
+            content=sent.body,
+            extensions={"sni_hostname": address.host},
         )
         try:
             return await client.send(request, stream=True)
@@ -221,6 +250,11 @@ async def _connected(
             if host == hosts[-1]:
                 raise
     raise ToolError(f"The host {address.host} was not found.")
+
+
+def late(address: WebAddress, settings: FetchSettings) -> str:
+    """Return the sentence for an answer that took too long."""
+    return f"{address.netloc} took longer than {settings.timeout:g} s."
 
 
 def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:

@@ -1,13 +1,15 @@
-"""Settings of reading web pages."""
+"""Settings of reading web pages and of searching the web."""
 
 import ipaddress
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
+from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern
+from tui_agent.web.addresses import read_address
 
 _HOST = LazyPattern(r"(?:\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
@@ -23,6 +25,16 @@ def host_or_network(text: str) -> str:
                 f"“{text}” is neither a host name nor an address or network such as 10.0.0.0/8"
             ) from None
     return plain
+
+
+def web_address(text: str) -> str:
+    """Return an address as it is sent, "" for none; raises ValueError for one that can't be."""
+    if not text.strip():
+        return ""
+    try:
+        return str(read_address(text))
+    except ToolError as error:
+        raise ValueError(str(error).rstrip(".")) from None
 
 
 class FetchSettings(BaseModel):
@@ -43,3 +55,25 @@ class FetchSettings(BaseModel):
     def reaching(self, hosts: Iterable[str]) -> "FetchSettings":
         """Return these settings with more private hosts and networks."""
         return self.model_copy(update={"private": tuple(dict.fromkeys((*self.private, *hosts)))})
+
+
+class SearchSettings(BaseModel):
+    """``[websearch]``: the service that the tool which searches the web asks."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    service: Literal["auto", "tavily", "exa", "brave", "searxng", "off"] = Field(
+        default="auto",
+        description="Service that searches the web; auto: the SearXNG server of address, else the first with a key.",
+        json_schema_extra={"only_user": True},
+    )
+    api_key: SecretStr | None = Field(
+        default=None,
+        description="Key of the service named; unset: TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY.",
+        json_schema_extra={"only_user": True},
+    )
+    address: Annotated[str, AfterValidator(web_address)] = Field(
+        default="",
+        description="Address of a SearXNG server that answers with JSON.",
+        json_schema_extra={"only_user": True},
+    )

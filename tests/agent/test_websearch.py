@@ -1,0 +1,132 @@
+"""Searching the web in a session: who is asked, what stays in the tree, on the screen too."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.real_stage import real_stage
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.ui_app import press, send, until
+from tests.tools.test_webfetch import WebServer, answer, web_server
+from tests.tools.test_websearch import ANSWERS, KEY, PATHS, tool
+from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.app.knowledge_commands import tools_lines
+from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.tools.functions.tool_files import ToolFiles
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.websearch import WebSearchTool
+from tui_agent.web.searching import advice
+from tui_agent.web.settings import SearchSettings
+
+BLOCK = "1. Trees & forests (2026-02-02)\nhttps://docs.example.org/trees\n"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[WebServer]:
+    async with web_server() as running:
+        said = json.dumps(ANSWERS["tavily"])
+        running.answers[PATHS["tavily"]] = answer(said, "application/json")
+        yield running
+
+
+def search(query: str) -> Call:
+    return Call("websearch", json.dumps({"query": query}))
+
+
+def results(harness: Harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+def questions(harness: Harness) -> list[PermissionAsked]:
+    return [event for event in harness.events if isinstance(event, PermissionAsked)]
+
+
+async def searched(tmp_path: Path, server: WebServer, *calls: Call, **more: Any) -> Harness:
+    client = ScriptedClient([*(Reply(calls=(call,)) for call in calls), Reply("Done.")])
+    harness = make_agent(tmp_path, client, tools=builtin_tools(tool(server)), **more)
+    await harness.say("look it up")
+    return harness
+
+
+async def test_it_asks_once_and_recall_brings_a_result_back(
+    tmp_path: Path, server: WebServer
+) -> None:
+    recall = Call("recall", json.dumps({"what": "forests"}))
+    always = PermissionAnswer(Decision.SESSION)
+    harness = await searched(
+        tmp_path, server, search("tree"), search("wood"), recall, answer=always
+    )
+    (question,) = questions(harness)
+    (need,) = question.request.needs
+    assert need.detail == f"Tavily (127.0.0.1:{server.port}) is sent: tree"
+    first, second, recalled = results(harness)
+    assert first.output.startswith(BLOCK)
+    assert second.status is ToolStatus.COMPLETED
+    assert "Trees & forests" in recalled.output
+    assert len(server.requests) == 2
+    stored = "".join(entry.model_dump_json() for entry in harness.path())
+    assert "Trees & forests" in stored
+    assert KEY not in f"{stored}{harness.events}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "status", "asked"),
+    [
+        (Rule("websearch", "*", Action.ALLOW, "user"), ToolStatus.COMPLETED, 0),
+        (Rule("websearch", "tree", Action.DENY, "user"), ToolStatus.DENIED, 0),
+        (Rule("webfetch", "*", Action.ALLOW, "user"), ToolStatus.COMPLETED, 1),
+    ],
+)
+async def test_rules_decide_as_for_any_tool(
+    tmp_path: Path, server: WebServer, rule: Rule, status: ToolStatus, asked: int
+) -> None:
+    harness = await searched(tmp_path, server, search("tree"), rules=(rule,))
+    assert [entry.status for entry in results(harness)] == [status]
+    assert len(questions(harness)) == asked
+    assert len(server.requests) == (status is ToolStatus.COMPLETED)
+
+
+async def test_without_a_service_the_model_never_hears_of_it(tmp_path: Path) -> None:
+    missing = WebSearchTool(missing=advice(SearchSettings()))
+    harness = make_agent(
+        tmp_path, [Reply(calls=(search("tree"),)), Reply("Done.")], tools=builtin_tools(missing)
+    )
+    await harness.say("look it up")
+    (head,) = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    assert "websearch" not in {schema.name for schema in head.tools}
+    (result,) = results(harness)
+    assert result.status is ToolStatus.ERROR
+    assert "websearch needs a key in TAVILY_API_KEY" in result.output
+
+
+@pytest.mark.parametrize("service", ["auto", "off"])
+def test_the_list_of_tools_says_how_to_get_it(service: Any) -> None:
+    set_up = SearchSettings(service=service)
+    tools = builtin_tools(WebSearchTool(missing=advice(set_up)))
+    lines = tools_lines(tools, ToolFiles(), lambda _schema: 1)
+    told = [line for line in lines if "websearch" in line]
+    assert told == [advice(set_up)] * (service == "auto")
+
+
+async def test_the_screen_asks_with_the_words_and_shows_what_was_found(
+    tmp_path: Path, server: WebServer
+) -> None:
+    stage = real_stage(
+        tmp_path,
+        [Reply(calls=(search("tree rings"),)), Reply("Done.")],
+        answer=None,
+        tools=builtin_tools(tool(server)),
+    )
+    async with stage.run((100, 30)) as pilot:
+        await send(pilot, "look it up")
+        await stage.until_text("Search the web for tree rings?", pilot)
+        assert "is sent: tree rings" in stage.text()
+        assert "always in this session: all searches of the web" in stage.text()
+        await press(pilot, "y")
+        await stage.until_text("Done.", pilot)
+        await until(lambda: "websearch tree rings" in stage.text(), pilot)

@@ -1,0 +1,116 @@
+"""The ``websearch`` tool: pages of the web for a few words, from the service that is set up."""
+
+from datetime import date
+from typing import Any, ClassVar
+
+from pydantic import Field, field_validator
+
+from tui_agent.errors import ToolError
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.outputs import Output, finish
+from tui_agent.web.addresses import read_address
+from tui_agent.web.searching import FoundPage, SearchService, WebQuery
+
+
+class WebSearchInput(ToolInput):
+    """Arguments of ``websearch``."""
+
+    query: str
+    domains: list[str] = Field(default_factory=list)
+    """Hosts that the pages are of."""
+    after: str = Field(default="", description="YYYY-MM-DD")
+    """The first day that the pages are from."""
+
+    @field_validator("domains", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        return value.replace(",", " ").split() if isinstance(value, str) else value
+
+
+class WebSearchTool(Tool[WebSearchInput]):
+    """Asks a service. It sends the arguments of the call and the key, and reads no page itself."""
+
+    name: ClassVar[str] = "websearch"
+    description: ClassVar[str] = "Find web pages; webfetch reads them."
+    Input = WebSearchInput
+    traits = ToolTraits(
+        kind="fetch",
+        other_names="searchweb googlesearch googlewebsearch bravesearch internetsearch",
+        repeatable=True,
+        counts="page",
+        runs_of="query",
+    )
+    read_only: ClassVar[bool] = True
+
+    def __init__(self, service: SearchService | None = None, missing: str = "") -> None:
+        self._service = service
+        self._missing = missing
+
+    @property
+    def offered(self) -> bool:
+        return self._service is not None
+
+    @property
+    def missing(self) -> str:
+        return "" if self.offered else self._missing
+
+    def needs(
+        self,
+        arguments: WebSearchInput,
+        context: ToolContext,  # noqa: ARG002 - as inherited
+    ) -> tuple[PermissionNeed, ...]:
+        words = _query(arguments).with_sites()
+        service = self._asked()
+        detail = f"{service.api.title} ({service.address.netloc}) is sent: {words}"
+        return (PermissionNeed(Permission.WEBSEARCH, words, detail=detail),)
+
+    async def run(self, arguments: WebSearchInput, context: ToolContext) -> ToolResult:
+        query = _query(arguments)
+        found = await self._asked().search(query)
+        blocks = [_block(number, page) for number, page in enumerate(found.pages, start=1)]
+        footer = ""
+        if found.note:
+            footer = f"[{found.note}]"
+        output = Output(
+            text="\n\n".join(blocks) or "[No page was found.]",
+            title=self.title(arguments),
+            footer=footer,
+            metadata=ToolMetadata(count=len(blocks)),
+        )
+        return await finish(output, context)
+
+    def title(self, arguments: WebSearchInput) -> str:
+        return " ".join([*arguments.query.split(), *arguments.domains])[:120]
+
+    def _asked(self) -> SearchService:
+        if self._service is None:
+            raise ToolError(self._missing or "The web can't be searched here.")
+        return self._service
+
+
+def _query(arguments: WebSearchInput) -> WebQuery:
+    """Return what is asked for; raises ToolError where that means nothing."""
+    words = " ".join(arguments.query.split())
+    if not words:
+        raise ToolError("The query has no words.")
+    hosts = (read_address(domain.strip().removeprefix("*.")).host for domain in arguments.domains)
+    after = None
+    if arguments.after.strip():
+        try:
+            after = date.fromisoformat(arguments.after.strip())
+        except ValueError:
+            raise ToolError(
+                f"after is a day such as 2026-01-31, not {arguments.after!r}."
+            ) from None
+    return WebQuery(words, tuple(dict.fromkeys(hosts)), after)
+
+
+def _block(number: int, page: FoundPage) -> str:
+    day = ""
+    if page.day is not None:
+        day = f" ({page.day.isoformat()})"
+    lines = [f"{number}. {page.title}{day}", str(page.address), page.text]
+    return "\n".join(filter(None, lines))

@@ -1,0 +1,347 @@
+"""Searching the web with a service: what each is sent, and how the pages that it found are read.
+
+Sources: docs.tavily.com "Tavily Search", exa.ai/docs "Search", api-dashboard.search.brave.com "Web
+search", docs.searxng.org "Search API". Keys are sent in headers only.
+"""
+
+import html
+import json
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from tui_agent.errors import ToolError
+from tui_agent.json_text import as_dict, as_list, as_text, loads, objects
+from tui_agent.lazy import dataclass
+from tui_agent.web.addresses import WebAddress, read_address
+from tui_agent.web.fetching import WebClient, WebPage, WebRequest
+from tui_agent.web.settings import FetchSettings, SearchSettings
+
+MAX_PAGES = 8
+"""Pages of one answer that are shown."""
+_TITLE_CHARS = 120
+_LINE_CHARS = 160
+_TEXT_LINES = 2
+_READ_CHARS = 2_000
+"""Characters of a page's title or text that are looked at."""
+_SAID_CHARS = 200
+_TEXT_FIELDS = ("content", "description", "highlights", "text", "snippet", "summary")
+_DAY_FIELDS = ("published_date", "publishedDate", "page_age")
+_ERROR_FIELDS = ("error", "detail", "message")
+_MARKUP = re.compile(r"</?(?:strong|b|em|i|mark|span|br|p)\b[^<>]{0,80}>", re.IGNORECASE)
+_RANGES = ((1, "day"), (31, "month"))
+"""Days that a time range of SearXNG covers, with its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebQuery:
+    """What is looked for: on these hosts and below them, from a day on."""
+
+    words: str
+    domains: tuple[str, ...] = ()
+    after: date | None = None
+
+    def with_sites(self) -> str:
+        """Return the words with the hosts as operators, for engines that have no field for them."""
+        sites = " OR ".join(f"site:{domain}" for domain in self.domains)
+        if len(self.domains) > 1:
+            sites = f"({sites})"
+        return f"{self.words} {sites}".strip()
+
+    def allows(self, page: "FoundPage") -> bool:
+        """Whether a page is where and from when it was asked for; one without a date may be."""
+        host = page.address.host
+        is_there = not self.domains or any(
+            host == domain or host.endswith(f".{domain}") for domain in self.domains
+        )
+        return is_there and not (self.after and page.day and page.day < self.after)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page that a service found, as it tells of it. ``text`` has at most two lines."""
+
+    address: WebAddress
+    title: str
+    text: str
+    day: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer. ``note`` says why there may be more, "" where nothing is known of that."""
+
+    pages: tuple[FoundPage, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchApi:
+    """A service's name, where it is, the variables its key is looked for in, and its form of a request."""
+
+    title: str
+    request: Callable[[WebQuery, WebAddress, str], WebRequest]
+    """Takes the address and the key."""
+    address: str = ""
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchService:
+    """A service that can be asked: ``source`` says where its key or address is from."""
+
+    api: SearchApi
+    address: WebAddress
+    web: WebClient
+    source: str
+    key: Callable[[], str] = str
+
+    async def search(self, query: WebQuery) -> Found:
+        """Ask for pages.
+
+        Raises:
+            ToolError: there is no answer, or none that can be read; the text holds no key.
+        """
+        page = await self.web.send(self.api.request(query, self.address, self.key()))
+        text = page.body.decode("utf-8", "replace")
+        if self.key():
+            text = text.replace(self.key(), "…")
+        if page.status >= 300:
+            raise ToolError(self._refusal(page, text))
+        if page.cut:
+            raise ToolError(f"{self.api.title} answers with more than can be read.")
+        try:
+            answer = loads(text)
+        except ValueError:
+            kind = page.content_type or "something"
+            raise ToolError(f"{self.api.title} answers with {kind} in place of JSON.") from None
+        return found_in(answer, query)
+
+    def _refusal(self, page: WebPage, text: str) -> str:
+        title = self.api.title
+        if page.status < 400:
+            return f"{page.address.netloc} redirects; websearch.address must say where to."
+        if page.status in {401, 403} and not self.api.variables:
+            return f"{page.address.netloc} refuses JSON; its settings.yml needs json in search.formats."
+        if page.status in {401, 403}:
+            return f"{title} refuses the key from {self.source}."
+        if page.status in {429, 432, 433}:
+            return f"{title} takes no more searches now; its limit is reached."
+        said = _said(text)
+        if said:
+            said = f": {said}"
+        return f"{title} answers {page.status} {page.reason}{said}".rstrip(".") + "."
+
+
+# -- the services -------------------------------------------------------------------------------------------
+
+
+def _tavily(query: WebQuery, address: WebAddress, key: str) -> WebRequest:
+    body: dict[str, Any] = {"query": query.words, "max_results": MAX_PAGES}
+    if query.domains:
+        body["include_domains"] = query.domains
+    if query.after:
+        body["start_date"] = query.after.isoformat()
+    return _posted(_at(address, "/search"), {"Authorization": f"Bearer {key}"}, body)
+
+
+def _exa(query: WebQuery, address: WebAddress, key: str) -> WebRequest:
+    body: dict[str, Any] = {
+        "query": query.words,
+        "numResults": MAX_PAGES,
+        "contents": {"highlights": True},
+    }
+    if query.domains:
+        body["includeDomains"] = query.domains
+    if query.after:
+        body["startPublishedDate"] = f"{query.after.isoformat()}T00:00:00.000Z"
+    return _posted(_at(address, "/search"), {"x-api-key": key}, body)
+
+
+def _brave(query: WebQuery, address: WebAddress, key: str) -> WebRequest:
+    fields = {"q": query.with_sites(), "count": str(MAX_PAGES), "result_filter": "web"}
+    if query.after:
+        fields["freshness"] = f"{query.after.isoformat()}to{_today().isoformat()}"
+    headers = {"X-Subscription-Token": key, "Accept": "application/json"}
+    return WebRequest(_at(address, "/res/v1/web/search", fields), headers)
+
+
+def _searxng(query: WebQuery, address: WebAddress, _key: str) -> WebRequest:
+    fields = {"q": query.with_sites(), "format": "json"}
+    if query.after:
+        days = (_today() - query.after).days
+        fields["time_range"] = next((name for most, name in _RANGES if days <= most), "year")
+        if days > 365:
+            del fields["time_range"]
+    return WebRequest(_at(address, "/search", fields), {"Accept": "application/json"})
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def _at(address: WebAddress, path: str, fields: Mapping[str, str] | None = None) -> WebAddress:
+    """Return the place of a service's function; its address may name that already."""
+    base = address.target.partition("?")[0].rstrip("/").removesuffix(path)
+    query = ""
+    if fields:
+        query = f"?{urlencode(fields)}"
+    return replace(address, target=f"{base}{path}{query}")
+
+
+def _posted(address: WebAddress, headers: dict[str, str], body: dict[str, Any]) -> WebRequest:
+    kinds = {"Accept": "application/json", "Content-Type": "application/json"}
+    return WebRequest(address, {**kinds, **headers}, json.dumps(body).encode())
+
+
+APIS: Mapping[str, SearchApi] = {
+    "tavily": SearchApi("Tavily", _tavily, "https://api.tavily.com", ("TAVILY_API_KEY",)),
+    "exa": SearchApi("Exa", _exa, "https://api.exa.ai", ("EXA_API_KEY",)),
+    "brave": SearchApi(
+        "Brave Search",
+        _brave,
+        "https://api.search.brave.com",
+        ("BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY"),
+    ),
+    "searxng": SearchApi("SearXNG", _searxng),
+}
+"""The services by their names in the settings; the first with a key is asked where none is named."""
+
+
+# -- which is asked -----------------------------------------------------------------------------------------
+
+
+def find_service(
+    settings: SearchSettings, environ: Mapping[str, str], fetch: FetchSettings
+) -> SearchService | None:
+    """Return the service to ask, None where none is set up; ``advice`` says what it takes then."""
+    if settings.service != "auto":
+        return _service(settings.service, settings, environ, fetch)
+    names = APIS
+    if settings.address:
+        names = {"searxng": APIS["searxng"]}
+    made = (_service(name, settings, environ, fetch) for name in names)
+    return next((service for service in made if service is not None), None)
+
+
+def advice(settings: SearchSettings) -> str:
+    """Return the sentence on what is missing for a search of the web, "" where it is not wanted."""
+    if settings.service == "off":
+        return ""
+    if settings.service == "searxng":
+        return "websearch needs the address of a SearXNG server in websearch.address."
+    if settings.service != "auto":
+        api = APIS[settings.service]
+        return f"websearch needs a key of {api.title} in {api.variables[0]} or websearch.api_key."
+    if settings.api_key is not None:
+        return "websearch.api_key counts only with the service it is for in websearch.service."
+    return (
+        "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
+        " or a SearXNG server in websearch.address."
+    )
+
+
+def _service(
+    name: str, settings: SearchSettings, environ: Mapping[str, str], fetch: FetchSettings
+) -> SearchService | None:
+    api = APIS.get(name)
+    place = settings.address or (api.address if api else "")
+    if api is None or not place:
+        return None
+    address = read_address(place)
+    if settings.address:
+        # The user named it, so it may be on this machine or its network.
+        fetch = fetch.reaching([address.host])
+    web = WebClient(fetch)
+    if not api.variables:
+        return SearchService(api, address, web, "websearch.address")
+    if settings.service == name and settings.api_key and settings.api_key.get_secret_value():
+        key = settings.api_key.get_secret_value
+        return SearchService(api, address, web, "websearch.api_key", key)
+    for variable in api.variables:
+        if environ.get(variable, "").strip():
+            return SearchService(api, address, web, variable, environ[variable].strip)
+    return None
+
+
+# -- answers ------------------------------------------------------------------------------------------------
+
+
+def found_in(said: object, query: WebQuery) -> Found:
+    """Return the pages of an answer that were asked for; whatever else it holds is left out."""
+    answer = as_dict(said)
+    rows = objects(answer.get("results")) or objects(as_dict(answer.get("web")).get("results"))
+    pages: dict[str, FoundPage] = {}
+    for row in rows:
+        page = _page(row)
+        if page is not None and query.allows(page):
+            pages.setdefault(str(page.address), page)
+        if len(pages) == MAX_PAGES:
+            break
+    silent = [as_list(engine)[:1] for engine in as_list(answer.get("unresponsive_engines"))]
+    names = sorted({name for first in silent for name in first if isinstance(name, str)})
+    note = ""
+    if names:
+        note = f"Engines that did not answer: {_clipped(', '.join(names), _SAID_CHARS)}."
+    return Found(tuple(pages.values()), note)
+
+
+def _page(row: dict[str, Any]) -> FoundPage | None:
+    """Return the page of a row, None where it names no address that could be read."""
+    try:
+        address = read_address(as_text(row.get("url")))
+    except ToolError:
+        return None
+    texts = (_words(row.get(name)) for name in _TEXT_FIELDS)
+    lines = textwrap.wrap(
+        next(filter(None, texts), ""), _LINE_CHARS, max_lines=_TEXT_LINES, placeholder=" …"
+    )
+    days = (_day(row.get(name)) for name in _DAY_FIELDS)
+    return FoundPage(
+        address=address,
+        title=_clipped(_words(row.get("title")), _TITLE_CHARS) or address.netloc,
+        text="\n".join(lines),
+        day=next(filter(None, days), None),
+    )
+
+
+def _words(value: object) -> str:
+    """Return a text, or the texts of a list, on one line without markup."""
+    texts = as_list(value) or [value]
+    joined = " … ".join(text for text in map(as_text, texts) if text.strip())[:_READ_CHARS]
+    return " ".join(html.unescape(_MARKUP.sub("", joined)).split())
+
+
+def _day(value: object) -> date | None:
+    text = as_text(value).strip()
+    try:
+        return date.fromisoformat(text[:10])
+    except ValueError:
+        pass
+    try:
+        return parsedate_to_datetime(text[:60]).date()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _said(text: str) -> str:
+    """Return what a service says of an error, "" where that is no sentence."""
+    try:
+        said: Any = loads(text)
+    except ValueError:
+        return ""
+    for _ in _ERROR_FIELDS:
+        held = as_dict(said)
+        said = next((held[name] for name in _ERROR_FIELDS if held.get(name)), said)
+    return _clipped(_words(said), _SAID_CHARS)
+
+
+def _clipped(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 1].rstrip()}…"
