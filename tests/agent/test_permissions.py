@@ -15,12 +15,13 @@ from tui_agent.agent.permissions import (
     RuleError,
     decide,
     decide_in_mode,
-    denied_file,
+    files_under_rules,
     next_mode,
     parse_rule,
     reason_for,
     reasons_for,
     refusal_of_tool,
+    rule_of_reading,
     rules_from_table,
     session_rules,
 )
@@ -317,4 +318,13 @@ def test_a_file_that_may_not_be_read_may_not_be_named_in_a_command_either(
         Rule("read", "/secrets/**", Action.DENY, "other", "gitignore"),
         Rule("read", "*", Action.DENY, "user"),
     )
-    assert (denied_file(text, rules, Path("/srv/app"), Path("/srv/app")) is not None) is denied
+    reading = rule_of_reading(rules)
+    assert reading is not None
+    needs = list(files_under_rules(text, reading, Path("/srv/app"), Path("/srv/app")))
+    assert bool(needs) is denied
+    assert all(decide(need, rules).action is Action.DENY for need in needs)
+
+
+@pytest.mark.parametrize("rules", [(), (Rule("read", "*", Action.DENY, "user"),)])
+def test_a_rule_for_every_file_hides_none_from_commands(rules: tuple[Rule, ...]) -> None:
+    assert rule_of_reading((*DEFAULT_RULES, *rules)) is None

@@ -17,7 +17,7 @@ from tui_agent.agent.events import (
     PermissionRequest,
     ToolStarted,
 )
-from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
@@ -308,3 +308,22 @@ async def test_a_command_that_did_without_a_host_is_no_refusal(tmp_path: Path) -
     assert len(requests(harness)) == 1
     assert "done" in harness.results()[0].output
     assert "did not allow this call" not in harness.results()[0].output
+
+
+@works
+async def test_rules_of_reading_hold_for_commands(tmp_path: Path) -> None:
+    rules = (
+        *DEFAULT_RULES,
+        Rule("read", "README.md", Action.ASK, "user"),
+        Rule("read", "src/*", Action.DENY, "user"),
+    )
+    commands = ("cat README.md", "cat src/app.py", "cat R* sr*/*; echo .")
+    harness = make_held(tmp_path, *commands, answer=ONCE, rules=rules)
+    await harness.say("go")
+    asked, denied, unnamed = harness.results()
+    assert asked.output == "Read."
+    assert [need.pattern for request in requests(harness) for need in request.needs] == [
+        "README.md"
+    ]
+    assert denied.status is ToolStatus.DENIED
+    assert unnamed.output.splitlines()[0] == "."

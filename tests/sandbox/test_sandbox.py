@@ -21,6 +21,7 @@ from tests.support.contained import (
     Contained,
     needs_layer,
 )
+from tui_agent.agent.permissions import DEFAULT_RULES, rules_from_table, view_in_mode
 from tui_agent.files.secret_search import SecretSearch
 from tui_agent.sandbox import Grants, View
 from tui_agent.sandbox.sandbox import MAX_MOUNTS
@@ -654,3 +655,35 @@ async def test_a_device_has_its_permissions_back_after_a_command_of_root(box: Co
     before = Path("/dev/full").lstat().st_mode
     await box.run("chmod 640 /dev/full; chmod 600 /dev/random")
     assert Path("/dev/full").lstat().st_mode == before
+
+
+READ_RULES = {
+    "data/people/**": "deny",
+    "*.sql": "deny",
+    "notes/*": "ask",
+    "notes/open.md": "allow",
+}
+
+
+async def test_commands_see_no_file_that_rules_keep_from_tools(box: Contained) -> None:
+    box.git("init", "-q")
+    names = ("data/people/a.csv", "data/b.csv", "old/dump.sql", "notes/x.md", "notes/open.md")
+    for name in names:
+        box.file(name, "hello\n")
+    box.git("add", "data/people/a.csv")
+    rules = (*DEFAULT_RULES, *rules_from_table({"read": READ_RULES}, "user"))
+    view = view_in_mode(rules, "build")
+    ran = await box.run("grep -rl hello .", view)
+    assert sorted(ran.output.split()) == ["./data/b.csv", "./notes/open.md"]
+
+    files = frozenset({box.root / "notes/x.md", box.root / "old/dump.sql"})
+    ran = await box.run("cat notes/x.md old/dump.sql", view.opened(Grants(secrets=files)))
+    assert ran.output == "hello\n"
+
+
+async def test_a_rule_that_changes_is_obeyed_at_once(box: Contained) -> None:
+    box.file("a.txt", "hello\n")
+    denied = view_in_mode(rules_from_table({"read": {"a.*": "deny"}}, "session"), "auto-edit")
+    assert (await box.run("cat *", PROJECT)).output == "hello\n"
+    assert (await box.run("cat *", denied)).output == ""
+    assert (await box.run("cat *", PROJECT)).output == "hello\n"

@@ -18,8 +18,8 @@ from tui_agent.agent.permissions import (
     Mode,
     Rule,
     decide_in_mode,
-    denied_file,
     edited,
+    files_under_rules,
     in_words,
     is_named,
     reasons_for,
@@ -231,12 +231,6 @@ class Gate:
                 return PLAN_REFUSAL
             if rule.action is Action.DENY:
                 return _denied(rule)
-            if need.permission is Permission.BASH:
-                named = denied_file(
-                    need.pattern, self.rules(), self._ports.project, self._ports.cwd
-                )
-                if named is not None:
-                    return _denied(named)
             if rule.action is Action.ASK:
                 asked.append((need, rule))
         return asked
@@ -320,6 +314,10 @@ def needs_of(
                 parts = command_needs(need.pattern, context.cwd, context.project)
                 sandbox = context.sandbox if need.sandboxed else None
                 found += parts if sandbox is None else needs_inside(parts, sandbox, context.project)
+                if context.view.reading is not None:
+                    found += files_under_rules(
+                        need.pattern, context.view.reading, context.project, context.cwd
+                    )
             else:
                 found.append(need)
     except OSError as error:

@@ -12,7 +12,7 @@ everything that no rule denies, and is never taken over from an earlier run.
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.permission import (
     CHANGES_A_FILE,
     HOLDS_SECRETS,
@@ -30,7 +31,7 @@ from tui_agent.permission import (
     PermissionNeed,
     rule_path,
 )
-from tui_agent.sandbox.view import Grants, View, Writes
+from tui_agent.sandbox.view import Grants, RuleOfReading, View, Writes
 from tui_agent.tools.registry import BUILTIN
 
 if TYPE_CHECKING:
@@ -298,25 +299,19 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     return winner
 
 
-def denied_file(command: str, rules: Iterable[Rule], project: Path, cwd: Path) -> Rule | None:
-    """Return the rule that forbids to read a file which a command names; None where there is none.
+def files_under_rules(
+    command: str, reading: RuleOfReading, project: Path, cwd: Path
+) -> Iterator[PermissionNeed]:
+    """Yield the needs to read the files a command names that rules are about.
 
-    Files that a command reaches without naming them are for the sandbox.
+    Files that it reaches without naming them are for the sandbox.
     """
-    denials = [
-        rule
-        for rule in rules
-        if rule.action is Action.DENY and rule.permission == Permission.READ.value
-    ]
-    if not denials:
-        return None
     for word in dict.fromkeys(_WORDS_OF_COMMAND.findall(command)):
         path = Path(os.path.normpath(cwd / word))
-        need = PermissionNeed(Permission.READ, rule_path(path, project))
-        for rule in denials:
-            if rule.pattern != "*" and rule.matches(need):
-                return rule
-    return None
+        name = rule_path(path, project)
+        said = reading(name)
+        if said == Action.DENY or (said == Action.ASK and is_file(path)):
+            yield PermissionNeed(Permission.READ, name, detail=command, secret=True)
 
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
@@ -474,12 +469,43 @@ def next_mode(mode: str) -> Mode:
 
 def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
     """Return the view of commands in the sandbox in a mode: in build they may also change editable files."""
+    rules = tuple(rules)
     edits = decide(_ANY_FILE, rules).action
+    reading = rule_of_reading(rules)
     if mode == Mode.PLAN:
-        return View(Writes.NOTHING)
+        return View(Writes.NOTHING, reading=reading)
     if mode in {Mode.AUTO_EDIT, Mode.YOLO} and edits is not Action.DENY:
-        return View(Writes.PROJECT)
-    return View(Writes.OUTPUTS, Grants(sources=edits is Action.ALLOW))
+        return View(Writes.PROJECT, reading=reading)
+    return View(Writes.OUTPUTS, Grants(sources=edits is Action.ALLOW), reading)
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleOfReading:
+    """What rules say about reading the files that some of them name, for the sandbox."""
+
+    rules: tuple[Rule, ...]
+    naming: tuple[Rule, ...]
+
+    def __call__(self, path: str) -> str:
+        need = PermissionNeed(Permission.READ, path)
+        if not any(rule.matches(need) for rule in self.naming):
+            return ""
+        action = decide(need, self.rules).action
+        return "" if action is Action.ALLOW else action.value
+
+
+def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
+    """Return what rules say about reading the files that they name; None where they name none.
+
+    A rule for every file is not about files: commands would see nothing.
+    """
+    about_files = tuple(rule for rule in rules if rule.permission == Permission.READ.value)
+    naming = tuple(
+        rule for rule in about_files if rule.action is not Action.ALLOW and rule.pattern != "*"
+    )
+    if not naming:
+        return None
+    return _RuleOfReading(about_files, naming)
 
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:

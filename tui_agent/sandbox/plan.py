@@ -89,6 +89,8 @@ class ViewPlan:
     """Directories of this program."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
     """Files in whose place commands see others: those that are masked, and the certificates they trust."""
+    unreadable: Mapping[Path, str] = field(default_factory=dict)
+    """Files of the project that rules keep from being read, see ``unreadable_files``."""
     shared: tuple[Path, ...] = ()
     """Directories of another project that this one, a copy of it, reads."""
 
@@ -129,7 +131,7 @@ class ViewPlan:
         return Layout(self.cwd, self.room.place / EMPTY, tuple(found.values()))
 
     def hidden(self) -> tuple[Path, ...]:
-        """Return the project's files that are empty because they hold secrets.
+        """Return the project's files that are empty because they hold secrets, or rules say so.
 
         Secrets committed to git can be read there anyway, and git would commit an emptied file as a
         change.
@@ -152,7 +154,10 @@ class ViewPlan:
             if path.is_relative_to(root) and path not in opened and not self._is_masked(path):
                 found[path] = None
         held = held_as_they_are(root, found)
-        return tuple(path for path in found if path not in held)
+        kept_back = (
+            path for path, said in self.unreadable.items() if said == "deny" or path not in opened
+        )
+        return (*dict.fromkeys((*(path for path in found if path not in held), *kept_back)),)
 
     def secret_mounts(self) -> Iterator[Mount]:
         """Yield what hides the project's secrets, and everything that was not searched for some yet.

@@ -83,7 +83,8 @@ from tui_agent.sandbox.project_scan import (
     walk_project,
 )
 from tui_agent.sandbox.settings import SandboxSettings
-from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
+from tui_agent.sandbox.unreadable import unreadable_files
+from tui_agent.sandbox.view import AllowHost, Grants, RuleOfReading, View, Writes
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +114,7 @@ Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
 
 
 _OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
+_PLAIN_VIEW = View()
 _UNJUDGED = "[What the command changed could not be judged and is not kept: {}.]"
 
 
@@ -201,6 +203,15 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
+@dataclass(frozen=True, slots=True)
+class _KeptBack:
+    """The files that rules keep from being read, and what they were found by."""
+
+    seen: ProjectScan
+    reading: RuleOfReading
+    files: Mapping[Path, str]
+
+
 class Sandbox:
     """The sandbox of one session.
 
@@ -229,6 +240,7 @@ class Sandbox:
         self._find = find or partial(find_sandbox, project)
         self._told = False
         self._scans: dict[Path, ProjectScan] = {}
+        self._kept_back: dict[Path, _KeptBack] = {}
         self._search = SecretSearch()
         self._walking = threading.Lock()
         self._ended = threading.Event()
@@ -512,11 +524,11 @@ class Sandbox:
         live = layer is not None and (goes_on or view.grants.repository)
         if view.writes is Writes.PROJECT and (layer is None or live) and not view.grants.repository:
             # Changes in place can't be judged afterwards, so they are asked for before.
-            view = View(Writes.OUTPUTS, view.grants)
+            view = replace(view, writes=Writes.OUTPUTS)
         made = tuple(self._made(root, view, needed=layer is None or live))
         self._scan(root)
         owned, caches = self._caches(root, layer, view)
-        plan = self._plan(root, environment)
+        plan = self._plan(root, environment, view)
         room = replace(plan.room, caches=caches)
         plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, live=live, room=room)
         watched, linked = self._watch(plan)
@@ -524,9 +536,14 @@ class Sandbox:
         inside = self._environment(environment, root)
         layout = plan.layout()
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
-        hidden = tuple(place for place in covered if place.is_relative_to(root))
+        # What a rule denies is nothing to ask about when a command names it.
+        hidden = tuple(
+            place
+            for place in covered
+            if place.is_relative_to(root) and plan.unreadable.get(place) != "deny"
+        )
         if self._copy is not None:
-            secrets = self._plan(self._copy.of).secret_mounts()
+            secrets = self._plan(self._copy.of, view=view).secret_mounts()
             layout = layout.showing(
                 self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap"
             )
@@ -540,12 +557,18 @@ class Sandbox:
             )
         return launch
 
-    def _plan(self, root: Path, environ: Mapping[str, str] = os.environ) -> ViewPlan:
-        """Return the plan for a command that may do nothing beyond build output, on the project itself."""
+    def _plan(
+        self, root: Path, environ: Mapping[str, str] = os.environ, view: View = _PLAIN_VIEW
+    ) -> ViewPlan:
+        """Return the plan for a command that may do nothing beyond build output, on the project itself.
+
+        Of the ``view`` only the rules of reading count.
+        """
+        seen = self._scan(root, anew=False)
         return ViewPlan(
             root,
             root,
-            self._scan(root, anew=False),
+            seen,
             self._machine_of(environ),
             self.settings,
             SandboxFolders(self._place, self._cache_of(root)),
@@ -553,8 +576,19 @@ class Sandbox:
             environ,
             private=self._private,
             stand_ins=self._stand_ins(root),
+            unreadable=self._unreadable(seen, view),
             shared=() if self._copy is None else tuple(real for _place, real in self._copy.shared),
         )
+
+    def _unreadable(self, seen: ProjectScan, view: View) -> Mapping[Path, str]:
+        if view.reading is None:
+            return {}
+        known = self._kept_back.get(seen.root)
+        if known is None or known.seen is not seen or known.reading != view.reading:
+            files = unreadable_files(seen, view.reading)
+            known = _KeptBack(seen, view.reading, files)
+            self._kept_back[seen.root] = known
+        return known.files
 
     def _stand_ins(self, root: Path) -> dict[Path, Path]:
         """Return the files in whose place commands see others; writes those."""

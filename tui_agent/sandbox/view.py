@@ -1,7 +1,7 @@
 """The view of a command in the sandbox: what it may change and reach. Pure."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,11 @@ connection."""
 EVERY_HOST = "*"
 """Among ``Grants.hosts``: every public host. Addresses of this machine and of private networks are
 never reached."""
+
+
+RuleOfReading = Callable[[str], str]
+"""Takes the path of a file in the project as rules name it: "deny" where nobody may read it, "ask"
+where the user has to be asked first, "" where anybody may."""
 
 
 class Writes(StrEnum):
@@ -82,6 +87,8 @@ class View:
 
     writes: Writes = Writes.OUTPUTS
     grants: Grants = Grants()
+    reading: RuleOfReading | None = None
+    """None where no rule is about reading single files."""
 
     @property
     def changes_sources(self) -> bool:
@@ -94,4 +101,4 @@ class View:
         return self.writes is not Writes.NOTHING or self.changes_sources
 
     def opened(self, grants: Grants) -> "View":
-        return View(self.writes, self.grants | grants)
+        return replace(self, grants=self.grants | grants)

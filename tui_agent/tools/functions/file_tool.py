@@ -163,7 +163,11 @@ class FileTool(DynamicTool):
         context.view = await asyncio.to_thread(view_of_file, self.path, context, sandbox)
         if self.read_only:
             # Its changes are thrown away, and nobody is asked to keep them.
-            view = View(Writes.NOTHING, context.view.grants.changing_nothing)
+            view = replace(
+                context.view,
+                writes=Writes.NOTHING,
+                grants=context.view.grants.changing_nothing,
+            )
             context = replace(context, view=view, request_grants=None)
         environment = command_environment(context.environment) | self._given()
         ended = await run_file(
