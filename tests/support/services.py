@@ -20,7 +20,8 @@ async def nobody(*_given: object) -> tuple[()]:
 def app_services(**given: Any) -> AppServices:
     """Return services: those given, and for the rest ones without a user, a network or files."""
     plain: dict[str, Any] = {
-        "config_path": Path("config.toml"), "state_dir": None, "warnings": (), "logins": SimpleNamespace(rows=tuple),
+        "config_path": Path("config.toml"), "state_dir": None, "own_places": (),
+        "warnings": (), "logins": SimpleNamespace(rows=tuple),
         "clock": time.time, "on_ready": nothing, "close_session": nothing, "show_agent": nothing,
         "let_terminals_go": nothing, "go_on_detached": nothing,
         "config": Config, "save_setting": nothing, "settings_rows": tuple, "reread_settings": tuple, "doctor": tuple,

@@ -383,6 +383,21 @@ class Controller:
         else:
             self.deciding = self.begin("plan")
 
+    async def between_sessions(self, work: Awaitable[T]) -> T:
+        """Do some work on stored sessions while none is open, and open the session again.
+
+        Nothing of it is left in memory then that could be written back.
+        """
+        session = self.open_agent.session
+        if not session.info.entry_count:
+            return await work
+        self.frontend.opening()
+        await self._close_open_one()
+        try:
+            return await work
+        finally:
+            await self.open(OpenRequest(session.id))
+
     def open_again(self) -> None:
         request = self._unopened
         self._unopened = None

@@ -457,6 +457,9 @@ class Frontend:
     def set_draft(self, text: str) -> None:
         """Replace the prompt's text."""
 
+    def rewrite_typed(self, clean: Callable[[str], str]) -> None:
+        """Replace the texts that were typed and are kept in memory by what ``clean`` makes of them."""
+
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt, before the text that is there."""
         self.say(f"Not sent: {text}", "warning")

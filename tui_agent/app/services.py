@@ -90,6 +90,8 @@ class AppServices(Protocol):
     config_path: Path
     state_dir: Path
     """Where copies that no clipboard took are saved."""
+    own_places: Sequence[Path]
+    """The directories that the program keeps files in, those of the settings left out."""
     warnings: Sequence[str] = ()
     """Oddities of the settings and arguments, to be shown at the start."""
     logins: LoginController

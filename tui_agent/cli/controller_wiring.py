@@ -35,7 +35,7 @@ from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.served import LocalServer
 from tui_agent.model.settings import ModelSettings
 from tui_agent.path_checks import real_path
-from tui_agent.paths import data_dir
+from tui_agent.paths import cache_dir, data_dir, log_dir
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 from tui_agent.trust import ProjectState
@@ -77,6 +77,7 @@ class ControllerWiring(AppServices):
         self.store = wiring.store
         self.cwd = cwd or wiring.cwd
         self.config_path, self.state_dir = wiring.loaded.path, data_dir()
+        self.own_places = (data_dir(), cache_dir(), log_dir())
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, wiring.default_model)
         self.save_setting = set_value

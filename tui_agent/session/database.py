@@ -265,6 +265,19 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
+    def rewrite(self) -> None:
+        """Write the file anew, so that nothing deleted is left in its free pages or its journal.
+
+        Raises:
+            StoreBusy: another program reads or writes it.
+        """
+        with self._write_lock, self._translated():
+            connection = self._connection()
+            connection.execute("VACUUM")
+            busy, *_pages = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy:
+            raise StoreBusy(f"Another program is using the session file {self.path}.")
+
     def close(self) -> None:
         """Close all connections. Closing twice is harmless."""
         for connection in self._connections:

@@ -136,6 +136,23 @@ def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry
             )
 
 
+def replace(connection: sqlite3.Connection, session: int, old: Entry, new: Entry) -> None:
+    """Store an entry in the place of what it was, with everything that is derived from it; see `redacting`."""
+    key = key_of(session, old.id)
+    connection.execute(
+        "UPDATE entries SET preview = ?, tokens = ?, size = ? WHERE session = ? AND id = ?",
+        (new.preview, new.tokens, size_of(new), session, old.id),
+    )
+    connection.execute("UPDATE bodies SET body = ? WHERE key = ?", (body_of(new), key))
+    connection.execute(
+        "INSERT INTO entries_fts (entries_fts, rowid, text) VALUES ('delete', ?, ?)",
+        (key, index_text(old)),
+    )
+    connection.execute(
+        "INSERT INTO entries_fts (rowid, text) VALUES (?, ?)", (key, index_text(new))
+    )
+
+
 def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry]) -> None:
     """Keep a session's row in lists in step with its entries."""
     named = (entry.model for entry in reversed(entries) if isinstance(entry, _NAMING))

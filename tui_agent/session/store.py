@@ -265,6 +265,14 @@ class Store(StoreReader):
                 connection.executemany("DELETE FROM blobs WHERE digest = ?", dropped)
         return len(dropped)
 
+    def rewrite(self) -> None:
+        """Write the file anew without what was deleted in it. Takes seconds in a large store.
+
+        Raises:
+            StoreError: it can't be done now, because another program uses the file, say.
+        """
+        self._database.rewrite()
+
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
         """Keep the user's unsent text, so that a crash loses nothing.
 

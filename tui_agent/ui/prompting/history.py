@@ -52,6 +52,12 @@ class PromptHistory:
             self._sent.insert(0, text)
         self.reset()
 
+    def rewrite(self, clean: Callable[[str], str]) -> None:
+        """Replace the texts by what ``clean`` makes of them; stored ones are read again."""
+        self._sent = [clean(text) for text in self._sent]
+        self.draft = clean(self.draft)
+        self._is_loaded = False
+
     def reset(self) -> None:
         """Forget the position: the user edited the text shown, it is the draft now."""
         self._position = -1

@@ -492,6 +492,9 @@ class MainScreen(BoundedScreen[None], Frontend):
     def set_draft(self, text: str) -> None:
         self.prompt.replace_draft(text)
 
+    def rewrite_typed(self, clean: Callable[[str], str]) -> None:
+        self.prompt.rewrite_typed(clean)
+
     def put_back(self, text: str) -> None:
         draft = self.prompt.full_text
         if text:

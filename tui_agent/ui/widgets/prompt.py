@@ -153,6 +153,12 @@ class Prompt(TextArea):
             self._walk.add(self.full_text)
         self.set_draft(text)
 
+    def rewrite_typed(self, clean: Callable[[str], str]) -> None:
+        """Replace the draft and the earlier texts by what ``clean`` makes of them."""
+        self._walk.rewrite(clean)
+        if clean(self.full_text) != self.full_text:
+            self.set_draft(clean(self.full_text))
+
     def restore(self, text: str) -> None:
         """Put back a text that was sent before, in place of one that nobody touched; the draft stays after it.
 

@@ -1,0 +1,120 @@
+"""``/redact``: take a secret out of everything the program keeps, for good."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from tui_agent.app.commands import Command
+from tui_agent.app.format import plural, short_path
+from tui_agent.app.frontend import Choice, TextLine
+from tui_agent.errors import CommandError
+
+if TYPE_CHECKING:
+    from tui_agent.app.controller import Controller
+    from tui_agent.app.redacting import Finding, OwnPlaces
+    from tui_agent.session.redacting import Removal
+
+BEYOND_REACH = (
+    "The provider, exports in other places, your project's files, the settings and the terminal's "
+    "own history still have what they got. Replace the secret where it is valid."
+)
+
+
+@Command(
+    "redact",
+    "take a secret, or block #N, out of everything kept, for good",
+    argument="[TEXT | #N]",
+    place=345,
+)
+async def redact(controller: Controller, argument: str) -> None:
+    """Take a secret out of every session, index, draft, log and copy, after one question."""
+    from tui_agent.app.redacting import Redaction
+
+    agent = controller.idle_agent
+    controller.require_writable()
+    if controller.race is not None or controller.asides:
+        raise CommandError("Other sessions or a race are still at work here. End them first.")
+    text = argument.strip()
+    if not text:
+        text = await controller.ask(_WHICH) or ""
+    if not text:
+        return
+    removal, name = _removal(controller, text)
+    redaction = Redaction(controller.services.store, removal, _places(controller))
+    controller.say("Searching everything that is kept …")
+    finding = await asyncio.to_thread(redaction.find)
+    if not finding:
+        controller.say("It is in nothing that the program keeps.")
+        return
+    if open_elsewhere := redaction.holders(finding, but=agent.session.id):
+        names = ", ".join(f"“{title}”" for title in open_elsewhere)
+        raise CommandError(f"Another program has a session with it open: {names}. Close it first.")
+    details = "\n".join((*redaction.lines(finding), "", BEYOND_REACH))
+    answer = await controller.ask(
+        Choice(
+            f"Take {name} out of all of these? Nothing can bring it back.",
+            (("keep", "Keep it"), ("redact", "Take it out for good")),
+            details,
+        )
+    )
+    if answer != "redact":
+        controller.frontend.clear_notice()
+        return
+    controller.say("Redacting …")
+    left = await controller.between_sessions(asyncio.to_thread(redaction.carry_out, finding))
+    controller.frontend.rewrite_typed(removal.forms.text)
+    _tell(controller, finding, [short_path(path) for path in (*left, *finding.unread)])
+
+
+_WHICH = TextLine("The secret, or the number of a block (#34)", confirm="search", hidden=True)
+
+
+def _removal(controller: Controller, text: str) -> tuple[Removal, str]:
+    """Return what is to be taken out, and its name in a sentence, which does not say the secret."""
+    from tui_agent.app.redacting import removal_of_entry
+    from tui_agent.secret_forms import MIN_CHARS, SecretForms
+    from tui_agent.session.errors import EntryNotFound
+    from tui_agent.session.redacting import Removal
+
+    agent = controller.open_agent
+    estimate = agent.counter.estimate
+    if named := re.fullmatch(r"#(\d+)", text):
+        entry = agent.session.entry(int(named[1]))
+        try:
+            removal = removal_of_entry(entry, agent.session.id, controller.services.store, estimate)
+        except EntryNotFound:
+            raise CommandError(f"{text} has no content of its own.") from None
+        return removal, f"the content of {text}, and the secrets in it,"
+    if len(text) < MIN_CHARS:
+        raise CommandError(
+            f"Name at least {MIN_CHARS} characters: a shorter text is a part of words."
+        )
+    return Removal(SecretForms([text]), estimate), f"the text of {len(text)} characters"
+
+
+def _places(controller: Controller) -> OwnPlaces:
+    from tui_agent.app.redacting import OwnPlaces
+
+    services = controller.services
+    ports = controller.open_agent.ports
+    return OwnPlaces(
+        services.own_places,
+        races=ports.copies,
+        project=ports.project,
+        exports=(controller.cwd, services.cwd),
+    )
+
+
+def _tell(controller: Controller, finding: Finding, left: list[str]) -> None:
+    stored = finding.store
+    where = plural(sum(stored.entries.values()) + stored.deleted, "entry")
+    if files := len(finding.files) + len(finding.backups):
+        where += f" and {plural(files, 'file')}"
+    if left:
+        controller.say(
+            f"Redacted in {where}. These could not be changed: {', '.join(left)}", "warning"
+        )
+    else:
+        controller.say(f"Redacted in {where}. {BEYOND_REACH}")

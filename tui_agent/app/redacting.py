@@ -1,0 +1,254 @@
+"""Takes given secrets out of everything the program keeps: the store, and the files beside it.
+
+In files a secret is overwritten in its place, so that a log or record that another program writes
+to is never torn.
+"""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from tui_agent.agent.race.copies import abandoned_homes, remove_left
+from tui_agent.app.format import one_line, plural, short_path, visible
+from tui_agent.files.notes import NOTES_FILE
+from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file, is_link
+from tui_agent.secret_detector import find_secrets
+from tui_agent.secret_forms import MIN_CHARS, SecretForms
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    FilePart,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.records import SessionInfo
+from tui_agent.session.redacting import Removal, StoreFinding, emptied, find, holders, remove
+from tui_agent.session.rows import text_of
+from tui_agent.session.store import Store
+
+log = logging.getLogger(__name__)
+
+_PIECE = 1 << 22
+"""Bytes of a file that are searched at once."""
+_FEWEST_IN_BLOCK = 80
+"""Characters of a block's text that is looked for elsewhere as a whole."""
+_EXPORTED = (".md", ".html", ".jsonl")
+_MOST_NAMED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPlaces:
+    """Where the program keeps files: directories, the parent of races' copies, the project's notes.
+
+    ``exports`` are directories that exports are written to where no other one is named.
+    """
+
+    directories: Sequence[Path]
+    races: Path | None
+    project: Path
+    exports: Sequence[Path] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Where secrets are: in the store, in files, in backups of the store, in copies that races left."""
+
+    store: StoreFinding
+    files: Sequence[Path] = ()
+    backups: Sequence[Path] = ()
+    copies: Sequence[Path] = ()
+    unread: Sequence[Path] = ()
+    """Files that could not be looked through."""
+
+    def __bool__(self) -> bool:
+        return bool(self.store or self.files or self.backups or self.copies)
+
+
+class Redaction:
+    """One removal, from the search to the end. Everything here reads much: call it in a thread."""
+
+    def __init__(self, store: Store, removal: Removal, places: OwnPlaces) -> None:
+        self._store = store
+        self._removal = removal
+        self._places = places
+
+    def find(self) -> Finding:
+        found = find(self._store, self._removal)
+        files: list[Path] = []
+        unread: list[Path] = []
+        for path in self._own_files(found):
+            try:
+                if any(_offsets(path, self._removal.forms)):
+                    files.append(path)
+            except OSError as error:
+                log.warning("%s can't be searched for the secret: %s", path, error.strerror)
+                unread.append(path)
+        backups = [path for path in self._backups() if _holds(path, self._removal.forms)]
+        copies = [] if self._places.races is None else abandoned_homes(self._places.races)
+        return Finding(found, files, backups, copies, unread)
+
+    def holders(self, finding: Finding, *, but: str) -> list[str]:
+        """Return the titles of sessions that hold it and are open elsewhere; ``but`` is the one open here."""
+        open_now = holders(self._store, finding.store)
+        return [self._title(info) for info in open_now if info.id != but]
+
+    def lines(self, finding: Finding) -> list[str]:
+        """Return the places where secrets were found, a line each, without the secrets."""
+        stored = finding.store
+        found = [
+            f"{plural(count, 'entry')} of “{self._title(self._store.session(session_id))}”"
+            for session_id, count in stored.entries.items()
+        ]
+        if stored.deleted:
+            found.append(f"{plural(stored.deleted, 'entry')} of deleted sessions")
+        if stored.blobs:
+            found.append(f"{plural(stored.blobs, 'blob')} (full outputs, images of files)")
+        if stored.texts:
+            found.append(f"{plural(stored.texts, 'text')} beside them (titles, labels, drafts)")
+        found += map(self._shown, finding.files)
+        found += [f"{self._shown(path)}, which is deleted" for path in finding.backups]
+        if finding.copies:
+            found.append(f"copies that {plural(len(finding.copies), 'race')} left, deleted")
+        if len(found) > _MOST_NAMED:
+            more = len(found) - _MOST_NAMED + 1
+            found = [*found[: _MOST_NAMED - 1], f"{more} more places"]
+        return found
+
+    def _title(self, info: SessionInfo) -> str:
+        title = self._removal.forms.text(info.title or info.first_message)
+        return visible(one_line(title, 50)) or "(empty)"
+
+    def _shown(self, path: Path) -> str:
+        return visible(self._removal.forms.text(short_path(path)))
+
+    def carry_out(self, finding: Finding) -> list[Path]:
+        """Take the secrets out of everything found; return files that could not be changed.
+
+        Raises:
+            StoreError: the store could not be changed; files are as they were.
+        """
+        remove(self._store, self._removal)
+        for path in finding.backups:
+            path.unlink(missing_ok=True)
+        left = [path for path in finding.copies if not remove_left(path)]
+        for path in finding.files:
+            try:
+                _mask(path, self._removal.forms)
+            except OSError as error:
+                log.warning("%s can't be rewritten: %s", path, error.strerror)
+                left.append(path)
+        return left
+
+    # -- files ----------------------------------------------------------------------------------------------
+
+    def _own_files(self, found: StoreFinding) -> Iterator[Path]:
+        """Yield every file that is searched, once; the store's own are not."""
+        listed = [
+            *self._in_directories(),
+            self._places.project / NOTES_FILE,
+            *(path for session_id in found.entries for path in self._exports(session_id)),
+        ]
+        for path in dict.fromkeys(listed):
+            if is_file(path) and not is_link(path):
+                yield path
+
+    def _in_directories(self) -> Iterator[Path]:
+        for directory in self._places.directories:
+            for folder, names, files in os.walk(directory):
+                if Path(folder) == self._places.races:
+                    names.clear()
+                    continue
+                for name in sorted(files):
+                    if not name.startswith(self._store.path.name):
+                        yield Path(folder, name)
+
+    def _exports(self, session_id: str) -> Iterator[Path]:
+        """Yield the exports of a session that have the name the program gave them."""
+        for directory in self._places.exports:
+            for path in sorted(directory.glob(f"*{session_id[-8:]}*")):
+                if path.suffix in _EXPORTED:
+                    yield path
+
+    def _backups(self) -> list[Path]:
+        path = self._store.path
+        return sorted(path.parent.glob(f"{path.name}.v*.bak*"))
+
+
+def removal_of_entry(
+    entry: Entry, session_id: str, store: Store, estimate: Callable[[Entry], int]
+) -> Removal:
+    """Return the removal of an entry's content, of the secrets in it, and of long texts of it, wherever they stand.
+
+    Raises:
+        EntryNotFound: it is of a kind that has no content.
+    """
+    emptied(entry)
+    contents = [text_of(entry)]
+    match entry:
+        case ToolResultEntry(output=output, full_output=blob):
+            contents.append(output)
+            contents.append((store.blob(blob or "") or b"").decode("utf-8", "replace"))
+        case UserEntry(parts=parts) | AssistantEntry(parts=parts):
+            contents += [part.text for part in parts if isinstance(part, TextPart | FilePart)]
+        case ShellEntry(output=output):
+            contents.append(output)
+        case _:
+            pass
+    secrets = [
+        text[secret.start : secret.end] for text in contents for secret in find_secrets(text)
+    ]
+    blocks = [text for text in contents if len(text) >= _FEWEST_IN_BLOCK]
+    forms = SecretForms([one for one in secrets if len(one) >= MIN_CHARS], blocks)
+    return Removal(forms, estimate, (session_id, entry.id))
+
+
+def _offsets(path: Path, forms: SecretForms) -> Iterator[tuple[int, int]]:
+    """Yield where the pieces of a file are that hold a secret: the first byte, and how many."""
+    with path.open("rb") as file:
+        at = 0
+        kept = b""
+        while piece := file.read(_PIECE):
+            data = kept + piece
+            if forms.is_in(data):
+                yield at - len(kept), len(data)
+            at += len(piece)
+            kept = data[-forms.longest :]
+
+
+def _mask(path: Path, forms: SecretForms) -> None:
+    pieces = list(_offsets(path, forms))
+    with path.open("r+b") as file:
+        for at, length in pieces:
+            file.seek(at)
+            # Read again: the end of the piece before is the beginning of this one.
+            data = file.read(length)
+            file.seek(at)
+            file.write(forms.masked(data))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _holds(backup: Path, forms: SecretForms) -> bool:
+    """Whether an older store holds a secret. One that can't be read counts as if it did."""
+    try:
+        with closing(sqlite3.connect(f"{backup.as_uri()}?mode=ro", uri=True)) as connection:
+            return any(forms.is_in(value) for value in _values(connection))
+    except sqlite3.Error:
+        return True
+
+
+def _values(connection: sqlite3.Connection) -> Iterator[bytes]:
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        for row in connection.execute(f'SELECT * FROM "{table}"'):  # noqa: S608 - a name of its own
+            for value in row:
+                if isinstance(value, str):
+                    yield value.encode("utf-8", "replace")
+                elif isinstance(value, bytes):
+                    yield value

@@ -1,0 +1,102 @@
+"""A given secret in every form in which the program writes it: as it is, escaped, in base64.
+
+What finds unknown secrets is `tui_agent.secret_detector`.
+"""
+
+import base64
+import html
+import json
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+from tui_agent.secret_detector import REMOVED
+
+MIN_CHARS = 6
+"""Shorter texts are parts of words."""
+
+_FEWEST_IN_LINE = 16
+"""Characters of one line of a private key that is known by itself."""
+_FEWEST_IN_BASE64 = 8
+_ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "cp1252")
+_COVER = b"*"
+
+
+class SecretForms:
+    """Finds and replaces given secrets.
+
+    Args:
+        secrets: the secrets. Of one with several lines, lines without spaces count by themselves:
+            a listing puts numbers between them.
+        blocks: texts that are looked for as a whole only.
+    """
+
+    def __init__(self, secrets: Iterable[str], blocks: Iterable[str] = ()) -> None:
+        wanted = {one for secret in secrets for one in (secret, *_key_lines(secret))}
+        plain = {form for text in (*wanted, *blocks) for form in _forms(text)}
+        self.texts = sorted(plain, key=len, reverse=True)
+        """Every form as text, the longest first."""
+        encoded = {data for form in self.texts for data in _encoded(form)}
+        self._bytes = sorted(encoded, key=len, reverse=True)
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest form."""
+        return len(self._bytes[0])
+
+    def text(self, text: str) -> str:
+        """Return the text with ``[redacted]`` in place of the secrets; JSON stays JSON."""
+        for form in self.texts:
+            if form in text:
+                text = text.replace(form, REMOVED)
+        return text
+
+    def is_in(self, data: bytes) -> bool:
+        return any(form in data for form in self._bytes)
+
+    def masked(self, data: bytes) -> bytes:
+        """Return bytes of the same length with the secrets overwritten."""
+        for form in self._bytes:
+            if form in data:
+                data = data.replace(form, _COVER * len(form))
+        return data
+
+
+def _key_lines(secret: str) -> Iterator[str]:
+    lines = secret.split()
+    if "\n" in secret.strip():
+        yield from (line for line in lines if len(line) >= _FEWEST_IN_LINE)
+
+
+def _forms(text: str) -> Iterator[str]:
+    once = {text, *_in_json(text), html.escape(text), html.escape(text, quote=False), quote(text)}
+    once.add(quote(text, safe=""))
+    for form in once:
+        yield form
+        # The arguments of a call are JSON in the JSON of an entry, and so are pages in exports.
+        for twice in _in_json(form):
+            yield twice
+            yield from _in_json(twice)
+    yield from _in_base64(text.encode("utf-8", "replace"))
+
+
+def _in_json(text: str) -> set[str]:
+    return {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """Yield the characters that stand for the bytes whatever is before and after them."""
+    for before in range(3):
+        whole = base64.b64encode(b"\0" * before + data).decode("ascii")
+        start = -(-before * 8 // 6)
+        core = whole[start : (before + len(data)) * 8 // 6]
+        if len(core) >= _FEWEST_IN_BASE64:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
+
+
+def _encoded(form: str) -> Iterator[bytes]:
+    for encoding in _ENCODINGS:
+        try:
+            yield form.encode(encoding)
+        except UnicodeEncodeError:
+            continue  # no file in this encoding can hold it
