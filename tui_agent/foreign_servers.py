@@ -3,7 +3,7 @@
 Sources: the programs' pages on MCP (Claude Code, Codex, OpenCode).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,9 @@ from tui_agent.foreign_file import ForeignFile, read_foreign
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
 from tui_agent.plugins import MANIFEST, Plugin
+
+PROJECT_FILE = ".mcp.json"
+"""Several programs' file with the servers of a project; its rows may use all of our words."""
 
 Row = dict[str, Any]
 """A server in our words: command, args, env, url, headers, enabled, timeout, allow, deny."""
@@ -31,12 +34,17 @@ class ServerFile:
 
 @dataclass(frozen=True, slots=True)
 class ForeignServer:
-    """One server; ``row`` is None where ``problem`` says why it can't be used."""
+    """One server; ``row`` is None where ``problem`` says why it can't be used.
+
+    ``name`` is "" for a whole file that can't be read. ``directory`` is the home or the project's
+    directory that it is for.
+    """
 
     program: str
     name: str
     place: str
     row: Row | None
+    directory: Path
     problem: str = ""
 
 
@@ -47,16 +55,31 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
             file = read_foreign(home / source.path, f"~/{source.path}")
             if file is not None:
                 yield from _servers(source, file, source.keys)
-                if source.program == "Claude Code":
+                if source.program == "Claude Code" and not file.problem:
                     yield from _servers(source, file, ("projects", str(project), *source.keys))
 
 
-def servers_of_project(project: Path, folder: Path) -> Iterator[ForeignServer]:
-    """Yield the servers of a directory of the project, but for those of ``.mcp.json``."""
-    for source, path in _project_files(folder):
-        file = read_foreign(path, path.relative_to(project).as_posix(), project)
+def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
+    """Yield the servers of directories of the project, the nearest first; those that count more come later."""
+    for folder in reversed(folders):
+        for source in _FILES:
+            if source.of_project:
+                yield from servers_in(project, folder / source.path)
+
+
+def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:
+    """Yield the servers of one file of a project, none where it is no file for them."""
+    shown = path.relative_to(project).as_posix()
+    sources = [one for one in _FILES if one.of_project and f"/{shown}".endswith(f"/{one.path}")]
+    if sources:
+        source = max(sources, key=_length)
+        file = read_foreign(path, shown, project)
         if file is not None:
             yield from _servers(source, file, source.keys)
+
+
+def _length(source: ServerFile) -> int:
+    return len(source.path)
 
 
 def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
@@ -69,30 +92,41 @@ def servers_of_plugins(plugins: Iterable[Plugin]) -> Iterator[ForeignServer]:
 
 
 def server_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield the files of a directory of the project that name a server."""
-    for source, path in _project_files(folder):
-        file = read_foreign(path, path.name, project)
-        if file is not None and file.section(*source.keys):
+    """Yield the files of a directory of the project that name a server, or can't be read."""
+    for path in (folder / source.path for source in _FILES if source.of_project):
+        if any(True for _server in servers_in(project, path)):
             yield path
-
-
-def _project_files(folder: Path) -> Iterator[tuple[ServerFile, Path]]:
-    return ((source, folder / source.path) for source in _FILES if source.of_project)
 
 
 def _servers(
     source: ServerFile, file: ForeignFile, keys: tuple[str, ...]
 ) -> Iterator[ForeignServer]:
+    directory = file.path.parents[len(Path(source.path).parts) - 1]
+
+    def server(name: str, row: Row | None, problem: str = "") -> ForeignServer:
+        place = file.place(name)
+        return ForeignServer(source.program, name, place, row, directory=directory, problem=problem)
+
+    if why := _problem_of(source, file):
+        yield server("", None, why)
+        return
     for name, given in file.section(*keys).items():
-        place = file.place(str(name))
         if not isinstance(given, dict):
-            yield ForeignServer(source.program, str(name), place, None, "it is not a table")
+            yield server(str(name), None, "it is not a table")
             continue
         row = source.row_of(given)
-        problem = "it has neither a command nor a url"
         if row.get("command") or row.get("url"):
-            problem = ""
-        yield ForeignServer(source.program, str(name), place, None if problem else row, problem)
+            yield server(str(name), row)
+        else:
+            yield server(str(name), None, "a server has either a command or a url")
+
+
+def _problem_of(source: ServerFile, file: ForeignFile) -> str:
+    """Return why nothing of a file can be used, "" where it can."""
+    is_for_servers = file.path.name.endswith("mcp.json")
+    if not file.problem and is_for_servers and not isinstance(file.table.get(source.keys[0]), dict):
+        return f"holds no table “{source.keys[0]}”"
+    return file.problem
 
 
 def _claude_row(given: Mapping[str, Any]) -> Row:
@@ -101,6 +135,13 @@ def _claude_row(given: Mapping[str, Any]) -> Row:
         for key in ("command", "args", "env", "url", "type", "headers")
         if key in given
     }
+
+
+def _pi_row(given: Mapping[str, Any]) -> Row:
+    row = _claude_row(given) | {key: given[key] for key in ("enabled", "timeout") if key in given}
+    if row.get("type") == "streamable-http":
+        row["type"] = "http"
+    return row
 
 
 def _codex_row(given: Mapping[str, Any]) -> Row:
@@ -151,9 +192,14 @@ _FILES = (
     _of_user("Codex", ".codex/config.toml", "mcp_servers", _codex_row),
     _of_user("OpenCode", ".config/opencode/opencode.json", "mcp", _opencode_row),
     _of_user("OpenCode", ".config/opencode/opencode.jsonc", "mcp", _opencode_row),
+    _of_user("Pi", ".pi/agent/mcp.json", "mcpServers", _pi_row),
+    _of_project("Pi", ".pi/mcp.json", "mcpServers", _pi_row),
     _of_project("Codex", ".codex/config.toml", "mcp_servers", _codex_row),
     _of_project("OpenCode", "opencode.json", "mcp", _opencode_row),
     _of_project("OpenCode", "opencode.jsonc", "mcp", _opencode_row),
     _of_project("OpenCode", ".opencode/opencode.json", "mcp", _opencode_row),
     _of_project("OpenCode", ".opencode/opencode.jsonc", "mcp", _opencode_row),
+    _of_project("Claude Code", PROJECT_FILE, "mcpServers", dict),
 )
+SERVER_FILES = tuple(source.path for source in _FILES if source.of_project)
+"""Files of a project that may name servers."""

@@ -24,9 +24,6 @@ ACTING = {
 }
 """The kinds that act and need trust, with the name of one of them."""
 
-LOCAL_INSTRUCTIONS = ("CLAUDE.local.md",)
-"""Files that are read beside the main one of their directory."""
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -42,6 +39,8 @@ class Place:
     """The other program that reads it, "" for this one or several."""
     instead: tuple[str, ...] = ()
     """Files that are read in its place where they are there."""
+    is_further: bool = False
+    """Whether instructions are read beside the main file of their directory."""
 
 
 PLACES = (
@@ -54,12 +53,20 @@ PLACES = (
     Place("instructions", "", ".codex/AGENTS.override.md", "Codex"),
     Place("instructions", "", ".codex/AGENTS.md", "Codex"),
     Place("instructions", "", ".config/opencode/AGENTS.md", "OpenCode"),
+    Place("instructions", "", ".pi/agent/AGENTS.override.md", "Pi"),
     Place("instructions", "", ".pi/agent/AGENTS.md", "Pi"),
+    Place("instructions", "", ".pi/agent/CLAUDE.md", "Pi"),
+    Place("instructions", "CLAUDE.local.md", whose="Claude Code", is_further=True),
+    Place(
+        "instructions", ".pi/APPEND_SYSTEM.md", ".pi/agent/APPEND_SYSTEM.md", "Pi", is_further=True
+    ),
     Place("rules", ".claude/rules", ".claude/rules", "Claude Code"),
     Place("rules", ".cursor/rules", whose="Cursor"),
     Place("skills", f"{FOLDER}/skills", f"{FOLDER}/skills"),
     Place("skills", ".agents/skills", ".agents/skills"),
     Place("skills", ".claude/skills", ".claude/skills", "Claude Code"),
+    Place("skills", ".codex/skills", ".codex/skills", "Codex"),
+    Place("skills", ".opencode/skill", ".config/opencode/skill", "OpenCode"),
     Place("skills", ".opencode/skills", ".config/opencode/skills", "OpenCode"),
     Place("skills", ".pi/skills", ".pi/agent/skills", "Pi"),
     Place("commands", f"{FOLDER}/commands"),
@@ -88,11 +95,6 @@ OPENCODE_FILES = (
     ".opencode/opencode.jsonc",
 )
 """OpenCode's settings of a project, weak to strong."""
-
-INSTRUCTION_NAMES = tuple(
-    place.project for place in PLACES if place.kind == "instructions" and place.project
-)
-"""Main files of a directory; the first that is there counts."""
 
 
 class LeftOut(frozenset[str]):

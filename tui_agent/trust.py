@@ -19,25 +19,22 @@ from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_set
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.foreign_file import read_foreign
-from tui_agent.foreign_servers import server_files, servers_of_project
-from tui_agent.json_text import loads
+from tui_agent.foreign_servers import server_files, servers_in
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.places import (
     ACTING,
     FOLDER,
-    INSTRUCTION_NAMES,
-    LOCAL_INSTRUCTIONS,
     MAX_DEPTH,
     OPENCODE_FILES,
     PLACES,
+    places_of,
 )
 from tui_agent.server_rows import effect_of_server
 from tui_agent.text_files.encodings import settings_text, user_text
 
 CONFIG = "config.toml"
-SERVERS = ".mcp.json"
 _PLACES = [place for place in PLACES if place.kind in ACTING and place.project]
 _FOLDERS = (
     FOLDER,
@@ -46,10 +43,8 @@ _FOLDERS = (
 """Folders of a project whose files act."""
 _RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
 """Folders of scripts that nothing runs unless the project's settings name them."""
-_MAIN_FILES = (
-    *INSTRUCTION_NAMES,
-    *(name for place in PLACES for name in place.instead),
-    *LOCAL_INSTRUCTIONS,
+_MAIN_FILES = tuple(
+    name for place in places_of("instructions") for name in (place.project, *place.instead) if name
 )
 _IMPORTING = {Path(name).name for name in _MAIN_FILES}
 CODEX_HOOKS = ".codex/hooks.json"
@@ -200,13 +195,12 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
         *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)),
     }
     for folder in sorted(folders):
-        if is_file(folder / SERVERS) and is_inside(project, folder / SERVERS):
-            yield folder / SERVERS
+        yield from (path for path in server_files(project, folder) if is_inside(project, path))
         for name in _FOLDERS:
             if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
                 yield from _below(project, folder / name)
         yield from (settings.file.path for settings in _acting_settings(project, folder))
-    yield from dict.fromkeys([*server_files(project, project), *_opencode_files(project)])
+        yield from _opencode_files(project, folder)
     if is_file(project / CODEX_HOOKS) and is_inside(project, project / CODEX_HOOKS):
         yield project / CODEX_HOOKS
     yield from importing_files(project, cwd)
@@ -236,9 +230,9 @@ def _acting_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
     )
 
 
-def _opencode_files(project: Path) -> Iterator[Path]:
-    """Yield OpenCode's settings that hold agents or commands."""
-    for path in (project / name for name in OPENCODE_FILES):
+def _opencode_files(project: Path, folder: Path) -> Iterator[Path]:
+    """Yield OpenCode's settings of a directory that hold agents or commands."""
+    for path in (folder / name for name in OPENCODE_FILES):
         if any(True for _item in _inline_items(project, path)):
             yield path
 
@@ -246,7 +240,7 @@ def _opencode_files(project: Path) -> Iterator[Path]:
 def _inline_items(project: Path, path: Path) -> Iterator[TrustItem]:
     shown = path.relative_to(project).as_posix()
     file = read_foreign(path, shown, project)
-    if file is None or shown not in OPENCODE_FILES:
+    if file is None or not f"/{shown}".endswith(OPENCODE_FILES):
         return
     for kind in ("agent", "command"):
         for name, given in file.section(kind).items():
@@ -254,10 +248,13 @@ def _inline_items(project: Path, path: Path) -> Iterator[TrustItem]:
             yield TrustItem(kind, name, text)
 
 
-def _foreign_servers(project: Path, path: Path) -> Iterator[TrustItem]:
-    shown = path.relative_to(project).as_posix()
-    for server in servers_of_project(project, project):
-        if server.row is not None and server.place.rsplit(":", 1)[0] == shown:
+def _server_items(project: Path, path: Path) -> Iterator[TrustItem]:
+    for server in servers_in(project, path):
+        if server.row is None:
+            yield TrustItem(
+                "MCP server", server.name or server.place, f"cannot be read: {server.problem}"
+            )
+        else:
             yield TrustItem("MCP server", server.name, effect_of_server(server.row))
 
 
@@ -307,12 +304,11 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
 
 
 def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
-    with_rows = {*server_files(project, project), *_opencode_files(project)}
     for path in files:
         shown = path.relative_to(project).as_posix()
-        if path in with_rows:
-            yield from _foreign_servers(project, path)
-            yield from _inline_items(project, path)
+        rows = [*_server_items(project, path), *_inline_items(project, path)]
+        if rows:
+            yield from rows
             continue
         if shown.endswith(PROJECT_FILES):
             yield from _settings_items(project, path)
@@ -333,22 +329,16 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
             (ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), ""
         )
         is_settings = path.name == CONFIG and path.parent.name == FOLDER
-        what = (
-            "MCP server" if path.name == SERVERS else "setting" if is_settings else kind or "file"
-        )
+        what = "setting" if is_settings else kind or "file"
         try:
             text = settings_text(read_inside(project, path, MAX_BYTES)[0])
-            if path.name == SERVERS:
-                yield from _servers(text)
-            elif is_settings:
+            if is_settings:
                 for key, value in _leaves(tomllib.loads(text)):
                     yield TrustItem(_KINDS.get(key.split(".")[0], "setting"), key, str(value))
             else:
                 yield TrustItem(what, shown, _summary(text, kind) if kind else "")
         except (OSError, ValueError, AttributeError, RecursionError) as error:
-            yield TrustItem(
-                what, shown, f"cannot be read: {error}" if what in {"MCP server", "setting"} else ""
-            )
+            yield TrustItem(what, shown, f"cannot be read: {error}" if is_settings else "")
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -357,11 +347,6 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-def _servers(text: str) -> Iterator[TrustItem]:
-    for name, server in loads(text).get("mcpServers", {}).items():
-        yield TrustItem("MCP server", str(name), effect_of_server(server))
 
 
 def _summary(text: str, kind: str) -> str:

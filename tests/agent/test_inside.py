@@ -18,6 +18,7 @@ from tui_agent.agent.preparing import prepare_command
 from tui_agent.config import load_config
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.inside import open_inside, read_inside
+from tui_agent.foreign_servers import servers_of_project
 from tui_agent.trust import ProjectState, TrustStore, project_state
 
 CANARY = "-----BEGIN OPENSSH PRIVATE" + " KEY----- canary"
@@ -137,7 +138,7 @@ def test_settings_and_servers_that_lead_outside_do_not_count(tmp_path: Path) -> 
     loaded = load_config(tmp_path / "config.toml", environ={}, project=config)
     assert loaded.config.model is None
     assert "left out, as it leads out of the project" in " ".join(loaded.warnings)
-    found = find_servers({}, project, trusted=True)
+    found = find_servers({}, project, of_project=servers_of_project(project, [project]))
     assert found.specs == ()
     assert "left out, as it leads out of the project" in " ".join(found.problems)
     assert project_state(project, TrustStore(tmp_path / "trust.json")) == ProjectState()

@@ -60,7 +60,7 @@ def test_skills_of_project_and_user_are_found_and_the_nearest_wins(tmp_path: Pat
         ("---\ndescription: d\n---\n", "nothing below"),
         ("---\ndescription: d\nbody", "has no end"),
         ("---\n- a\n- b\n---\nbody", "no keys"),
-        ("---\nname: Not Valid\ndescription: d\n---\nbody", "lower-case"),
+        ("---\nname: no/thing\ndescription: d\n---\nbody", "lower-case"),
         ("---\n[broken\n---\nbody", "not valid YAML"),
         ("body only", "no description"),
     ],
@@ -68,12 +68,12 @@ def test_skills_of_project_and_user_are_found_and_the_nearest_wins(tmp_path: Pat
 def test_a_bad_file_is_reported_once_and_the_others_work(
     tmp_path: Path, text: str, reason: str
 ) -> None:
-    write(tmp_path / "project/.claude/skills/bad/SKILL.md", text)
-    skill(tmp_path / "project/.claude/skills", "good")
+    write(tmp_path / "project/.agents/skills/bad/SKILL.md", text)
+    skill(tmp_path / "project/.agents/skills", "good")
     loaded = knowledge(tmp_path)
     assert list(loaded.skills) == ["good"]
     problem = loaded.take_problems()
-    assert ".claude/skills/bad/SKILL.md" in problem
+    assert ".agents/skills/bad/SKILL.md" in problem
     assert reason in problem
     loaded.load()
     assert loaded.take_problems() is None

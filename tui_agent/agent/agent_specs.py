@@ -167,7 +167,7 @@ def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Fold
     return {
         path: place
         for place in reversed(places)
-        for path in place.files("*.toml" if place.whose == "Codex" else "**/*.md")
+        for path in place.files("*.toml" if place.whose == "Codex" else "*.md")
     }
 
 
@@ -183,11 +183,10 @@ def _style(
     path: Path, document: Document, folder: Folder, prompt: Callable[[str], str]
 ) -> AgentSpec:
     """Return an output style; its text takes the place of the program's own unless it keeps that."""
-    name = "-".join((document.text("name") or path.stem).lower().split())
     keeps = document.text("keep-coding-instructions").lower() == "true"
     texts = [prompt("system"), document.body] if keeps else [document.body]
     return AgentSpec(
-        name=f"{folder.prefix}{_checked(name)}",
+        name=f"{folder.prefix}{_checked((document.text('name') or path.stem).lower())}",
         description=document.text("description") or "an output style",
         mode="primary",
         prompt="\n\n".join(filter(None, texts)) or None,
@@ -198,7 +197,8 @@ def _style(
 
 
 def _checked(name: str) -> str:
-    """Return an agent's name; raises DocumentError where it can't be one."""
+    """Return an agent's name, hyphens for its blanks; raises DocumentError where it can't be one."""
+    name = "-".join(name.split())
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")
     return name

@@ -9,7 +9,7 @@ from pathlib import Path
 from tui_agent.agent.hooks.claude_hooks import UnusableHook, claude_hook, hooks_in, settings_of
 from tui_agent.agent.hooks.hooks import CommandHook, LoadedHooks
 from tui_agent.agent.hooks.settings import HookSettings
-from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.folders import Folders, upward
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
@@ -18,13 +18,13 @@ from tui_agent.agent.mcp.settings import (
     ServerSpec,
     Timeouts,
     find_servers,
-    read_project_file,
 )
 from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.files.own_git import find_project
 from tui_agent.foreign_servers import (
     ForeignServer,
+    server_files,
     servers_of_plugins,
     servers_of_project,
     servers_of_user,
@@ -79,7 +79,9 @@ def state_of_project(
     project = find_project(cwd)
     theirs = [*_commands(project_config(project), held=False)]
     theirs += [
-        " ".join([row.command or "", *row.args]) for row in read_project_file(project)[0].values()
+        " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
+        for server in servers_of_project(project, upward(cwd, project))
+        if (row := server.row) is not None
     ]
     if any(True for command in theirs for _path in named_files(project, command)):
         try:
@@ -117,7 +119,7 @@ def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[For
 
 
 class Extensions:
-    """Keeps one hub for each project that sessions are open in.
+    """Keeps one hub for each directory with servers that sessions are open in or below.
 
     ``trusts`` says whether a directory's project acts.
     """
@@ -159,9 +161,17 @@ class Extensions:
 
             self._own_hubs.append(self._new_hub(find, Timeouts(settle=None)))
             return self._own_hubs[-1]
-        if project not in self._hubs:
-            self._hubs[project] = self._new_hub(lambda: self.servers(cwd))
-        return self._hubs[project]
+        place = next(
+            (
+                folder
+                for folder in upward(cwd, project)
+                if any(True for _ in server_files(project, folder))
+            ),
+            project,
+        )
+        if place not in self._hubs:
+            self._hubs[place] = self._new_hub(lambda: self.servers(cwd))
+        return self._hubs[place]
 
     def hub_of(self, spec: ServerSpec) -> McpHub:
         """Return one server alone; it is not started."""
@@ -189,19 +199,19 @@ class Extensions:
         project = find_project(cwd)
         trusted = self._trusts(cwd)
         left_out = LeftOut(config.other_programs.leave_out)
+        theirs: Iterable[ForeignServer] = ()
+        if trusted:
+            theirs = servers_of_project(project, upward(cwd, project))
         plugin_problems: list[str] = []
         plugins = PluginStore(data_dir() / PLUGINS).plugins(plugin_problems)
         found = find_servers(
             config.mcp,
             project,
-            trusted=trusted,
             others=(
                 *_wanted(servers_of_user(Path.home(), project), left_out),
                 *servers_of_plugins(plugins),
             ),
-            others_of_project=_wanted(servers_of_project(project, project), left_out)
-            if trusted
-            else (),
+            of_project=_wanted(theirs, left_out),
         )
         held = {
             spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed)

@@ -22,11 +22,11 @@ MAX_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill: how it is called, when to use it, and the folder of its ``SKILL.md``."""
+    """A skill: how it is called, when to use it, and the folder of its ``SKILL.md``, None where it is a file alone."""
 
     name: str
     description: str
-    folder: Path
+    folder: Path | None
     body: str
     fill: Callable[[str, str], str] | None = None
     """Fills typed arguments, the second, into a text."""
@@ -39,6 +39,8 @@ class Skill:
 
     of_project: bool = False
     """Whether the project brought it along, not the user."""
+    origin: str = ""
+    """Where its file is."""
 
     def filled(self, text: str, arguments: str) -> str:
         """Return a part of its text with arguments filled in."""
@@ -51,6 +53,8 @@ class Skill:
 
     def with_files(self, body: str) -> str:
         """Return its filled in body with the names of its files."""
+        if self.folder is None:
+            return body
         lines = [body, "", f"Paths in this skill are relative to {self.folder}"]
         if files := _files(self.folder):
             lines.append(f"Its files: {', '.join(files)}")

@@ -7,7 +7,7 @@ import os
 import signal
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -27,6 +27,7 @@ from tui_agent.agent.mcp.records import (
     tidy_schema,
 )
 from tui_agent.agent.mcp.settings import (
+    FoundServers,
     McpConfigError,
     McpServerSettings,
     Timeouts,
@@ -34,6 +35,7 @@ from tui_agent.agent.mcp.settings import (
     find_servers,
 )
 from tui_agent.errors import ToolError
+from tui_agent.foreign_servers import servers_of_project
 from tui_agent.session.entries import FilePart, TextPart
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.web.callback import free_port
@@ -380,24 +382,25 @@ def project(tmp_path: Path, servers: object) -> Path:
     return tmp_path
 
 
-def test_a_project_is_not_asked_before_it_is_trusted(tmp_path: Path) -> None:
+def found_in(project: Path, own: Mapping[str, McpServerSettings] | None = None) -> FoundServers:
+    return find_servers(own or {}, project, of_project=servers_of_project(project, [project]))
+
+
+def test_a_project_cant_take_the_place_of_the_users_server(tmp_path: Path) -> None:
     here = project(tmp_path, {"build": {"command": "evil"}, "tracker": {"command": "theirs"}})
-    assert [spec.name for spec in find_servers(OURS, here, trusted=False).specs] == ["tracker"]
-    found = find_servers(OURS, here, trusted=True)
+    found = found_in(here, OURS)
     assert [(spec.name, spec.source) for spec in found.specs] == [
         ("tracker", "user"),
         ("build", "project"),
     ]
-    assert found.specs[0].settings.command == "ours", (
-        "a project can't take the place of the user's server"
-    )
+    assert found.specs[0].settings.command == "ours"
 
 
 def test_what_is_wrong_in_a_projects_file_is_said_and_the_rest_is_used(tmp_path: Path) -> None:
     here = project(
         tmp_path, {"good": {"type": "http", "url": "https://x.test/mcp"}, "bad": {"args": []}}
     )
-    found = find_servers({}, here, trusted=True)
+    found = found_in(here)
     assert [spec.name for spec in found.specs] == ["good"]
     assert found.specs[0].transport == "http"
     assert "bad: a server has either a command or a url" in found.problems[0]
@@ -406,7 +409,7 @@ def test_what_is_wrong_in_a_projects_file_is_said_and_the_rest_is_used(tmp_path:
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"mcpServers": 3}'])
 def test_a_projects_file_that_is_none_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / ".mcp.json").write_text(text)
-    assert ".mcp.json" in find_servers({}, tmp_path, trusted=True).problems[0]
+    assert ".mcp.json" in found_in(tmp_path).problems[0]
 
 
 def test_variables_are_filled_in_everywhere() -> None:

@@ -16,9 +16,8 @@ def found(
     return find_servers(
         own or {},
         project,
-        trusted=trusted,
         others=servers_of_user(tmp_path / "home", project),
-        others_of_project=servers_of_project(project, project),
+        of_project=servers_of_project(project, [project]) if trusted else (),
     )
 
 

@@ -25,6 +25,7 @@ FILES = (
     ".codex/hooks.json",
     ".codex/config.toml",
     ".mcp.json",
+    ".pi/mcp.json",
     "opencode.json",
     ".opencode/opencode.jsonc",
 )
@@ -75,7 +76,7 @@ def read_all(tmp_path: Path, *, trusted: bool = False) -> None:
     ):
         decide(PermissionNeed(Permission(permission), pattern), (*DEFAULT_RULES, *read.rules))
     hooks = list(foreign_hooks(places.project, places.home, LeftOut(), trusted=trusted))
-    list(servers_of_project(places.project, places.project))
+    list(servers_of_project(places.project, [places.project]))
     list(servers_of_user(places.home, places.project))
     if not trusted:
         assert not [rule for rule in read.rules if rule.action is Action.ALLOW]

@@ -1,97 +1,156 @@
-"""The same files given to other programs and to this one: a request here holds every rule that theirs hold."""
+"""The same files given to other programs and to this one: a request here holds all that theirs hold."""
 
+import json
 import subprocess
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.support import neighbours
-from tests.support.homes_of_others import PROJECTS, SENT, Places, body_text, make_places, marks_in
+from tests.support.homes_of_others import (
+    CASES,
+    FIXTURES,
+    PLAIN,
+    PROGRAMS,
+    Places,
+    body_text,
+    make_places,
+    marks_in,
+)
 from tests.support.model_script import Turn
 from tests.support.model_server import ModelServer
-from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.cli.extensions import Extensions, folders_of
+from tui_agent.config import load_config
 from tui_agent.resources import prompt
 
+NOT_SENT = {
+    "comment", "code", "python-rule", "hop-5", "zig-rule", "text-rule", "bare-agent", "own", "pi-note",
+}  # fmt: skip
+"""Marks that no request here may hold."""
+INSTEAD = {("plain", "override"): {"agents"}}
+"""Marks of a file for which another one counts here: Codex reads one there, Claude Code the other."""
+Command = tuple[list[str], dict[str, str]]
 
-def ours(places: Places, project: str, *, trusted: bool = False) -> set[str]:
+
+def ours(places: Places, project: str, *, trusted: bool = True) -> set[str]:
     """Return the marks that a request of this program holds."""
     folder = places.projects / project
-    folders = Folders(folder, folder, places.home / ".config/tui-agent", places.home)
-    loaded = Knowledge(Sources(folders), prompt=prompt, trusted=lambda: trusted)
+    folders = folders_of(folder, load_config().config)
+    more = read_programs(folders, trusted=trusted).instructions
+    loaded = Knowledge(Sources(folders, more), prompt=prompt, trusted=lambda: trusted)
     loaded.load()
-    return marks_in("\n".join(loaded.sections(100_000, len)))
+    servers = Extensions(lambda _cwd: trusted).servers(folder).specs
+    lines = (*loaded.sections(100_000, len, subagents=True), *(row.command_line for row in servers))
+    return marks_in("\n".join(lines))
 
 
-@pytest.mark.parametrize("project", PROJECTS)
-def test_a_request_holds_the_rules_of_both_programs(tmp_path: Path, project: str) -> None:
-    found = ours(make_places(tmp_path), project)
-    theirs = set().union(*(sent[project] for sent in SENT.values()))
-    instead = (
-        {"agents"} if project == "override" else set()
-    )  # Codex reads one file there, Claude Code the other
-    assert theirs - instead <= found
-    assert not {"comment", "code", "python-rule", "shared"} & found
+@pytest.mark.parametrize(("name", "project"), CASES)
+def test_a_request_holds_what_those_of_other_programs_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, project: str
+) -> None:
+    fixture = FIXTURES[name]
+    places = make_places(tmp_path, fixture)
+    monkeypatch.setenv("HOME", str(places.home))
+    found = ours(places, project)
+    theirs = set().union(*(fixture.expected(program, project) for program in PROGRAMS))
+    assert theirs - found - NOT_SENT <= INSTEAD.get((name, project), set())
+    assert not NOT_SENT & found
 
 
-def test_imports_from_outside_come_with_trust(
+def test_imports_from_outside_and_servers_of_a_project_come_with_trust(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert "shared" in ours(make_places(tmp_path), "imports", trusted=True)
+    places = make_places(tmp_path, PLAIN)
+    monkeypatch.setenv("HOME", str(places.home))
+    assert "shared" in ours(places, "imports")
+    assert "shared" not in ours(places, "imports", trusted=False)
+    acting = {"server", "agent", "command", "project-opencode-server", "project-codex-agent"}
+    assert acting <= ours(places, "equipped")
+    assert not acting & ours(places, "equipped", trusted=False)
 
 
-@pytest.mark.neighbours
-@pytest.mark.parametrize("project", PROJECTS)
-def test_claude_code_sends_what_we_say_it_sends(tmp_path: Path, project: str) -> None:
-    places = make_places(tmp_path)
+# -- the programs themselves ---------------------------------------------------------------------------------
+
+
+def claude(server: ModelServer, _places: Places, _project: str) -> Command:
     program = neighbours.package("@anthropic-ai/claude-code-linux-x64") / "claude"
-    with ModelServer() as server:
-        more = {
-            "ANTHROPIC_BASE_URL": server.url,
-            "ANTHROPIC_API_KEY": "sk-ant-x",
-            "DISABLE_TELEMETRY": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        }
-        assert (
-            sent_by([str(program), "-p", "hello"], server, places, project, more)
-            == SENT["claude"][project]
-        )
+    return [str(program), "-p", "hello"], {
+        "ANTHROPIC_BASE_URL": server.url,
+        "ANTHROPIC_API_KEY": "sk-ant-x",
+        "DISABLE_TELEMETRY": "1",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
+def codex(server: ModelServer, places: Places, project: str) -> Command:
+    trusted = (
+        f'\n[projects."{places.projects / project.partition("/")[0]}"]\ntrust_level = "trusted"\n'
+    )
+    with (places.home / ".codex/config.toml").open("a") as file:
+        file.write(trusted)
+    provider = f'model_providers.here={{name="here", base_url="{server.openai_url}", wire_api="responses"}}'
+    chosen = ("-c", "model_provider=here", "-c", provider, "-m", "gpt-5.1-codex")
+    return [neighbours.program("codex"), "exec", "--skip-git-repo-check", *chosen, "hello"], {}
+
+
+def opencode(server: ModelServer, _places: Places, _project: str) -> Command:
+    program = neighbours.package("opencode-linux-x64") / "bin/opencode"
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": server.openai_url, "apiKey": "x"},
+        "models": {"m": {}},
+    }
+    settings = {"provider": {"here": provider}, "model": "here/m", "small_model": "here/m"}
+    return [str(program), "run", "hello"], {
+        "OPENCODE_CONFIG_CONTENT": json.dumps(settings),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    }
+
+
+def pi(server: ModelServer, places: Places, _project: str) -> Command:
+    provider = {
+        "baseUrl": server.openai_url,
+        "api": "openai-completions",
+        "apiKey": "x",
+        "models": [{"id": "m"}],
+    }
+    models = json.dumps({"providers": {"here": provider}})
+    (places.home / ".pi/agent/models.json").write_text(models)
+    return [neighbours.program("pi"), "-p", "-a", "--provider", "here", "--model", "m", "hello"], {}
+
+
+COMMANDS: Mapping[str, Callable[[ModelServer, Places, str], Command]] = {
+    "claude": claude,
+    "codex": codex,
+    "opencode": opencode,
+    "pi": pi,
+}
 
 
 @pytest.mark.neighbours
-@pytest.mark.parametrize("project", PROJECTS)
-def test_codex_sends_what_we_say_it_sends(tmp_path: Path, project: str) -> None:
-    places = make_places(tmp_path)
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize(("name", "project"), CASES)
+def test_another_program_sends_what_we_say_it_sends(
+    tmp_path: Path, name: str, project: str, program: str
+) -> None:
+    places = make_places(tmp_path, FIXTURES[name])
     with ModelServer() as server:
-        provider = f'model_providers.here={{name="here", base_url="{server.openai_url}", wire_api="responses"}}'
-        options = (
-            "--skip-git-repo-check",
-            "-c",
-            "model_provider=here",
-            "-c",
-            provider,
-            "-m",
-            "gpt-5.1-codex",
+        command, more = COMMANDS[program](server, places, project)
+        server.play_function(lambda _request: Turn("Hello."))
+        done = subprocess.run(
+            command,
+            cwd=places.projects / project,
+            env=neighbours.environment(places.home) | more,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
-        command = [neighbours.program("codex"), "exec", *options, "hello"]
-        assert sent_by(command, server, places, project, {}) == SENT["codex"][project]
-
-
-def sent_by(
-    command: list[str], server: ModelServer, places: Places, project: str, more: dict[str, str]
-) -> set[str]:
-    """Run another program for one message and return the marks in what it sent."""
-    server.play_function(lambda _request: Turn("Hello."))
-    done = subprocess.run(
-        command,
-        cwd=places.projects / project,
-        env=neighbours.environment(places.home) | more,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return marks_in(" ".join(body_text(call.body) for call in server.calls))
+        assert done.returncode == 0, done.stdout + done.stderr
+        sent = marks_in(" ".join(body_text(call.body) for call in server.calls))
+    assert sent == FIXTURES[name].expected(program, project)

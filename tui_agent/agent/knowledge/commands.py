@@ -28,7 +28,16 @@ FILE_BYTES = 64 * 1024
 SHELL = re.compile(r"!`([^`\n]+)`")
 """A shell command in a template."""
 _FIELDS = frozenset(
-    {"name", "description", "argument-hint", "arguments", "model", "agent", "when_to_use"}
+    {
+        "name",
+        "description",
+        "argument-hint",
+        "arguments",
+        "model",
+        "agent",
+        "when_to_use",
+        "disable-model-invocation",
+    }
 )
 """Fields of a command's file that act, or that nobody misses."""
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
@@ -54,6 +63,8 @@ class UserCommand:
     of_project: bool = False
     origin: str = ""
     slots: Slots = Slots()
+    for_model: bool = False
+    """Whether the model is told of it and may use it: Claude Code's commands are skills."""
     unused: tuple[str, ...] = ()
     """Fields of its file that have no effect here."""
 
@@ -63,7 +74,7 @@ def load_commands(
 ) -> tuple[UserCommand, ...]:
     """Return the commands by name; of two with one name the user's wins: a project must not redefine it."""
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
-    paths = ((path, folder) for folder in places for path in folder.files("**/*.md"))
+    paths = ((path, folder) for folder in places for path in folder.files("*.md"))
     inline = inline_documents(folders, "command")
 
     def make(path: Path, folder: Folder) -> UserCommand | None:
@@ -138,6 +149,7 @@ def _command_of(parts: Sequence[str], document: Document, folder: Folder) -> Use
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
     hint = document.fields.get("argument-hint")  # [BRANCH] without quotes is a list to YAML
+    is_skill = folder.whose == "Claude Code"
     return UserCommand(
         name=f"{folder.prefix}{':'.join(parts)}",
         description=document.text("description") or " ".join(document.body.split())[:80],
@@ -150,6 +162,7 @@ def _command_of(parts: Sequence[str], document: Document, folder: Folder) -> Use
         of_project=folder.of_project,
         origin=folder.origin,
         slots=slots_of(folder.whose, document.body, document.fields.get("arguments")),
+        for_model=is_skill and document.text("disable-model-invocation").lower() != "true",
         unused=document.unused(_FIELDS),
     )
 

@@ -17,10 +17,11 @@ from tui_agent.text_files.encodings import user_text
 
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""
+FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+"""Front matter, from the file's first line."""
 
 _MAX_VALUES = 20_000
 _MAX_DEPTH = 20
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 _PAIR = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class Document:
         if value is None:
             return ""
         return " ".join(str(value).split())
+
+    def purpose(self) -> str:
+        """Return what it is for, and when to use it."""
+        return " - ".join(filter(None, [self.text("description"), self.text("when_to_use")]))
 
     def model(self, whose: str) -> str | None:
         """Return the model's name.
@@ -157,7 +162,7 @@ def parse_document(text: str) -> Document:
     """
     if not re.match(r"---[ \t]*\n", text):
         return Document(body=text.strip())
-    found = _FRONT.match(text)
+    found = FRONT.match(text)
     if found is None or len(found[1]) > FRONT_MATTER_CHARS:
         raise DocumentError(
             "the front matter has no end: it begins and ends with a line of three dashes"

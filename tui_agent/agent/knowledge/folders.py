@@ -1,5 +1,6 @@
 """Where instructions, skills, commands and agents are looked for, and how the files found there are named."""
 
+import fnmatch
 import os
 import stat
 from collections.abc import Iterator
@@ -10,6 +11,10 @@ from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.places import MAX_DEPTH, Kind, LeftOut, Place, places_of
 from tui_agent.plugins import KINDS, Plugin
+
+MAX_FOLDERS = 2_000
+"""Directories that are looked into below a folder: a link may lead to a large one."""
+_NEVER = {"node_modules", ".git"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Folder:
     of_project: bool = False
     prefix: str = ""
     """Stands before the names of what is in it: ``PLUGIN:``."""
+    project: Path | None = None
+    """The project that links in it may not lead out of, None where they may lead anywhere."""
 
     @property
     def origin(self) -> str:
@@ -33,12 +40,29 @@ class Folder:
         return self.shown
 
     def files(self, pattern: str) -> list[Path]:
-        """Return the files that a pattern names, but for those deeper than trust looks."""
-        try:
-            found = sorted(path for path in self.path.glob(pattern) if is_file(path))
-        except (OSError, RecursionError):
-            return []
-        return [path for path in found if len(path.relative_to(self.path).parts) <= MAX_DEPTH]
+        """Return the files below whose names match, but for those deeper than trust looks.
+
+        Links to directories are followed, each directory once. Of one outside of the project only
+        the files right in it are named: reading them says that they are left out.
+        """
+        found: list[Path] = []
+        seen: set[str] = set()
+        for directory, folders, names in os.walk(self.path, followlinks=True):
+            real = os.path.realpath(directory)
+            here = Path(directory)
+            is_deep = len(here.parts) - len(self.path.parts) >= MAX_DEPTH - 1
+            leads_out = self.project is not None and not is_inside(self.project, here)
+            if real in seen or len(seen) > MAX_FOLDERS:
+                folders.clear()
+                continue
+            seen.add(real)
+            if is_deep or leads_out:
+                folders.clear()
+            folders[:] = sorted(name for name in folders if name not in _NEVER)
+            found += (
+                path for name in fnmatch.filter(names, pattern) if is_file(path := here / name)
+            )
+        return sorted(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +89,7 @@ class Folders:
 
     def upward(self) -> tuple[Path, ...]:
         """Return the directories from the working directory up to the project's root, nearest first."""
-        found: list[Path] = []
-        for folder in (self.cwd, *self.cwd.parents):
-            found.append(folder)
-            if folder == self.project:
-                return tuple(found)
-        return (self.cwd,)
+        return upward(self.cwd, self.project)
 
     def above(self) -> tuple[Path, ...]:
         """Return the directories above the project, outermost first, but those that other users could write to."""
@@ -98,7 +117,7 @@ class Folders:
                     f"{self.name(path)}: left out, as it leads out of the project, to {real}."
                 )
         return tuple(
-            Folder(path, self.name(path), place.whose, of_project=True)
+            Folder(path, self.name(path), place.whose, of_project=True, project=self.project)
             for path, place in there
             if is_inside(self.project, path)
         )
@@ -125,6 +144,16 @@ class Folders:
         if path.is_relative_to(self.home):
             return f"~/{path.relative_to(self.home).as_posix()}"
         return path.as_posix()
+
+
+def upward(cwd: Path, project: Path) -> tuple[Path, ...]:
+    """Return the directories from a directory up to its project's root, nearest first."""
+    found: list[Path] = []
+    for folder in (cwd, *cwd.parents):
+        found.append(folder)
+        if folder == project:
+            return tuple(found)
+    return (cwd,)
 
 
 def _is_guarded(folder: Path) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import (
+    FRONT,
     Document,
     DocumentError,
     FileCache,
@@ -24,7 +25,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import Import, imports_of, without_comments
 from tui_agent.path_checks import at_home
-from tui_agent.places import LOCAL_INSTRUCTIONS, places_of
+from tui_agent.places import places_of
 from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
 
@@ -93,11 +94,15 @@ class InstructionFiles:
         self._folders = folders
         self._files = files
         self._wanted = tuple(wanted)
-        names = [place.project for place in folders.places("instructions") if place.project]
+        places = folders.places("instructions")
+        self._further = [place for place in places if place.is_further]
+        names = [place.project for place in places if place.project and not place.is_further]
         self._order = (*order, *(name for name in names if name not in order))
         self._trusted = trusted
         self.passed_over: dict[str, str] = {}
         """Main files that were not read, with the file of their directory that counts instead."""
+        self.for_paths: tuple[str, ...] = ()
+        """Rules that are read when a file is that they hold for."""
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
         """Return the whole session's instructions: the user's own, the project's from outside in, the wanted."""
@@ -185,6 +190,7 @@ class InstructionFiles:
     def _paths(self, problems: list[str]) -> Iterator[Path]:
         folders = self._folders
         rules = list(self._rules(problems))
+        self.for_paths = tuple(self.name(rule.path) for rule in rules if rule.holds_for is not None)
         yield from self._of_user()
         yield from (
             rule.path for rule in rules if rule.holds_for is None and self._is_users(rule.path)
@@ -208,25 +214,37 @@ class InstructionFiles:
         yield from _first(self._folders.config / name for name in self._order)
         programs: dict[str, list[Path]] = {}
         for place in self._folders.places("instructions"):
-            if place.home:
+            if place.home and not place.is_further:
                 programs.setdefault(place.whose, []).append(self._folders.home / place.home)
-        for paths in programs.values():
+        further = [[self._folders.home / place.home] for place in self._further if place.home]
+        for paths in (*programs.values(), *further):
             yield from _first(paths)
 
     def _of_directory(self, folder: Path) -> Iterator[Path]:
-        """Yield a directory's main file and the local ones beside it."""
+        """Yield a directory's main file and the further ones beside it."""
         mains = [
             path
             for name in self._order
             for path in _first(folder / other for other in _spellings(name))
+            if not self._is_empty(path)
         ]
         if mains:
             chosen = self._most_complete(mains)
-            yield chosen
-            others = {path: chosen for path in mains if path != chosen}
-            self.passed_over |= {self.name(path): self.name(chosen) for path in others}
-        if not self._folders.left_out.covers("Claude Code", "instructions"):
-            yield from (path for name in LOCAL_INSTRUCTIONS for path in _first([folder / name]))
+            program = _program_of(chosen, folder)
+            for path in dict.fromkeys((chosen, *mains)):
+                if path == chosen or (program and _program_of(path, folder) == program):
+                    yield path
+                else:
+                    self.passed_over[self.name(path)] = self.name(chosen)
+        for place in self._further:
+            yield from _first([folder / place.project])
+
+    def _is_empty(self, path: Path) -> bool:
+        """Whether a file says nothing, so that the next one of its directory counts."""
+        try:
+            return not self.read(path)
+        except DocumentError:
+            return False
 
     def _most_complete(self, mains: Sequence[Path]) -> Path:
         """Return the file that counts of one directory: one that imports the first holds that, too."""
@@ -254,18 +272,25 @@ class InstructionFiles:
             *self._folders.of_project("rules", problems),
         ):
             suffix = ".mdc" if folder.whose == "Cursor" else ".md"
-            for path in folder.files(f"**/*{suffix}")[:MAX_FILES]:
+            for path in folder.files(f"*{suffix}")[:MAX_FILES]:
                 try:
-                    found = self._files.document(path, FILE_BYTES)
-                    if found is None:
-                        rule = None
-                    else:
-                        rule = _rule(path, found[0])
+                    rule = self._rule(path)
                 except (DocumentError, ValueError) as error:
                     problems.append(f"{self.name(path)}: {error}.")
                 else:
                     if rule is not None:
                         yield rule
+
+    def _rule(self, path: Path) -> _Rule | None:
+        file = self._files.read(path, FILE_BYTES)
+        if file is None:
+            return None
+        if not FRONT.match(file.text):
+            return _Rule(path, None)
+        found = self._files.document(path, FILE_BYTES)
+        if found is None:
+            return None
+        return _rule(path, found[0])
 
 
 class _Reading:
@@ -333,6 +358,8 @@ def _rule(path: Path, document: Document) -> _Rule | None:
     else:
         globs = re.split(r",(?![^{}]*\})", str(value))
     patterns = [str(glob).strip() for glob in globs]
+    if all(pattern == "**" for pattern in patterns):
+        return _Rule(path, None)
     if costly := next(filter(is_costly, patterns), ""):
         raise DocumentError(f"its pattern {costly[:60]} has too many stars")
     return _Rule(path, tuple(map(compile_glob, patterns)))
@@ -352,6 +379,12 @@ def _spellings(name: str) -> tuple[str, ...]:
         (place.instead for place in places_of("instructions") if place.project == name), ()
     )
     return (*instead, name)
+
+
+def _program_of(path: Path, folder: Path) -> str:
+    """Return the program whose main file of a directory a file is, "" for several's."""
+    name = path.relative_to(folder).as_posix()
+    return next((place.whose for place in places_of("instructions") if place.project == name), "")
 
 
 def _quoted(text: str) -> str:

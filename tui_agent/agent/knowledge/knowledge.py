@@ -18,11 +18,14 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import SKILL_PREFIX
 from tui_agent.tools.skill import Skill
 
+SKILL_FILE = "SKILL.md"
 FILE_BYTES = 64 * 1024
 """Bytes of a ``SKILL.md`` that are read."""
 NAME_CHARS = 64
 DESCRIPTION_CHARS = 1_024
 """Characters the format allows."""
+FALLBACK_CHARS = 80
+"""Characters of a text that stand for the description that it has not."""
 LIST_TOKENS = 2_000
 LIST_SHARE = 0.015
 """The list of skills takes at most so many tokens, and at most this share of the window."""
@@ -61,7 +64,7 @@ AGENT_CHARS = 200
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
     """Return the skills by name; of two with one name the project's wins, and the one nearest to where one works."""
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
-    paths = ((path, folder) for folder in places for path in folder.files("[!.]*/SKILL.md"))
+    paths = ((path, folder) for folder in places for path in _skill_files(folder))
     found: dict[str, Skill] = {}
     for skill in load_all(
         "Skill", lambda path, folder: _skill(path, folder, files), paths, problems
@@ -106,13 +109,37 @@ def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: 
     return f"<skills>\n{body}\n</skills>"
 
 
+def _skill_files(folder: Folder) -> Iterator[Path]:
+    """Yield the files of a folder's skills; what is inside a skill is none of its own."""
+    found: set[Path] = set()
+    for path in sorted(folder.files(SKILL_FILE), key=_depth):
+        above = path.relative_to(folder.path).parts[:-1]
+        is_hidden = any(part.startswith(".") or part == "node_modules" for part in above)
+        if above and not is_hidden and found.isdisjoint(path.parents):
+            found.add(path.parent)
+            yield path
+    if folder.whose == "Pi":
+        alone = (path for path in folder.files("[!.]*.md") if path.parent == folder.path)
+        yield from (path for path in alone if path.name != SKILL_FILE)
+
+
+def _depth(path: Path) -> int:
+    return len(path.parts)
+
+
 def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     found = files.document(path, FILE_BYTES)
     if found is None:
         return None
     document, file = found
-    name = document.text("name") or path.parent.name
-    description = document.text("description").replace("</", "<\\/")
+    has_folder = path.name == SKILL_FILE
+    if not has_folder and not document.text("description"):
+        return None  # a note beside the skills
+    name = document.text("name") or (path.parent.name if has_folder else path.stem)
+    name = "-".join(name.lower().split())
+    description = document.purpose().replace("</", "<\\/")
+    if not description and folder.whose == "Claude Code":
+        description = " ".join(document.body.split())[:FALLBACK_CHARS]
     if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:
         raise DocumentError(
             f"the name “{name[:NAME_CHARS]}” must be lower-case letters, digits and hyphens"
@@ -137,13 +164,31 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     return Skill(
         name=f"{folder.prefix}{name}",
         description=description[:DESCRIPTION_CHARS],
-        folder=path.parent,
+        folder=path.parent if has_folder else None,
         body=body,
         fill=fill_arguments,
         for_model=document.text("disable-model-invocation").lower() != "true",
         for_user=document.text("user-invocable").lower() != "false",
         unused=document.unused(_SKILL_FIELDS),
         of_project=folder.of_project,
+        origin=folder.origin,
+    )
+
+
+def _as_skill(command: UserCommand) -> Skill:
+    """Return a command that the model may use by itself as the skill that it is for its program."""
+
+    def fill_arguments(text: str, arguments: str) -> str:
+        return fill_in(text, given(arguments), command.slots)
+
+    return Skill(
+        name=command.name,
+        description=command.description[:DESCRIPTION_CHARS].replace("</", "<\\/"),
+        folder=None,
+        body=command.template,
+        fill=fill_arguments,
+        for_user=False,
+        of_project=command.of_project,
     )
 
 
@@ -239,6 +284,7 @@ class Knowledge:
         with self._loading:
             skills = load_skills(folders, self._files, problems)
             commands = load_commands(folders, self._files, problems)
+            skills = {**self._commands_for_model(commands), **skills}
             instructions = self._instructions.load(problems)
             specs = load_specs(
                 folders, self._prompt, self._files, problems, trusted=self.trusted, skills=skills
@@ -273,6 +319,14 @@ class Knowledge:
             self._news = None
         self._tell(problems)
 
+    def _commands_for_model(self, commands: Iterable[UserCommand]) -> dict[str, Skill]:
+        may_act = self.trusted()
+        return {
+            command.name: _as_skill(command)
+            for command in commands
+            if command.for_model and (may_act or not command.of_project)
+        }
+
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
             new = [problem for problem in problems if problem not in self._told]
@@ -298,6 +352,13 @@ class Knowledge:
         if self._instructions is None:
             return {}
         return self._instructions.passed_over
+
+    @property
+    def rules_for_paths(self) -> tuple[str, ...]:
+        """Rules that are read when a file is that they hold for."""
+        if self._instructions is None:
+            return ()
+        return self._instructions.for_paths
 
     # -- contents -------------------------------------------------------------------------------------------
 

@@ -1,26 +1,20 @@
 """How a server is configured: ``[mcp.NAME]`` in the user's file, ``.mcp.json`` in a trusted project."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tui_agent.agent.mcp.records import LogLevel, portable_name
-from tui_agent.files.inside import OutsideError, read_inside
-from tui_agent.foreign_file import MAX_PROJECT_BYTES
 from tui_agent.foreign_servers import ForeignServer
-from tui_agent.json_text import as_dict, loads
 from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.text_files.encodings import settings_text
 
 if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
-
-PROJECT_FILE = ".mcp.json"
 
 _VARIABLE = LazyPattern(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
 
@@ -160,45 +154,44 @@ def find_servers(
     user: Mapping[str, McpServerSettings],
     project: Path,
     *,
-    trusted: bool,
     others: Iterable[ForeignServer] = (),
-    others_of_project: Iterable[ForeignServer] = (),
+    of_project: Iterable[ForeignServer] = (),
 ) -> FoundServers:
-    """Return the user's servers and, in a trusted project, the project's; of two with one name the user's counts.
+    """Return the user's servers and those of a trusted project; of two with one name the user's counts.
 
-    ``others`` are those in other programs' files, after our own.
+    ``others`` are the user's in other programs' files, after our own.
     """
     problems: list[str] = []
     specs = {name: ServerSpec(name, settings, "user", project) for name, settings in user.items()}
-    for name, settings in _checked(others, problems, sandboxed=False):
-        specs.setdefault(name, ServerSpec(name, settings, "user", project))
-    if trusted:
-        theirs, mistakes = read_project_file(project)
-        problems += mistakes
-        for name, settings in (
-            *theirs.items(),
-            *_checked(others_of_project, problems, sandboxed=True),
-        ):
-            specs.setdefault(name, ServerSpec(name, settings, "project", project))
+    for spec in _checked(others, problems, "user", project):
+        specs.setdefault(spec.name, spec)
+    for spec in _checked(of_project, problems, "project", project):
+        specs.setdefault(spec.name, spec)
     return FoundServers(tuple(specs.values()), tuple(problems))
 
 
 def _checked(
-    servers: Iterable[ForeignServer], problems: list[str], *, sandboxed: bool
-) -> Iterator[tuple[str, McpServerSettings]]:
-    """Yield the servers of other programs' files that can be used, the last of a name; name the others."""
-    found: dict[str, McpServerSettings] = {}
+    servers: Iterable[ForeignServer],
+    problems: list[str],
+    whose: Literal["user", "project"],
+    project: Path,
+) -> Iterable[ServerSpec]:
+    """Return the servers of other programs' files that can be used, the last of a name; name the others."""
+    found: dict[str, ServerSpec] = {}
+    is_projects = whose == "project"
     for server in servers:
         if server.row is None:
-            problems.append(f"{server.place}: {server.name}: {server.problem}.")
+            problems.append(": ".join(filter(None, [server.place, server.name, server.problem])))
             continue
         try:
-            found[server.name] = McpServerSettings.model_validate(
-                {**server.row, "sandboxed": sandboxed}
-            )
+            settings = McpServerSettings.model_validate({**server.row, "sandboxed": is_projects})
         except ValidationError as error:
             problems.append(f"{server.place}: {server.name}: {_first_mistake(error)}.")
-    yield from found.items()
+            continue
+        found[server.name] = ServerSpec(
+            server.name, settings, whose, server.directory if is_projects else project
+        )
+    return found.values()
 
 
 def _first_mistake(error: ValidationError) -> str:
@@ -208,31 +201,6 @@ def _first_mistake(error: ValidationError) -> str:
     if where:
         return f"{where}: {said}"
     return said
-
-
-def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tuple[str, ...]]:
-    """Return the servers in a project's ``.mcp.json`` and what is wrong with others; nothing without the file."""
-    path = project / PROJECT_FILE
-    try:
-        data, _state = read_inside(project, path, MAX_PROJECT_BYTES)
-        table = loads(settings_text(data))["mcpServers"]
-        rows: list[tuple[str, Any]] = list(table.items())
-    except FileNotFoundError:
-        return {}, ()
-    except OutsideError as error:
-        return {}, (f"{path}: left out, as {error.strerror}.",)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}, (f"{path} is not a JSON object with “mcpServers”.",)
-    found: dict[str, McpServerSettings] = {}
-    problems: list[str] = []
-    for name, row in rows:
-        try:
-            found[name] = McpServerSettings.model_validate({**as_dict(row), "sandboxed": True})
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, (name, *first["loc"])))
-            problems.append(f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}.")
-    return found, tuple(problems)
 
 
 def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:

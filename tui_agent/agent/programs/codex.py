@@ -4,17 +4,22 @@ Its servers are read by ``foreign_servers``. Sources: Codex's pages on its confi
 """
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
 from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.json_text import as_list
+from tui_agent.path_checks import is_file
 
 PROGRAM = "Codex"
 
 _FILE = ".codex/config.toml"
-_READ_ELSEWHERE = {"mcp_servers"}
+_FALLBACK = "project_doc_fallback_filenames"
+_MAIN = ("AGENTS.override.md", "AGENTS.md")
+_READ_ELSEWHERE = {"mcp_servers", _FALLBACK}
 _INSTEAD = {
     "model": "choose a model with F2, or set model in config.toml",
     "model_provider": "set [providers] in config.toml",
@@ -33,13 +38,38 @@ _READS_ONLY = "read-only"
 
 def read_codex(folders: Folders) -> ForeignSettings:
     """Return what Codex's settings of the user and of the project mean here."""
-    files = (
-        read_foreign(folders.home / _FILE, f"~/{_FILE}"),
-        read_foreign(folders.project / _FILE, _FILE, folders.project),
-    )
+    files = [read_foreign(folders.home / _FILE, f"~/{_FILE}")]
+    files += [
+        read_foreign(folder / _FILE, folders.name(folder / _FILE), folders.project)
+        for folder in reversed(folders.upward())
+    ]
+    found = [file for file in files if file is not None]
+    others = list(_other_instructions(found, folders))
     return ForeignSettings(
-        items=tuple(item for file in files if file is not None for item in _items(file))
+        instructions=tuple(item.name for item in others),
+        items=(*(item for file in found for item in _items(file)), *others),
     )
+
+
+def _other_instructions(files: Sequence[ForeignFile], folders: Folders) -> Iterator[FoundItem]:
+    """Yield the files that are read in directories without a main file, outermost first."""
+    chosen = next((file for file in reversed(files) if _FALLBACK in file.table), None)
+    if chosen is None:
+        return
+    names = [str(name) for name in as_list(chosen.table[_FALLBACK])]
+    for folder in reversed(folders.upward()):
+        there = [
+            name for name in (*_MAIN, *names) if "/" not in name and _says_something(folder / name)
+        ]
+        if there and there[0] in names:
+            name = folders.name(folder / there[0])
+            yield FoundItem(
+                PROGRAM, "instructions", name, chosen.place(_FALLBACK), ItemState.ACTIVE
+            )
+
+
+def _says_something(path: Path) -> bool:
+    return is_file(path) and path.stat().st_size > 0
 
 
 def codex_agent(text: str) -> Document:

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tui_agent.agent.agent_specs import load_specs
 from tui_agent.agent.hooks.claude_hooks import UnusableHook
@@ -15,9 +16,16 @@ from tui_agent.agent.programs.codex import read_codex
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, joined
 from tui_agent.agent.programs.hooks import found_hooks
 from tui_agent.agent.programs.opencode import read_opencode
-from tui_agent.foreign_servers import ForeignServer, servers_of_project, servers_of_user
+from tui_agent.claude_settings import PROJECT_FILES
+from tui_agent.foreign_servers import (
+    SERVER_FILES,
+    ForeignServer,
+    servers_of_project,
+    servers_of_user,
+)
 from tui_agent.lazy import dataclass
-from tui_agent.places import LOCAL_INSTRUCTIONS, LeftOut, places_of
+from tui_agent.places import OPENCODE_FILES, PLACES, LeftOut, places_of
+from tui_agent.trust import CODEX_HOOKS
 
 _SAID = {
     ItemState.ACTIVE: "in use",
@@ -38,8 +46,18 @@ class _Unread:
 
 
 _UNREAD = (
-    _Unread("Claude Code", ".claude/plugins/installed_plugins.json", "", "plugins are not read"),
-    _Unread("Claude Code", "", ".claude-plugin/plugin.json", "plugins are not read"),
+    _Unread(
+        "Claude Code",
+        ".claude/plugins/installed_plugins.json",
+        "",
+        "add each: tui-agent plugin add FOLDER|GIT-URL",
+    ),
+    _Unread("Claude Code", "", ".claude-plugin/plugin.json", "add it: tui-agent plugin add ."),
+    _Unread("Claude Code", ".claude/keybindings.json", "", "set [ui.keys] in config.toml"),
+    _Unread(
+        "Claude Code", ".claude/agent-memory", ".claude/agent-memory", "copy what holds to /notes"
+    ),
+    _Unread("Codex", ".codex/rules", ".codex/rules", "write [permissions] in config.toml"),
     _Unread(
         "OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"
     ),
@@ -52,17 +70,32 @@ _UNREAD = (
         "Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"
     ),
     _Unread("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
+    _Unread("Pi", ".pi/agent/keybindings.json", "", "set [ui.keys] in config.toml"),
+    _Unread("Pi", ".pi/agent/themes", ".pi/themes", "choose a theme with /theme"),
     _Unread(
         "Pi",
         ".pi/agent/SYSTEM.md",
         ".pi/SYSTEM.md",
         "write prompts/system.md in the settings directory",
     ),
-    _Unread("Pi", ".pi/agent/APPEND_SYSTEM.md", ".pi/APPEND_SYSTEM.md", "put it into AGENTS.md"),
     _Unread("Pi", ".pi/agent/extensions", ".pi/extensions", "its extensions can't run here"),
     _Unread("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
     _Unread("Cursor", "", ".cursorrules", "move it to AGENTS.md or .cursor/rules"),
 )
+_FOLDERS = {".claude": "Claude Code", ".codex": "Codex", ".opencode": "OpenCode", ".pi": "Pi"}
+"""The programs' own directories in a project. What is in one and has no reader here is named."""
+_IN_FOLDERS = {
+    *(row.project for row in _UNREAD),
+    *PROJECT_FILES,
+    *OPENCODE_FILES,
+    *SERVER_FILES,
+    CODEX_HOOKS,
+    ".opencode/package.json",
+    ".opencode/node_modules",
+    ".opencode/bun.lock",
+    ".claude/worktrees",
+}
+"""Files and folders in these that are read, or told of with a reason, or hold nothing of the user's."""
 
 
 def read_programs(folders: Folders, *, trusted: bool) -> ForeignSettings:
@@ -89,9 +122,12 @@ def inventory(
         *_of_servers(folders, servers, trusted=trusted),
         *_of_hooks(folders, trusted=trusted),
         *_unread(folders),
+        *_unknown(folders),
     ]
     told = [_told(item, folders.left_out) for item in items]
-    return tuple(sorted(told, key=lambda item: (item.program, item.state.value, item.kind)))
+    # A file that can't be read is told by each of its readers.
+    once = dict.fromkeys(told)
+    return tuple(sorted(once, key=lambda item: (item.program, item.state.value, item.kind)))
 
 
 def summary(items: Sequence[FoundItem]) -> str:
@@ -132,6 +168,10 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             yield FoundItem(
                 owner, "instructions", item.name, item.imported or item.name, ItemState.ACTIVE
             )
+    for name in knowledge.rules_for_paths:
+        why = "is read when a file is that it holds for"
+        yield FoundItem(_owner(name), "instructions", name, name, ItemState.ACTIVE, why)
+    yield from _unusable(knowledge)
     for command in knowledge.commands:
         if program := _program_of(command.origin):
             waits = command.of_project and not trusted
@@ -150,18 +190,27 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             yield FoundItem(program, kind, spec.name, spec.origin, state)
             yield from _unused(program, spec.name, spec.origin, spec.unused)
     for skill in knowledge.skills.values():
-        shown = folders.name(skill.folder)
+        if program := _program_of(skill.origin):
+            yield FoundItem(program, "skill", skill.name, skill.origin, ItemState.ACTIVE)
+            yield from _unused(program, skill.name, skill.origin, skill.unused)
+
+
+def _unusable(knowledge: Knowledge) -> Iterator[FoundItem]:
+    """Yield the files that have a mistake: whose, if the sentence about it names a place of a program."""
+    for problem in knowledge.problems:
         program = next(
             (
                 place.whose
-                for place in places_of("skills")
-                if place.whose and f"{place.project}/" in shown
+                for place in PLACES
+                if place.whose
+                and any(f"{path}/" in problem for path in (place.project, place.home) if path)
             ),
             "",
         )
         if program:
-            yield FoundItem(program, "skill", skill.name, shown, ItemState.ACTIVE)
-            yield from _unused(program, skill.name, shown, skill.unused)
+            kind, _space, rest = problem.partition(" ")
+            name, _colon, why = rest.partition(": ")
+            yield FoundItem(program, kind.lower(), name, name, ItemState.WITHOUT_EFFECT, why)
 
 
 def _unused(program: str, name: str, place: str, fields: Sequence[str]) -> Iterator[FoundItem]:
@@ -171,8 +220,6 @@ def _unused(program: str, name: str, place: str, fields: Sequence[str]) -> Itera
 
 def _owner(name: str) -> str:
     """Return the program whose file of instructions or rules has a name, "" for none in particular."""
-    if name.endswith(LOCAL_INSTRUCTIONS):
-        return "Claude Code"
     for place in places_of("instructions"):
         if place.home and name == f"~/{place.home}":
             return place.whose
@@ -198,7 +245,7 @@ def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iter
     for server in servers_of_user(folders.home, folders.project):
         is_used = server.name in running or folders.left_out.covers(server.program, "servers")
         yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.WITHOUT_EFFECT)
-    for server in servers_of_project(folders.project, folders.project):
+    for server in servers_of_project(folders.project, folders.upward()):
         if trusted and server.name in running:
             held = ItemState.ACTIVE
         else:
@@ -223,7 +270,9 @@ def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
 def _server_item(server: ForeignServer, state: ItemState) -> FoundItem:
     if server.row is None:
         state = ItemState.WITHOUT_EFFECT
-    return FoundItem(server.program, "MCP server", server.name, server.place, state, server.problem)
+    kind = "MCP server" if server.name else "settings"
+    name = server.name or server.place
+    return FoundItem(server.program, kind, name, server.place, state, server.problem)
 
 
 def _unread(folders: Folders) -> Iterator[FoundItem]:
@@ -238,3 +287,22 @@ def _unread(folders: Folders) -> Iterator[FoundItem]:
                 yield FoundItem(
                     place.program, "file", shown, shown, ItemState.WITHOUT_EFFECT, place.why
                 )
+
+
+def _unknown(folders: Folders) -> Iterator[FoundItem]:
+    """Yield what a program's directory of the project holds that nothing here reads."""
+    known = _IN_FOLDERS | {place.project for place in PLACES if place.project}
+    for folder, program in _FOLDERS.items():
+        for path in _children(folders.project / folder):
+            name = f"{folder}/{path.name}"
+            if name not in known and not path.name.startswith(".git"):
+                yield FoundItem(
+                    program, "file", name, name, ItemState.WITHOUT_EFFECT, "nothing here reads it"
+                )
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []

@@ -61,7 +61,7 @@ def read_opencode(folders: Folders) -> ForeignSettings:
                 )
             )
         rules += _rules(file, items)
-        instructions += _instructions(file, items)
+        instructions += _instructions(file, folders, items)
         items += _others(file)
     return ForeignSettings(rules=tuple(rules), instructions=tuple(instructions), items=tuple(items))
 
@@ -96,12 +96,15 @@ def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
 def _files(folders: Folders) -> Iterator[ForeignFile]:
     """Yield the settings files that are there, weak to strong."""
     found = [read_foreign(folders.home / name, f"~/{name}") for name in _HOME]
-    project = folders.project
-    found += [read_foreign(project / name, name, project) for name in OPENCODE_FILES]
+    for folder in reversed(folders.upward()):
+        found += [
+            read_foreign(folder / name, folders.name(folder / name), folders.project)
+            for name in OPENCODE_FILES
+        ]
     return filter(None, found)
 
 
-def _instructions(file: ForeignFile, items: list[FoundItem]) -> Iterator[str]:
+def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -> Iterator[str]:
     listed = file.table.get("instructions")
     for pattern in listed if isinstance(listed, list) else ():
         name = str(pattern)
@@ -109,7 +112,23 @@ def _instructions(file: ForeignFile, items: list[FoundItem]) -> Iterator[str]:
         state = ItemState.WITHOUT_EFFECT if problem else ItemState.ACTIVE
         items.append(FoundItem(PROGRAM, "instructions", name, file.place(name), state, problem))
         if not problem:
-            yield name
+            yield from _looked_up(name, folders)
+
+
+def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
+    """Yield a pattern for each directory on the way up in which it names a file, as it is looked for there."""
+    if pattern.startswith(("~", "/")):
+        yield pattern
+        return
+    *below, root = folders.upward()
+    for folder in reversed(below):
+        try:
+            found = any(True for _path in folder.glob(pattern))
+        except ValueError:
+            found = False
+        if found:
+            yield f"{folder.relative_to(root).as_posix()}/{pattern}"
+    yield pattern
 
 
 def _not_read(name: str, file: ForeignFile) -> str:
