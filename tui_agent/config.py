@@ -40,6 +40,7 @@ from tui_agent.paths import config_dir
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
 from tui_agent.text_files.encodings import settings_text
+from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.web.settings import FetchSettings, SearchSettings
 
 THEMES = (
@@ -300,6 +301,7 @@ class Config(BaseModel):
     websearch: SearchSettings = Field(default_factory=SearchSettings)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
+    code: CodeSettings = Field(default_factory=CodeSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     mcp: dict[str, McpServerSettings] = Field(
         default_factory=dict, description="Servers that offer tools."

@@ -31,6 +31,7 @@ _COUNTS_LATER = {
     "instructions": _SESSION,
     "webfetch": _SESSION,
     "websearch": _SESSION,
+    "code": _SESSION,
     "checkpoints.enabled": _SESSION,
     "hooks": _SESSION,
     "mcp": "with /mcp reload",

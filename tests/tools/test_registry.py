@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from tui_agent.errors import ToolError
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, ToolContext, ToolResult
+from tui_agent.tools.code import CodeTool
+from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.registry import builtin_tools, find_tool
 
 MAX_SCHEMA_TOKENS = 1_440
@@ -25,10 +28,9 @@ def parsed(tool: str, text: str) -> dict[str, Any]:
     return parse_arguments(TOOLS[tool], text).model_dump()
 
 
-def test_schemas_are_short_and_hold_only_what_every_provider_takes() -> None:
-    wire = {
-        tool: json.dumps(wire_tool(tool.schema()), ensure_ascii=False) for tool in builtin_tools()
-    }
+def test_schemas_are_short_and_hold_only_what_every_provider_takes(tmp_path: Path) -> None:
+    tools = (*builtin_tools(), CodeTool(tmp_path, CodeSettings()))
+    wire = {tool: json.dumps(wire_tool(tool.schema()), ensure_ascii=False) for tool in tools}
     offered = [text for tool, text in wire.items() if tool.offered]
     assert sum(map(count_text, offered)) <= MAX_SCHEMA_TOKENS
     assert sum(map(count_text, wire.values())) <= MAX_HEAD_TOKENS

@@ -473,6 +473,9 @@ class Agent:
         await self.tools.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
+        if not self.ports.is_subagent:
+            for tool in self.ports.tools:
+                await tool.aclose(self.ports.project)
         if self.ports.sandbox is not None and not self.ports.is_subagent:
             await self.ports.sandbox.aclose()
         self.mcp.close()

@@ -23,7 +23,9 @@ from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettin
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.base import Tool
+from tui_agent.tools.code import CodeTool
 from tui_agent.tools.functions.tool_files import FoundFile
+from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
@@ -90,7 +92,7 @@ class Models:
         return model == DEMO_MODEL or bool(self.catalog.info(model).prices)
 
 
-def make_ports(
+def make_ports(  # noqa: PLR0913 - what an agent is made of
     models: Models,
     store: Store,
     cwd: Path,
@@ -98,6 +100,7 @@ def make_ports(
     *,
     knowledge: Knowledge | None = None,
     web: Sequence[Tool[Any]] = (),
+    code: CodeSettings | None = None,
     **more: Any,
 ) -> AgentPorts:
     """Return the ports of an agent that works in a directory.
@@ -105,17 +108,19 @@ def make_ports(
     ``web`` are its tools for the web, ``more`` further fields of the ports.
     """
     knowledge = knowledge or Knowledge()
+    project = find_project(cwd)
     return AgentPorts(
         client=models.client,
         tools=(
             *builtin_tools(*web),
+            CodeTool(project, code or CodeSettings()),
             TaskTool(),
             SkillTool(lambda: knowledge.skills, lambda: bool(knowledge.offers_skills)),
         ),
         directory=models.directory,
         prompt=prompt,
         cwd=cwd,
-        project=find_project(cwd),
+        project=project,
         put_blob=store.put_blob,
         blob=store.blob,
         knowledge=knowledge,

@@ -32,7 +32,7 @@ GROUPS: Final[Mapping[str, Sequence[str]]] = {
         "other_programs",
     ),
     "Screen and keys": ("ui", "keys"),
-    "Tools and servers": ("mcp", "webfetch", "websearch", "diagnostics", "parallel_calls"),
+    "Tools and servers": ("mcp", "webfetch", "websearch", "diagnostics", "code", "parallel_calls"),
     "Files": ("checkpoints",),
 }
 """The groups, and the beginnings of the keys in each."""
@@ -122,6 +122,9 @@ _SENTENCES: Final[Mapping[str, str]] = {
     "diagnostics.wait": "Seconds to wait for checks",
     "diagnostics.timeout": "Seconds until a check is ended",
     "diagnostics.commands": "Commands that check files",
+    "code.enabled": "Offer code navigation",
+    "code.timeout": "Seconds for a language server's answer",
+    "code.servers": "Language servers for files",
     "parallel_calls": "Reading tools in parallel",
     "checkpoints.enabled": "Files go back with the conversation",
     "checkpoints.megabytes": "Megabytes for going back",

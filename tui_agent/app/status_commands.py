@@ -174,8 +174,9 @@ async def diagnostics(controller: Controller, argument: str) -> None:
 
 
 def _diagnostics_lines(agent: Agent) -> list[str]:
-    from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS, find_checker
+    from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
     from tui_agent.agent.diagnostics.diagnostics import state_lines
+    from tui_agent.processes.own_programs import find_project_program
 
     checked = agent.tools.diagnostics
     project = agent.ports.project
@@ -196,7 +197,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
         for pattern, commands in agent.ports.diagnostics.commands.items()
     ]
     for checker in KNOWN_CHECKERS:
-        found = find_checker(checker.name, project, project)
+        found = find_project_program(checker.name, project, project)
         needs = " or ".join(
             f"{name}{f' with {text}]' if text else ''}" for name, text in checker.markers
         )

@@ -309,6 +309,7 @@ class Wiring:
             web=web_tools(
                 config.webfetch.reaching(config.sandbox.hosts), config.websearch, os.environ
             ),
+            code=config.code,
             environment=SafeEnvironment(
                 {**os.environ, **foreign.environment}, config.sandbox.env, config.sandbox.mask
             ),

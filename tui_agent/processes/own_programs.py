@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from tui_agent.path_checks import is_file
 from tui_agent.processes.environment import own
 from tui_agent.processes.environment_table import chosen_for
 
 MEMORY_KILOBYTES = 1024 * 1024
+OWN_PLACES = (".venv/bin", "venv/bin", "node_modules/.bin")
+"""Where a project keeps programs."""
 
 
 def find_program(
@@ -35,6 +38,22 @@ def find_program(
         if found and not (apart and any(Path(name).is_relative_to(apart) for name in names)):
             return found
     return None
+
+
+def find_project_program(name: str, where: Path, root: Path) -> str | None:
+    """Return the path of a program, None if there is none.
+
+    One that the project ``root`` keeps, in ``where`` or above, comes before one on ``PATH``: it may
+    only run in the sandbox.
+    """
+    for directory in (where, *where.parents):
+        if not directory.is_relative_to(root):
+            break
+        for place in OWN_PLACES:
+            program = directory / place / name
+            if is_file(program) and os.access(program, os.X_OK):
+                return str(program)
+    return find_program(name, root)
 
 
 @lru_cache(maxsize=16)
@@ -62,6 +81,6 @@ def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return own({**chosen_for("own", os.environ), "PATH": search_path(), **(more or {})})
 
 
-def limited(*command: str) -> list[str]:
-    """Return a command that gets no more than a gigabyte of memory: a repository can lead it to a file without end."""
-    return ["/bin/sh", "-c", f'ulimit -d {MEMORY_KILOBYTES} 2>/dev/null; exec "$0" "$@"', *command]
+def limited(*command: str, kilobytes: int = MEMORY_KILOBYTES) -> list[str]:
+    """Return a command with a limit of memory: a repository can lead it to a file without end."""
+    return ["/bin/sh", "-c", f'ulimit -d {kilobytes} 2>/dev/null; exec "$0" "$@"', *command]

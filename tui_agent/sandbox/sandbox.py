@@ -404,6 +404,7 @@ class Sandbox:
         inherits: bool = True,
         allow_host: AllowHost | None = None,
         replaced: Mapping[Path, Path] = MappingProxyType({}),
+        keeps_caches: bool = True,
     ) -> Launch:
         """Lay out the view of a command; ``finish`` must be called when it has ended, however it did.
 
@@ -417,13 +418,20 @@ class Sandbox:
             inherits: ``descriptors`` will be open in it; without, the end of the last process is not reported.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
             replaced: files of the project in whose place it sees others, read-only; with bubblewrap only.
+            keeps_caches: what it adds to the user's caches stays; only one command at a time has those.
 
         Raises:
             SandboxError: it can't be done here.
         """
         network = await self._own_network()
         launch = await asyncio.to_thread(
-            self._laid_out, cwd, project, view, dict(environment), live=live
+            self._laid_out,
+            cwd,
+            project,
+            view,
+            dict(environment),
+            live=live,
+            keeps_caches=keeps_caches,
         )
         if len(launch.seen.unseen) > len(launch.seen.left_out) or not launch.seen.is_whole:
             self._search_on(project)
@@ -511,7 +519,14 @@ class Sandbox:
     # -- the layout -----------------------------------------------------------------------------------------------
 
     def _laid_out(
-        self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool
+        self,
+        cwd: Path,
+        project: Path,
+        view: View,
+        environment: dict[str, str],
+        *,
+        live: bool,
+        keeps_caches: bool,
     ) -> Launch:
         root = project.resolve()
         if lack := self.lacks(view):
@@ -527,7 +542,7 @@ class Sandbox:
             view = replace(view, writes=Writes.OUTPUTS)
         made = tuple(self._made(root, view, needed=layer is None or live))
         self._scan(root)
-        owned, caches = self._caches(root, layer, view)
+        owned, caches = self._caches(root, layer, kept=keeps_caches and view.writes_outputs)
         plan = self._plan(root, environment, view)
         room = replace(plan.room, caches=caches)
         plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, live=live, room=room)
@@ -614,7 +629,7 @@ class Sandbox:
         return self._place / CERTIFICATES.name
 
     def _caches(
-        self, root: Path, layer: Layer | None, view: View
+        self, root: Path, layer: Layer | None, *, kept: bool
     ) -> tuple[tuple[int, ...], Path | None]:
         """Return where layers over the user's caches are, and a lock on it: no two commands may share a layer.
 
@@ -623,18 +638,18 @@ class Sandbox:
         """
         if layer is None:
             return (), None
-        kept = None
-        if view.writes_outputs:
-            kept = self._memory or self._cache_of(root)
-        if kept is not None:
+        parent = None
+        if kept:
+            parent = self._memory or self._cache_of(root)
+        if parent is not None:
             name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-            lock = os.open(kept / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(parent / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 os.close(lock)
             else:
-                return (lock,), kept / name
+                return (lock,), parent / name
         return (), layer.place / "caches"
 
     def _assemble(

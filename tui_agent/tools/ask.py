@@ -43,7 +43,8 @@ class AskQuestion(ToolInput):
         default_factory=list,
         description="2 to 4, none for words. Label: what it means. * before the recommended one",
     )
-    several: bool = Field(default=False, description="Several may be chosen")
+    several: bool = False
+    """Several may be chosen."""
 
     @field_validator("options", mode="before")
     @classmethod

@@ -259,6 +259,9 @@ class Tool(ABC, Generic[InputT]):
     def warm(self, environment: Mapping[str, str]) -> None:
         """Preload modules and programs for the first call. ``environment`` is its program's."""
 
+    async def aclose(self, project: Path) -> None:
+        """End what calls in a project have started for later ones."""
+
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
         """Return the files a call may change, as they are after links; None when it may be any.
 

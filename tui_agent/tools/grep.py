@@ -23,13 +23,18 @@ from tui_agent.text_files.encodings import UTF_8, Encoding
 from tui_agent.text_files.reading import encoding_of, line_text
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
-from tui_agent.tools.searching import MAX_NAMED, Scope, check_exists, scope_needs, scope_of
+from tui_agent.tools.searching import (
+    MAX_COLUMNS,
+    MAX_NAMED,
+    Scope,
+    check_exists,
+    cut_line,
+    scope_needs,
+    scope_of,
+)
 
 MAX_ROWS = 200
 """Lines that are shown."""
-
-MAX_COLUMNS = 300
-"""Characters shown of a line."""
 
 ELSEWHERE_SECONDS = 2.0
 """Seconds in which it is looked whether what a search leaves out has a match."""
@@ -113,7 +118,7 @@ class Matches:
                 line = line_text(data, real)
                 if apart and found and number != last + 1:
                     found.append(("--", False))
-                text = _cut(line if whole else shown_line(real, number, line))
+                text = cut_line(line if whole else shown_line(real, number, line))
                 found.append((f"{name}:{number}{':' if hit else '-'} {text}", hit))
                 last = number
                 if len(found) >= MAX_ROWS:
@@ -132,21 +137,14 @@ class Matches:
         self._rows = kept
 
 
-def _cut(line: str) -> str:
-    line = line.rstrip("\r\n")
-    if len(line) <= MAX_COLUMNS:
-        return line
-    return f"{line[:MAX_COLUMNS]} [...]"
-
-
 class GrepInput(ToolInput):
     """Arguments of ``grep``."""
 
     pattern: str = Field(description="Regular expression; (?i) ignores case")
     path: str = "."
-    glob: str = Field(default="", description="Only files like *.py or src/**/*.ts")
+    glob: str = Field(default="", description="Like *.py or src/**/*.ts")
     literal: bool = False
-    context: int = Field(default=0, ge=0, description="Lines around each match")
+    context: int = Field(default=0, ge=0, description="Lines around")
 
     @model_validator(mode="before")
     @classmethod

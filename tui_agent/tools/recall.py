@@ -32,7 +32,8 @@ class RecallInput(ToolInput):
     )
     offset: int = Field(default=1, ge=1)
     limit: int | None = Field(default=None, ge=1)
-    grep: str = Field(default="", description="Only lines with this text")
+    grep: str = ""
+    """Only lines with this text."""
 
 
 class RecallTool(FreeTool[RecallInput]):

@@ -39,8 +39,8 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
 }
 """The suffix of each tool's module name."""
 
-BUILTIN = (*_MODULES, "skill", "task")
-"""Every built-in tool. The last are made by those who know skills and agents."""
+BUILTIN = (*_MODULES, "code", "skill", "task")
+"""Every built-in tool. The last are made by those who know projects, skills and agents."""
 
 
 @cache

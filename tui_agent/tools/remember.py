@@ -4,8 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field
-
 from tui_agent.editing.diffs import diff_texts
 from tui_agent.errors import ToolError
 from tui_agent.files.notes import NOTES_FILE, NoteError, read_notes, with_note, write_notes
@@ -20,7 +18,8 @@ from tui_agent.tools.paths import locate, relocate
 class RememberInput(ToolInput):
     """Arguments of ``remember``."""
 
-    note: str = Field(description="One sentence")
+    note: str
+    """One sentence."""
 
 
 class RememberTool(Tool[RememberInput]):

@@ -15,6 +15,8 @@ from tui_agent.tools.paths import Location, check_allowed, find, locate, missing
 
 MAX_NAMED = 3
 """Files that are named where they were left out of a search."""
+MAX_COLUMNS = 300
+"""Characters shown of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,14 @@ def _split(glob: str, place: Path) -> tuple[str, str]:
 
 def _any_of(globs: list[str]) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{compile_glob(glob).pattern})" for glob in globs), re.DOTALL)
+
+
+def cut_line(line: str) -> str:
+    """Return a line as a search shows it."""
+    line = line.rstrip("\r\n")
+    if len(line) <= MAX_COLUMNS:
+        return line
+    return f"{line[:MAX_COLUMNS]} [...]"
 
 
 def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:

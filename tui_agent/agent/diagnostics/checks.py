@@ -13,13 +13,11 @@ from tui_agent.files.inside import read_file
 from tui_agent.files.secret_files import shown_quote
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file
-from tui_agent.processes.own_programs import find_program
+from tui_agent.processes.own_programs import find_project_program
 from tui_agent.text_files.encodings import user_text
 
 FILES = "{files}"
 """Stands in a command for the edited files."""
-_OWN_PLACES = (".venv/bin", "venv/bin", "node_modules/.bin")
-"""Where a project keeps programs."""
 _MAX_MARKER_BYTES = 1_000_000
 
 _PYTHON = ("*.py", "*.pyi")
@@ -151,21 +149,10 @@ def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Che
             where = _place_of(checker, path, root)
         program = None
         if where is not None:
-            program = find_checker(checker.name, where, root)
+            program = find_project_program(checker.name, where, root)
         if where is not None and program is not None:
             found.append(Check(checker.name, (program, *checker.arguments), where))
     return found
-
-
-def find_checker(name: str, where: Path, root: Path) -> str | None:
-    """Return the path of a program: the project's own before one on ``PATH``; None if there is none."""
-    for directory in (where, *where.parents):
-        if directory.is_relative_to(root):
-            for place in _OWN_PLACES:
-                program = directory / place / name
-                if is_file(program) and os.access(program, os.X_OK):
-                    return str(program)
-    return find_program(name, root)
 
 
 def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:

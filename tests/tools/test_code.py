@@ -1,0 +1,237 @@
+"""Code navigation as the model meets it: real processes of a scripted language server."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Call, Reply
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.sandbox import Sandbox, find_sandbox
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.tools.code import CodeTool
+from tui_agent.tools.language_servers.settings import CodeSettings
+from tui_agent.tools.registry import builtin_tools
+
+SERVER = Path(__file__).parents[1] / "support" / "language_server.py"
+needs_bubblewrap = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap")
+APP = """class Shape:
+    def area(self):
+        return 0
+
+def total(shapes):
+    return "ö𝒳", sum(one.area() for one in shapes)
+"""
+USE = "from app import total\nprint(total([]))\n"
+
+
+def make_project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "app.py").write_text(APP)
+    (project / "use.py").write_text(USE)
+    (project / ".env").write_text("API_KEY=sk-0123456789abcdefghijklmnop\n")
+    return project
+
+
+def navigating(
+    tmp_path: Path, *steps: Call, how: str = "well", timeout: float = 20, **ports: Any
+) -> Harness:
+    """Return an agent whose model makes some calls, in a project with a server that behaves in some way."""
+    project = make_project(tmp_path)
+    command = shlex.join([sys.executable, str(SERVER), how])
+    settings = CodeSettings(timeout=timeout, servers={"*.py": command})
+    tool = CodeTool(project, ports.pop("settings", settings))
+    script = [*(Reply(calls=(step,)) for step in steps), Reply("Done.")]
+    return make_agent(tmp_path, script, tools=(*builtin_tools(), tool), **ports)
+
+
+def code(op: str, symbol: str = "", path: str = "") -> Call:
+    return Call("code", json.dumps({"op": op, "symbol": symbol, "path": path}))
+
+
+async def outputs(harness: Harness) -> list[str]:
+    """Run the script and return the results of its calls; everything has ended by then."""
+    await harness.say("go")
+    await harness.agent.aclose()
+    return [result.output for result in harness.results()]
+
+
+async def test_names_lines_and_files_are_asked_about(tmp_path: Path) -> None:
+    harness = navigating(
+        tmp_path,
+        code("definition", "total"),
+        code("definition", "Shape.area"),
+        code("references", "total"),
+        code("references", "area", "app.py:6"),
+        code("callers", "total"),
+        code("hover", path="app.py:5"),
+        code("symbols", path="app.py"),
+        code("symbols", "tot"),
+        code("implementations", "total", "use.py"),
+    )
+    found = await outputs(harness)
+    total = "app.py:5: def total(shapes):"
+    area = "app.py:2:     def area(self):"
+    calls = 'app.py:6:     return "ö𝒳", sum(one.area() for one in shapes)'
+    assert found == [
+        total,
+        area,
+        f"{total}\nuse.py:1: from app import total\nuse.py:2: print(total([]))",
+        f"{area}\n{calls}",
+        "use.py:2: print(total([]))",
+        f"{total}\ntotal",
+        f"app.py:1: class Shape:\n{area}\n{total}",
+        total,
+        total,
+    ]
+    assert harness.results()[2].title == "references total · 3 places"
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (code("definition"), "Name a symbol, or a line as path:line."),
+        (code("definition", "a b"), "is no name"),
+        (code("definition", "nowhere"), "No file of code has the name nowhere"),
+        (code("definition", path="use.py:2"), "which name of line 2 is meant: print, total."),
+        (code("definition", "sum", "app.py:1"), "Line 1 has no sum: class Shape:"),
+        (code("definition", path="app.py:99"), "app.py has 7 lines."),
+        (code("symbols"), "Name a file as path, or part of a name as symbol."),
+        (code("symbols", path="gone.py"), "gone.py does not exist."),
+        (code("symbols", path=".env"), "No language server is known for .env."),
+    ],
+)
+async def test_a_question_that_means_nothing_says_what_would(
+    tmp_path: Path, call: Call, said: str
+) -> None:
+    (output,) = await outputs(navigating(tmp_path, call))
+    assert said in output
+
+
+async def test_files_that_change_meanwhile_are_known(tmp_path: Path) -> None:
+    harness = navigating(
+        tmp_path,
+        code("definition", "total"),
+        Call(
+            "bash", json.dumps({"command": "printf '\\ndef more(): pass\\n' >> app.py; rm use.py"})
+        ),
+        code("definition", "more"),
+        code("hover", "more"),
+    )
+    found = await outputs(harness)
+    assert found[2:] == [
+        "app.py:8: def more(): pass",
+        "app.py:8: def more(): pass\nmore\nchanged: app.py 2, use.py 3",
+    ]
+
+
+async def test_places_that_may_not_be_shown_are_counted(tmp_path: Path) -> None:
+    harness = navigating(tmp_path, code("references", "total"), how="outside")
+    (output,) = await outputs(harness)
+    assert output == (
+        "/etc/hostname:1\napp.py:1: class Shape:\n"
+        "[Lines outside of the project are not shown: read the file.]\n"
+        "[Not shown, in files that may hold secrets: 1 place.]"
+    )
+
+
+async def test_a_rule_against_reading_holds(tmp_path: Path) -> None:
+    rules = (Rule("read", "use.py", Action.DENY, "flag"),)
+    call = code("references", "total", "app.py:5")
+    (output,) = await outputs(navigating(tmp_path, call, rules=rules))
+    assert output.startswith("app.py:5: def total(shapes):\n[Not shown")
+    assert "print" not in output
+
+
+async def test_a_server_can_change_nothing(tmp_path: Path) -> None:
+    found = await outputs(navigating(tmp_path, code("hover", "total"), how="edits"))
+    assert '{"applied": false' in found[0]
+    assert "workspace/executeShell is not supported" in found[0]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("garbage", "printed something that is no message of the protocol"),
+        ("no json", "sent a message that is no JSON"),
+        ("huge", "sent a message of 900 MB"),
+        ("dies", "ended with exit code 3, its last line: out of luck"),
+        ("refuses", "refused: no no no"),
+        ("asks", "asks more than it reads the answers of"),
+        ("knows little", "has no references"),
+        ("rows", "Nothing found."),
+    ],
+)
+async def test_a_server_that_misbehaves_is_a_sentence(tmp_path: Path, how: str, said: str) -> None:
+    (output,) = await outputs(navigating(tmp_path, code("references", "total"), how=how))
+    assert said in output
+    assert len(output) < 600
+
+
+@pytest.mark.parametrize("how", ["loading", "again"])
+async def test_an_answer_waits_until_the_project_is_loaded(tmp_path: Path, how: str) -> None:
+    (output,) = await outputs(navigating(tmp_path, code("callers", "total"), how=how))
+    assert output == "use.py:2: print(total([]))"
+
+
+async def test_a_slow_server_is_waited_for_so_long(tmp_path: Path) -> None:
+    call = code("references", "total")
+    (output,) = await outputs(navigating(tmp_path, call, how="slow", timeout=0.5))
+    assert "did not answer within 0.5 s" in output
+
+
+async def test_a_server_that_keeps_dying_is_left_alone(tmp_path: Path) -> None:
+    harness = navigating(tmp_path, *[code("references", "total")] * 5, how="dies")
+    found = await outputs(harness)
+    assert "failed 3 times and is not started again in this session" in found[-1]
+
+
+async def test_a_program_that_is_no_server_says_why(tmp_path: Path) -> None:
+    settings = CodeSettings(servers={"*.py": "sh -c 'echo no such option >&2; exit 2'"})
+    (output,) = await outputs(navigating(tmp_path, code("hover", "total"), settings=settings))
+    assert "sh ended with exit code 2, its last line: no such option." in output
+
+
+@needs_bubblewrap
+async def test_the_projects_own_server_runs_in_the_sandbox(tmp_path: Path) -> None:
+    harness = navigating(
+        tmp_path, code("hover", "total"), settings=CodeSettings(), sandbox=box(tmp_path)
+    )
+    own = tmp_path / "project" / ".venv" / "bin" / "pyright-langserver"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"#!{sys.executable}\n{SERVER.read_text()}")
+    own.chmod(0o755)
+    assert await outputs(harness) == ["app.py:5: def total(shapes):\ntotal"]
+
+
+async def test_what_is_found_runs_in_the_sandbox_only(tmp_path: Path) -> None:
+    harness = navigating(tmp_path, code("hover", "total"), settings=CodeSettings())
+    own = tmp_path / "project" / ".venv" / "bin" / "pyright-langserver"
+    own.parent.mkdir(parents=True)
+    own.symlink_to(SERVER)
+    own.chmod(0o755)
+    (output,) = await outputs(harness)
+    assert output == "pyright runs in the sandbox only, and there is none. Search with grep."
+
+
+def box(tmp_path: Path) -> Sandbox:
+    (tmp_path / "home").mkdir()
+    seen = SandboxSettings(read=(sys.prefix, sys.base_prefix))
+    return Sandbox(
+        seen, cache=tmp_path / "cache", home=tmp_path / "home", project=tmp_path / "project"
+    )
+
+
+def test_it_is_offered_where_a_server_is_found(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    lua = CodeSettings(servers={"*.lua": "lua-language-server"})
+    python = CodeSettings(servers={"*.py": "pylsp"})
+    assert CodeTool(project, python).offered
+    assert not CodeTool(project, lua).offered
+    assert not CodeTool(project, CodeSettings(enabled=False, servers={"*.py": "pylsp"})).offered
+    assert not CodeTool(project, CodeSettings(servers={"*.py": ""})).offered

@@ -1,0 +1,233 @@
+"""The ``code`` tool: definitions, references and symbols, as the project's language servers know them."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from tui_agent.errors import ToolError
+from tui_agent.files.secret_files import is_secret_file, shown_line, shown_quote
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.path_checks import is_file, real_path
+from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.session.entries import ToolMetadata
+from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.language_servers.known import find_server, languages_in
+from tui_agent.tools.language_servers.settings import CodeSettings
+from tui_agent.tools.outputs import Output, counted, finish
+from tui_agent.tools.paths import find, locate, missing, path_needs, relocate
+from tui_agent.tools.searching import cut_line
+
+if TYPE_CHECKING:
+    from tui_agent.tools.language_servers.lookup import Answer, Question
+    from tui_agent.tools.language_servers.servers import LanguageServers
+    from tui_agent.tools.language_servers.spots import Spot
+
+# The code that speaks to servers is loaded with the first call.
+
+MAX_ROWS = 200
+"""Places that are shown."""
+MAX_FILES = 2_000
+"""Files of an answer that are looked at."""
+
+_PLACE = LazyPattern(r"(.+?):(\d{1,9})(?::(\d{1,9}))?:?")
+
+
+class CodeInput(ToolInput):
+    """Arguments of ``code``."""
+
+    op: Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
+    symbol: str = ""
+    """A name, or ``Class.name``."""
+    path: str = Field(default="", description="or path:line")
+
+
+class CodeTool(Tool[CodeInput]):
+    """Asks language servers, which run in the sandbox and are started when they are first asked."""
+
+    name: ClassVar[str] = "code"
+    description: ClassVar[str] = "Ask the language server."
+    Input = CodeInput
+    traits = ToolTraits(
+        kind="search",
+        other_names="lsp gotodefinition findreferences findsymbol codenavigation",
+        explores=True,
+        repeatable=True,
+        quotes=True,
+        counts="place",
+        runs_of="symbol",
+        output="matches",
+        says_arguments=True,
+    )
+    read_only: ClassVar[bool] = True
+
+    def __init__(self, project: Path, settings: CodeSettings) -> None:
+        self._project = real_path(project)
+        self._settings = settings
+        self._servers: LanguageServers | None = None
+
+    @property
+    def offered(self) -> bool:
+        return self._settings.enabled and self._can_act
+
+    @cached_property
+    def _can_act(self) -> bool:
+        """Whether the project has a language with a server. Looked at once, as requests must have the same tools."""
+        return any(
+            find_server(language, self._project, self._settings)
+            for language in languages_in(self._project, self._settings)
+        )
+
+    def needs(self, arguments: CodeInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        path, _line, _column = _place_of(arguments, context)
+        return path_needs(Permission.READ, find(path, context))
+
+    async def run(self, arguments: CodeInput, context: ToolContext) -> ToolResult:
+        from tui_agent.tools.language_servers.lookup import Lookup
+        from tui_agent.tools.language_servers.server import ServerPlace
+        from tui_agent.tools.language_servers.servers import LanguageServers
+
+        question = await asyncio.to_thread(_question, arguments, context)
+        if self._servers is None:
+            self._servers = LanguageServers(self._settings)
+        place = ServerPlace(
+            real_path(context.project),
+            context.environment,
+            context.sandbox,
+            context.view.reading,
+            stands_for=context.stands_for,
+        )
+        answer = await Lookup(self._servers, place).answer(question)
+        output = await asyncio.to_thread(_output, self.title(arguments), answer, context)
+        return await finish(output, context)
+
+    async def aclose(self, project: Path) -> None:
+        if self._servers is not None:
+            await self._servers.aclose(real_path(project))
+
+    def title(self, arguments: CodeInput) -> str:
+        return " ".join(filter(None, [arguments.op, arguments.symbol, arguments.path]))
+
+
+def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | None, int | None]:
+    """Return the path that a call names, with the line and column that stand behind it."""
+    path = arguments.path.strip() or "."
+    found = _PLACE.fullmatch(path)
+    if found is None or os.path.lexists(context.cwd / path):
+        return path, None, None
+    column = max(int(found[3]), 1) if found[3] else None
+    return found[1], max(int(found[2]), 1), column
+
+
+def _question(arguments: CodeInput, context: ToolContext) -> "Question":
+    """Return what is asked; raises ToolError where the path may not be read, or does not exist."""
+    from tui_agent.tools.language_servers.lookup import Question
+
+    path, line, column = _place_of(arguments, context)
+    location = relocate(path, Permission.READ, context)
+    if not os.path.lexists(location.real):
+        raise missing(location, context)
+    return Question(
+        arguments.op, arguments.symbol, location.real, location.shown, line=line, column=column
+    )
+
+
+# -- what is shown ------------------------------------------------------------------------------------------------
+
+Access = Literal["shown", "named", "hidden", "gone"]
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The places of an answer as they may be shown. Looks at files."""
+
+    context: ToolContext
+    lines: list[str]
+    counts: Counter[Access]
+    accesses: dict[Path, tuple[Access, str]]
+    texts: dict[Path, list[str]]
+
+    def add(self, spot: "Spot") -> None:
+        """Take a place; one that may not be shown is only counted."""
+        if spot.path not in self.accesses:
+            self.accesses[spot.path] = self._access(spot.path)
+        access, shown = self.accesses[spot.path]
+        self.counts[access] += 1
+        if access in {"hidden", "gone"} or len(self.lines) >= MAX_ROWS:
+            return
+        place = f"{shown}:{spot.at.line + 1}"
+        if access == "shown":
+            place = f"{place}: {self._text(spot.path, spot.at.line)}".rstrip()
+        self.lines.append(place)
+
+    def _access(self, path: Path) -> tuple[Access, str]:
+        """Return how a file may be shown: a place outside of the project that nobody allowed without its text."""
+        location = locate(str(path), self.context)
+        if len(self.accesses) >= MAX_FILES or not is_file(location.real):
+            return "gone", ""
+        allowed = self.context.allowed or frozenset()
+        needs = [
+            need
+            for need in path_needs(Permission.READ, location)
+            if (need.permission, need.pattern) not in allowed
+        ]
+        verdicts = {need.permission: self.context.verdict(need) for need in needs}
+        refused = {permission for permission, said in verdicts.items() if said != "allow"}
+        if not refused:
+            return "shown", location.shown
+        if refused == {Permission.EXTERNAL_DIRECTORY} and "deny" not in verdicts.values():
+            return "named", location.shown
+        return "hidden", ""
+
+    def _text(self, path: Path, line: int) -> str:
+        from tui_agent.tools.language_servers.spots import lines_in
+
+        if path not in self.texts:
+            try:
+                self.texts[path] = lines_in(path)
+            except ToolError:
+                self.texts[path] = []
+        lines = self.texts[path]
+        if line >= len(lines):
+            return ""
+        text = cut_line(lines[line])
+        return text if is_secret_file(path) else shown_line(path, line + 1, text)
+
+
+def _output(title: str, answer: "Answer", context: ToolContext) -> Output:
+    rows = _Rows(context, [], Counter(), {}, {})
+    for spot in {(spot.path, spot.at.line): spot for spot in answer.spots}.values():
+        rows.add(spot)
+    total = rows.counts["shown"] + rows.counts["named"]
+    text = "\n".join(rows.lines)
+    if answer.text and rows.counts["shown"]:
+        text = f"{text}\n{shown_quote(answer.spots[0].path, answer.text)}"
+
+    def footer(shown: int) -> str:
+        return "\n".join(_notes(rows.counts, shown, answer.is_partial))
+
+    return Output(
+        text=text or "Nothing found.",
+        title=f"{title} · {counted(total, 'place')}",
+        footer=footer(len(rows.lines)),
+        cut_hint=lambda cut: footer(min(cut.kept_lines, len(rows.lines))),
+        metadata=ToolMetadata(count=total),
+    )
+
+
+def _notes(counts: Counter[Access], shown: int, loading: str) -> Iterator[str]:
+    total = counts["shown"] + counts["named"]
+    if shown < total:
+        yield f"[{shown:,} of {total:,} places. For the rest search with grep.]"
+    if counts["named"]:
+        yield "[Lines outside of the project are not shown: read the file.]"
+    if counts["hidden"]:
+        yield f"[Not shown, in files that may hold secrets: {counted(counts['hidden'], 'place')}.]"
+    if loading:
+        yield f"[{loading} is still loading the project: there may be more. Ask again later.]"

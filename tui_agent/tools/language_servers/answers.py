@@ -1,0 +1,133 @@
+"""Answers of language servers, read row by row: a row that is none is left out. Pure."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, ValidationError
+
+from tui_agent.lazy import dataclass
+
+MAX_NESTED = 50
+"""Depth of symbols in symbols."""
+_FUNCTIONS = frozenset({6, 9, 12})
+_VARIABLES = frozenset({13, 14})
+"""The protocol's kinds of symbols: method, constructor and function; variable and constant."""
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Position(BaseModel):
+    """A place in a file: line and character count from 0, characters in UTF-16."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    line: Number
+    character: Number = 0
+
+
+class Place(BaseModel):
+    """Where something is: a ``Location`` or ``LocationLink`` of the protocol."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    uri: str = Field(validation_alias=AliasChoices("targetUri", "uri"))
+    start: Position = Field(
+        validation_alias=AliasChoices(
+            AliasPath("targetSelectionRange", "start"),
+            AliasPath("selectionRange", "start"),
+            AliasPath("range", "start"),
+        )
+    )
+
+
+class _Symbol(BaseModel):
+    """A ``DocumentSymbol``, ``SymbolInformation`` or ``WorkspaceSymbol``."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    name: str
+    kind: int = 0
+    start: Position = Field(
+        default=Position(line=0),
+        validation_alias=AliasChoices(
+            AliasPath("selectionRange", "start"), AliasPath("location", "range", "start")
+        ),
+    )
+    uri: str = Field(default="", validation_alias=AliasPath("location", "uri"))
+    container: str | None = Field(default=None, validation_alias="containerName")
+    children: list[Any] | None = None
+
+
+class _Caller(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
+    place: Place = Field(validation_alias="from")
+    at: list[Any] = Field(default_factory=list, validation_alias="fromRanges")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A named thing in a file; ``names`` are those around it and its own. ``uri`` is "" in a file's own list."""
+
+    names: tuple[str, ...]
+    start: Position
+    uri: str = ""
+
+    def is_called(self, names: tuple[str, ...]) -> bool:
+        return self.names[-len(names) :] == names
+
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+def _rows(result: Any, kind: type[Row]) -> Iterator[Row]:
+    rows = result if isinstance(result, list) else [result]
+    for row in rows:
+        try:
+            yield kind.model_validate(row)
+        except ValidationError:
+            continue
+
+
+def places_of(result: Any) -> list[Place]:
+    return list(_rows(result, Place))
+
+
+def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list[Symbol]:
+    """Return the symbols of an answer, those in another after it, without what is local to a function.
+
+    ``around`` and ``kind`` are of the symbol that they are in.
+    """
+    found: list[Symbol] = []
+    for row in _rows(result, _Symbol):
+        if kind in _FUNCTIONS and row.kind in _VARIABLES:
+            continue
+        outer = around
+        if row.container:
+            outer = (row.container,)
+        names = (*outer, row.name.partition("(")[0])
+        found.append(Symbol(names, row.start, row.uri))
+        if row.children and len(names) < MAX_NESTED:
+            found += symbols_of(row.children, names, row.kind)
+    return found
+
+
+def callers_of(result: Any) -> list[Place]:
+    """Return the places of calls in an answer about incoming calls."""
+    return [
+        Place.model_construct(uri=caller.place.uri, start=start)
+        for caller in _rows(result, _Caller)
+        for start in _starts(caller)
+    ]
+
+
+def _starts(caller: _Caller) -> list[Position]:
+    found = [row.get("start") for row in caller.at if isinstance(row, dict)]
+    return list(_rows(found, Position)) or [caller.place.start]
+
+
+def hover_text(result: Any) -> str:
+    """Return the text of a hover, in whichever of its forms."""
+    contents = result.get("contents") if isinstance(result, dict) else None
+    parts = contents if isinstance(contents, list) else [contents]
+    texts = [part.get("value") if isinstance(part, dict) else part for part in parts]
+    return "\n\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())

@@ -1,0 +1,261 @@
+"""The connection to one language server: its process, and JSON-RPC messages in frames.
+
+The base protocol of the Language Server Protocol 3.17. A server may be the project's own, so nothing
+it sends is trusted: what it says is bounded in size and number, and one that breaks the protocol is
+ended.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tui_agent.processes.capture import plain_text
+from tui_agent.processes.process import Command, StartedCommand, start
+from tui_agent.safe_text import one_line
+from tui_agent.secret_detector import remove_secrets
+
+MAX_MESSAGE_BYTES = 8_000_000
+"""Size of one message; a server that sends a larger one is ended."""
+MAX_HEADER_BYTES = 65_536
+"""Bytes before a message, lines of the server's that are none included."""
+MAX_OPEN_ANSWERS = 200
+"""Requests of the server's that wait until it reads their answers."""
+MAX_SAID = 300
+"""Characters of a server's own words that are passed on."""
+_ERROR_BYTES = 4_000
+_LAST_WORDS_SECONDS = 1.0
+_METHOD_NOT_FOUND = -32601
+_LENGTH = re.compile(rb"content-length:\s*(\d{1,12})\s*$", re.IGNORECASE | re.MULTILINE)
+_HEADER_END = b"\r\n\r\n"
+
+
+class ServerError(Exception):
+    """A server can't be used, or gave no answer. The text goes on after its name."""
+
+
+class RefusedError(ServerError):
+    """A server answered a request with an error of a code."""
+
+    def __init__(self, code: object, said: str) -> None:
+        super().__init__(f"refused: {said}")
+        self.code = code
+
+
+class Frames:
+    """Cuts what a server writes into messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Any]]:
+        """Take output and yield its messages; raises ServerError where it is none."""
+        self._buffer += data
+        while True:
+            end = self._buffer.find(_HEADER_END, 0, MAX_HEADER_BYTES)
+            if end < 0:
+                if len(self._buffer) >= MAX_HEADER_BYTES:
+                    raise ServerError("printed something that is no message of the protocol")
+                return
+            found = _LENGTH.search(self._buffer[:end])
+            if found is None:
+                raise ServerError("sent a message without its length")
+            size = int(found[1])
+            if size > MAX_MESSAGE_BYTES:
+                raise ServerError(f"sent a message of {size // 1_000_000:,} MB")
+            first = end + len(_HEADER_END)
+            if len(self._buffer) < first + size:
+                return
+            body = bytes(self._buffer[first : first + size])
+            del self._buffer[: first + size]
+            yield _message(body)
+
+
+def _message(body: bytes) -> dict[str, Any]:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ServerError("sent a message that is no JSON") from None
+    if not isinstance(message, dict):
+        raise ServerError("sent a message that is no object")
+    return message
+
+
+class Connection:
+    """One running server.
+
+    ``hears`` takes its notifications, ``answers`` returns the result of its requests and raises
+    LookupError for those that are not known.
+    """
+
+    def __init__(
+        self,
+        command: Command,
+        hears: Callable[[str, Any], None],
+        answers: Callable[[str, Any], Any],
+    ) -> None:
+        """Start the server, on a running event loop; raises OSError."""
+        self.why_ended = ""
+        """Why it can't be used any more; "" while it can."""
+        self.ended = asyncio.Event()
+        self._hears = hears
+        self._answers = answers
+        self._frames = Frames()
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sending = asyncio.Lock()
+        self._errors = bytearray()
+        self._socket, theirs = socket.socketpair()
+        self._socket.setblocking(False)  # noqa: FBT003 - it has no name
+        try:
+            self._process: StartedCommand = start(
+                command, self._take, self._take_errors, given=theirs.fileno()
+            )
+        except BaseException:
+            self._socket.close()
+            raise
+        finally:
+            theirs.close()
+        self._watching = asyncio.create_task(self._watch())
+
+    async def request(self, method: str, params: Any, seconds: float) -> Any:
+        """Return the result of a request; raises ServerError."""
+        if self.why_ended:
+            raise ServerError(self.why_ended)
+        number = next(self._numbers)
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answer
+        try:
+            async with asyncio.timeout(seconds):
+                await self._send({"id": number, "method": method, "params": params})
+                return await answer
+        except TimeoutError:
+            self._later({"method": "$/cancelRequest", "params": {"id": number}})
+            raise ServerError(f"did not answer within {seconds:g} s") from None
+        finally:
+            del self._waiting[number]
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # counts as seen where sending failed before
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Send what needs no answer; raises ServerError where the server is gone."""
+        await self._send({"method": method, "params": params})
+
+    async def aclose(self) -> None:
+        """End the server with all it started. Idempotent."""
+        self.end("was ended")
+        self._watching.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await self._process.stop()
+        self._socket.close()
+
+    async def _watch(self) -> None:
+        await self._process.process.wait()
+        await self._process.heard()
+        lines = plain_text(bytes(self._errors)).strip().splitlines()
+        last = ""
+        if lines:
+            last = f", its last line: {_plain(lines[-1])}"
+        self.end(f"ended with exit code {self._process.process.returncode}{last}")
+
+    def end(self, why: str) -> None:
+        """Take and send nothing any more; whoever waits for an answer gets the reason."""
+        self.why_ended = self.why_ended or why
+        self.ended.set()
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ServerError(self.why_ended))
+
+    # -- what it says -------------------------------------------------------------------------------------------
+
+    def _take_errors(self, chunk: bytes) -> None:
+        self._errors += chunk
+        del self._errors[:-_ERROR_BYTES]
+
+    def _take(self, chunk: bytes) -> None:
+        if self.why_ended:
+            return
+        try:
+            for message in self._frames.feed(chunk):
+                self._understand(message)
+        except ServerError as error:
+            self.end(str(error))
+
+    def _understand(self, message: dict[str, Any]) -> None:
+        method = message.get("method")
+        number = message.get("id")
+        if not isinstance(method, str):
+            self._answered(number, message)
+        elif number is None:
+            self._hears(method, message.get("params"))
+        else:
+            self._answer(number, method, message.get("params"))
+
+    def _answered(self, number: object, message: dict[str, Any]) -> None:
+        answer = None
+        if isinstance(number, int):
+            answer = self._waiting.get(number)
+        if answer is None or answer.done():
+            return
+        error = message.get("error")
+        if error is None:
+            answer.set_result(message.get("result"))
+            return
+        code = error.get("code") if isinstance(error, dict) else None
+        said = error.get("message") if isinstance(error, dict) else error
+        answer.set_exception(RefusedError(code, _plain(said)))
+
+    def _answer(self, number: object, method: str, params: Any) -> None:
+        if len(self._tasks) >= MAX_OPEN_ANSWERS:
+            raise ServerError("asks more than it reads the answers of")
+        try:
+            self._later({"id": number, "result": self._answers(method, params)})
+        except LookupError:
+            unknown = {"code": _METHOD_NOT_FOUND, "message": f"{_plain(method)} is not supported"}
+            self._later({"id": number, "error": unknown})
+
+    # -- what it is sent ----------------------------------------------------------------------------------------
+
+    def _later(self, message: dict[str, Any]) -> None:
+        """Send a message beside whatever is going on; a server that is gone misses nothing."""
+
+        async def send() -> None:
+            with contextlib.suppress(ServerError):
+                await self._send(message)
+
+        task = asyncio.create_task(send())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        async with self._sending:
+            if self.why_ended:
+                raise ServerError(self.why_ended)
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.sock_sendall(
+                    self._socket, b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+                )
+            except OSError:
+                # It has probably ended, which says more.
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                        await self.ended.wait()
+                self.end("does not listen any more")
+                raise ServerError(self.why_ended) from None
+            except asyncio.CancelledError:
+                # Half a message was sent.
+                self.end("did not read what it was sent")
+                raise
+
+
+def _plain(said: object) -> str:
+    """Return a server's words for an answer: one line, without secrets."""
+    return remove_secrets(one_line(str(said), MAX_SAID))

@@ -1,0 +1,137 @@
+"""The language servers that are looked for, and the one for a file."""
+
+import fnmatch
+import os
+import shlex
+from collections import deque
+from pathlib import Path
+
+from tui_agent.lazy import dataclass
+from tui_agent.processes.own_programs import find_project_program
+from tui_agent.tools.language_servers.settings import CodeSettings
+
+MAX_NAMES = 3_000
+"""Names that are looked at to find a project's languages, the nearest first."""
+MAX_DEPTH = 4
+_LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language with its servers, the preferred first.
+
+    ``suffixes`` has the protocol's name of the language by file suffix.
+    """
+
+    name: str
+    suffixes: dict[str, str]
+    servers: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCommand:
+    """How a server is started. ``is_users`` says that the settings name it."""
+
+    language: Language
+    words: tuple[str, ...]
+    is_users: bool = False
+
+    @property
+    def name(self) -> str:
+        return Path(self.words[0]).name.removesuffix("-langserver")
+
+
+LANGUAGES = (
+    Language(
+        "Python",
+        {".py": "python", ".pyi": "python"},
+        (
+            ("basedpyright-langserver", "--stdio"),
+            ("pyright-langserver", "--stdio"),
+            ("pylsp",),
+        ),
+    ),
+    Language(
+        "TypeScript",
+        {
+            ".ts": "typescript",
+            ".mts": "typescript",
+            ".cts": "typescript",
+            ".tsx": "typescriptreact",
+            ".js": "javascript",
+            ".mjs": "javascript",
+            ".cjs": "javascript",
+            ".jsx": "javascriptreact",
+        },
+        (("typescript-language-server", "--stdio"),),
+    ),
+    Language("Go", {".go": "go"}, (("gopls",),)),
+    Language("Rust", {".rs": "rust"}, (("rust-analyzer",),)),
+    Language(
+        "C++",
+        {
+            ".c": "c",
+            ".h": "cpp",
+            ".cc": "cpp",
+            ".cpp": "cpp",
+            ".cxx": "cpp",
+            ".hh": "cpp",
+            ".hpp": "cpp",
+        },
+        (("clangd",),),
+    ),
+)
+
+
+def language_of(path: str, settings: CodeSettings) -> Language | None:
+    """Return the language of a file by its name, None for a file that no server could know."""
+    name = Path(path).name
+    suffix = Path(path).suffix.lower()
+    for pattern in settings.servers:
+        if fnmatch.fnmatchcase(name, pattern):
+            return Language(pattern, {suffix: suffix.removeprefix(".")}, ())
+    return next((language for language in LANGUAGES if suffix in language.suffixes), None)
+
+
+def find_server(language: Language, root: Path, settings: CodeSettings) -> ServerCommand | None:
+    """Return the server of a language: the settings', else the project's own, else one on ``PATH``."""
+    chosen = settings.servers.get(language.name)
+    if chosen is not None:
+        words = tuple(shlex.split(chosen))
+        return ServerCommand(language, words, is_users=True) if words else None
+    for program, *arguments in language.servers:
+        path = find_project_program(program, root, root)
+        if path is not None:
+            return ServerCommand(language, (path, *arguments))
+    return None
+
+
+def languages_in(root: Path, settings: CodeSettings) -> list[Language]:
+    """Return the languages of a project by the names of its nearest files. Takes some milliseconds."""
+    found: dict[str, Language] = {}
+    for name in _names(root):
+        language = language_of(name, settings)
+        if language is not None:
+            found.setdefault(language.name, language)
+    return list(found.values())
+
+
+def _names(root: Path) -> list[str]:
+    """Return the names of the nearest files, without hidden directories and those of output."""
+    names: list[str] = []
+    pending = deque([(str(root), 0)])
+    looked_at = 0
+    while pending and looked_at < MAX_NAMES:
+        place, depth = pending.popleft()
+        try:
+            with os.scandir(place) as rows:
+                found = list(rows)
+        except OSError:
+            continue
+        looked_at += len(found)
+        for row in found:
+            if not row.is_dir(follow_symlinks=False):
+                names.append(row.name)
+            elif depth < MAX_DEPTH and not row.name.startswith(".") and row.name not in _LEFT_OUT:
+                pending.append((row.path, depth + 1))
+    return names

@@ -1,0 +1,278 @@
+"""Answers one question about code: finds what is meant, asks the servers, returns places in files."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from tui_agent.errors import ToolError
+from tui_agent.files.secret_files import is_secret_file
+from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory, is_file
+from tui_agent.tools.language_servers.answers import (
+    Place,
+    Position,
+    Symbol,
+    callers_of,
+    hover_text,
+    places_of,
+    symbols_of,
+)
+from tui_agent.tools.language_servers.connection import ServerError
+from tui_agent.tools.language_servers.known import LANGUAGES, Language, find_server, language_of
+from tui_agent.tools.language_servers.server import LanguageServer, ServerPlace
+from tui_agent.tools.language_servers.servers import LanguageServers
+from tui_agent.tools.language_servers.spots import (
+    MAX_NAMED,
+    Mention,
+    Spot,
+    lines_in,
+    mentions,
+    names_of,
+    spots_in_line,
+    words_in,
+)
+from tui_agent.tools.searching import cut_line
+
+MAX_CANDIDATES = 8
+"""Files that are looked through for the declaration of a name."""
+MAX_SPOTS = 5
+"""Declarations of one name that a server is asked about."""
+MAX_HOVER = 8_000
+"""Characters of a type with its documentation."""
+
+Operation = Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
+_METHODS = {
+    "definition": ("textDocument/definition", "definitionProvider"),
+    "references": ("textDocument/references", "referencesProvider"),
+    "implementations": ("textDocument/implementation", "implementationProvider"),
+    "callers": ("textDocument/prepareCallHierarchy", "callHierarchyProvider"),
+    "hover": ("textDocument/hover", "hoverProvider"),
+}
+"""The request for an operation, and the capability that a server needs for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a call asks. ``path`` is absolute and without links; ``line`` and ``column`` count from 1."""
+
+    op: Operation
+    symbol: str
+    path: Path
+    shown: str
+    line: int | None = None
+    column: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Where something is; ``text`` is what a server says of the first place."""
+
+    spots: Sequence[Spot]
+    text: str = ""
+    is_partial: str = ""
+    """The server that was still loading the project; "" for none."""
+
+
+class Lookup:
+    """One call's questions to servers."""
+
+    def __init__(self, servers: LanguageServers, place: ServerPlace) -> None:
+        self._servers = servers
+        self._settings = servers.settings
+        self._place = place
+        self._asked: list[LanguageServer] = []
+
+    async def answer(self, question: Question) -> Answer:
+        if question.op == "symbols":
+            return self._answer(_sorted(await self._symbols(question.symbol, question.path)))
+        if not question.symbol and question.line is None:
+            raise ToolError("Name a symbol, or a line as path:line.")
+        if question.line is None:
+            names = names_of(question.symbol)
+            declared = await self._declared(names, question.path)
+            if declared and question.op == "definition":
+                return self._answer(declared)
+            spots = declared or await self._mentioned(names[-1], question.path)
+        else:
+            spots = await self._in_line(question, question.line)
+        if question.op == "hover":
+            return await self._hover(spots)
+        places = [place for spot in spots for place in await self._places(question.op, spot)]
+        if question.op == "definition":
+            return self._answer(places)
+        return self._answer(_sorted(places))
+
+    def _answer(self, spots: Iterable[Spot], text: str = "") -> Answer:
+        loading = [server.name for server in self._asked if server.is_loading]
+        return Answer(list(dict.fromkeys(spots)), text, loading[0] if loading else "")
+
+    # -- what is meant ------------------------------------------------------------------------------------------
+
+    async def _declared(self, names: tuple[str, ...], where: Path) -> list[Spot]:
+        """Return where a name is declared in the files that mention it."""
+        found: list[Spot] = []
+        for path in await self._files_with(names[-1], where, "--word-regexp"):
+            symbols = await self._symbols_in(path)
+            found += [Spot(path, symbol.start) for symbol in symbols if symbol.is_called(names)]
+        return found[:MAX_SPOTS]
+
+    async def _mentioned(self, name: str, where: Path) -> list[Spot]:
+        """Return the first place of a name that is declared elsewhere: in a library."""
+        for mention in await self._mentions(name, where, "--word-regexp"):
+            lines = await asyncio.to_thread(lines_in, mention.path)
+            if mention.line < len(lines):
+                spots = spots_in_line(mention.path, mention.line, lines[mention.line], name)
+                return spots[:1]
+        raise ToolError(f"No file of code has the name {name}. Search text with grep.")
+
+    async def _in_line(self, question: Question, number: int) -> list[Spot]:
+        path = question.path
+        lines = await asyncio.to_thread(lines_in, path)
+        if number > len(lines):
+            raise ToolError(f"{question.shown} has {len(lines)} lines.")
+        line = lines[number - 1]
+        if question.symbol:
+            name = names_of(question.symbol)[-1]
+            spots = spots_in_line(path, number - 1, line, name)
+            if not spots:
+                raise ToolError(f"Line {number} has no {name}: {cut_line(line.strip())}")
+            return spots[:1]
+        if question.column is not None:
+            return [Spot(path, Position(line=number - 1, character=question.column - 1))]
+        declared = [
+            Spot(path, symbol.start)
+            for symbol in await self._symbols_in(path)
+            if symbol.start.line == number - 1
+        ]
+        words = words_in(line)
+        if len(words) == 1:
+            declared = spots_in_line(path, number - 1, line, words[0])
+        if len(declared) != 1:
+            named = ", ".join(words[:MAX_NAMED]) or "none"
+            raise ToolError(f"Say with symbol which name of line {number} is meant: {named}.")
+        return declared
+
+    async def _symbols(self, symbol: str, path: Path) -> list[Spot]:
+        if is_file(path):
+            found = await self._symbols_in(path)
+            wanted = symbol.lower()
+            return [Spot(path, one.start) for one in found if wanted in one.names[-1].lower()]
+        if not symbol:
+            raise ToolError("Name a file as path, or part of a name as symbol.")
+        spots: list[Spot] = []
+        languages: dict[str, Path] = {}
+        for file in await self._files_with(symbol, path, "--ignore-case"):
+            language = language_of(file.name, self._settings)
+            if language is not None:
+                languages.setdefault(language.name, file)
+        for file in languages.values():
+            server = await self._server(file)
+            await self._update(server, file)
+            result = await self._ask(server, "workspace/symbol", {"query": symbol})
+            found_places = [_place(one) for one in symbols_of(result)]
+            spots += self._spots(server, found_places)
+        return [spot for spot in spots if spot.path.is_relative_to(path)]
+
+    async def _files_with(self, name: str, where: Path, *options: str) -> list[Path]:
+        if is_file(where):
+            return [where]
+        found = await self._mentions(name, where, *options)
+        return list(dict.fromkeys(mention.path for mention in found))[:MAX_CANDIDATES]
+
+    async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
+        """Return the lines with a name in files that a server is there for."""
+        root = where if is_directory(where) else where.parent
+        globs = [f"*{suffix}" for language in LANGUAGES for suffix in language.suffixes]
+        found = await mentions(name, root, [*globs, *self._settings.servers], *options)
+        if is_file(where):
+            found = [mention for mention in found if mention.path == where]
+        return [mention for mention in found if not is_secret_file(mention.path)]
+
+    # -- questions ------------------------------------------------------------------------------------------------
+
+    async def _server(self, path: Path) -> LanguageServer:
+        language = language_of(path.name, self._settings)
+        if language is None:
+            raise ToolError(f"No language server is known for {path.name}. Search it with grep.")
+        command = find_server(language, self._place.project, self._settings)
+        if command is None:
+            raise ToolError(_not_installed(language))
+        try:
+            server = await self._servers.running(command, self._place)
+        except ServerError as error:
+            raise ToolError(f"{command.name} {error}. Search with grep.") from None
+        if server not in self._asked:
+            self._asked.append(server)
+        return server
+
+    async def _update(self, server: LanguageServer, path: Path) -> None:
+        try:
+            await server.update(path)
+        except ServerError as error:
+            raise ToolError(f"{server.name} {error}.") from None
+
+    async def _ask(self, server: LanguageServer, method: str, params: dict[str, Any]) -> Any:
+        try:
+            return await server.ask(method, params)
+        except ServerError as error:
+            raise ToolError(f"{server.name} {error}.") from None
+
+    async def _symbols_in(self, path: Path) -> list[Symbol]:
+        server = await self._server(path)
+        await self._update(server, path)
+        document = {"textDocument": {"uri": server.uri_of(path)}}
+        return symbols_of(await self._ask(server, "textDocument/documentSymbol", document))
+
+    async def _asked_at(self, op: str, spot: Spot, **more: Any) -> tuple[LanguageServer, Any]:
+        server = await self._server(spot.path)
+        method, capability = _METHODS[op]
+        if not server.capabilities.get(capability):
+            raise ToolError(f"{server.name} has no {op}.")
+        await self._update(server, spot.path)
+        params = {
+            "textDocument": {"uri": server.uri_of(spot.path)},
+            "position": {"line": spot.at.line, "character": spot.at.character},
+            **more,
+        }
+        return server, await self._ask(server, method, params)
+
+    async def _places(self, op: Operation, spot: Spot) -> list[Spot]:
+        if op == "references":
+            around = {"includeDeclaration": True}
+            server, result = await self._asked_at(op, spot, context=around)
+            return self._spots(server, places_of(result))
+        server, result = await self._asked_at(op, spot)
+        if op != "callers":
+            return self._spots(server, places_of(result))
+        items = result if isinstance(result, list) else []
+        calls: list[Place] = []
+        for item in items[:MAX_SPOTS]:
+            asked = await self._ask(server, "callHierarchy/incomingCalls", {"item": item})
+            calls += callers_of(asked)
+        return self._spots(server, calls)
+
+    async def _hover(self, spots: Sequence[Spot]) -> Answer:
+        for spot in spots:
+            _server, result = await self._asked_at("hover", spot)
+            text = hover_text(result)
+            if text:
+                return self._answer([spot], text[:MAX_HOVER])
+        return self._answer([])
+
+    def _spots(self, server: LanguageServer, places: Iterable[Place]) -> list[Spot]:
+        named = ((server.path_of(place.uri), place.start) for place in places)
+        return [Spot(path, start) for path, start in named if path is not None]
+
+
+def _sorted(spots: Iterable[Spot]) -> list[Spot]:
+    return sorted(spots, key=lambda spot: (spot.path, spot.at.line, spot.at.character))
+
+
+def _place(symbol: Symbol) -> Place:
+    return Place.model_construct(uri=symbol.uri, start=symbol.start)
+
+
+def _not_installed(language: Language) -> str:
+    names = " or ".join(words[0] for words in language.servers) or "none is set"
+    return f"No language server for {language.name} is installed ({names}). Search with grep."

@@ -1,0 +1,67 @@
+"""The language servers of a session: started when they are first asked, at most a few at once."""
+
+import asyncio
+from collections import Counter
+from dataclasses import field
+from pathlib import Path
+
+from tui_agent.lazy import dataclass
+from tui_agent.tools.language_servers.connection import ServerError
+from tui_agent.tools.language_servers.known import ServerCommand
+from tui_agent.tools.language_servers.server import LanguageServer, ServerPlace
+from tui_agent.tools.language_servers.settings import CodeSettings
+
+MAX_RUNNING = 4
+"""Servers that run at once; the one that was asked longest ago makes room."""
+MAX_FAILURES = 3
+"""How often a server of a project may fail to start or end by itself in a session."""
+
+_Key = tuple[Path, str]
+
+
+@dataclass(slots=True)
+class LanguageServers:
+    """Those that run, by their project and language, the last asked at the end."""
+
+    settings: CodeSettings
+    _running: dict[_Key, LanguageServer] = field(default_factory=dict)
+    _failures: Counter[_Key] = field(default_factory=Counter)
+    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def running(self, command: ServerCommand, place: ServerPlace) -> LanguageServer:
+        """Return the server of a language, started where it does not run.
+
+        Raises:
+            ServerError: it does not start, or ended too often.
+        """
+        key = (place.project, command.language.name)
+        async with self._starting:
+            server = self._running.pop(key, None)
+            if server is not None and not server.is_running:
+                await server.aclose()
+                self._failures[key] += 1
+                server = None
+            if server is None:
+                server = await self._start(key, command, place)
+            self._running[key] = server
+            return server
+
+    async def _start(self, key: _Key, command: ServerCommand, place: ServerPlace) -> LanguageServer:
+        if self._failures[key] >= MAX_FAILURES:
+            raise ServerError(
+                f"failed {MAX_FAILURES} times and is not started again in this session"
+            )
+        if len(self._running) >= MAX_RUNNING:
+            await self._running.pop(next(iter(self._running))).aclose()
+        server = LanguageServer(command, place, self.settings.timeout)
+        try:
+            await server.start()
+        except ServerError:
+            self._failures[key] += 1
+            raise
+        return server
+
+    async def aclose(self, project: Path) -> None:
+        """End the servers of a project."""
+        for key in [key for key in self._running if key[0] == project]:
+            await self._running.pop(key).aclose()

@@ -1,0 +1,22 @@
+"""Settings of code navigation."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class CodeSettings(BaseModel):
+    """``[code]``: the servers that know a project's code."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    enabled: bool = Field(
+        default=True,
+        description="Offer the model code navigation where a language server is found.",
+    )
+    timeout: float = Field(
+        default=60.0, gt=0, le=600, description="Seconds a language server may take for an answer."
+    )
+    servers: dict[str, str] = Field(
+        default_factory=dict,
+        description="The language server for files of a pattern, in place of the found one; "
+        '"" means none: "*.lua" = "lua-language-server".',
+    )

@@ -1,0 +1,119 @@
+"""Finds what a call means: a symbol's name, or a line of a file, as places that a server can be asked about."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tui_agent.errors import ToolError
+from tui_agent.files.inside import read_regular
+from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.text_files.encodings import user_text
+from tui_agent.tools.language_servers.answers import Position
+from tui_agent.tools.language_servers.server import MAX_FILE_BYTES
+
+MAX_MENTIONS = 5_000
+"""Lines with a symbol's name that are looked at."""
+MAX_NAMED = 12
+"""Names that are offered where a line has several."""
+_BETWEEN_NAMES = LazyPattern(r"::|->|[.:#/]")
+_WORD = LazyPattern(r"[^\W\d][\w$]*")
+_MENTION = LazyPattern(rb"(\d+):(.*)", re.DOTALL)
+_DECLARES = LazyPattern(
+    r"^\s*(?:[\w#@*&()]+\s+){0,5}?"
+    r"(?:def|class|func|fn|function|struct|enum|union|trait|interface|type|const|let|var|static|mod"
+    r"|namespace|define|macro_rules!|typedef)\b"
+)
+"""Begins a line that probably says what a name is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a file that a server is asked about."""
+
+    path: Path
+    at: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A line with a symbol's name; ``line`` counts from 0."""
+
+    path: Path
+    line: int
+    text: str
+
+
+def names_of(symbol: str) -> tuple[str, ...]:
+    """Return the names in ``Class.method`` or ``crate::function``; raises ToolError for anything else."""
+    names = tuple(part for part in _BETWEEN_NAMES.split(symbol.strip().removesuffix("()")) if part)
+    if not names or any(not _WORD.fullmatch(name.lstrip("$~@")) for name in names):
+        raise ToolError(f"symbol {symbol!r} is no name. Search text with grep.")
+    return names
+
+
+def lines_in(path: Path) -> list[str]:
+    """Return the lines of a file as a server counts them; raises ToolError for one that it can't be sent."""
+    data = read_regular(path, MAX_FILE_BYTES + 1)
+    if data is None:
+        raise ToolError(f"{path.name} can't be read.")
+    if len(data) > MAX_FILE_BYTES:
+        raise ToolError(
+            f"{path.name} is larger than {MAX_FILE_BYTES // 1_000_000} MB. Search it with grep."
+        )
+    return user_text(data).split("\n")
+
+
+def character_at(line: str, index: int) -> int:
+    """Return how the protocol counts the characters before a position of a line."""
+    return len(line[:index].encode("utf-16-le", "surrogatepass")) // 2
+
+
+def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
+    """Return where a name stands in a line, as a word."""
+    return [
+        Spot(path, Position(line=number, character=character_at(line, found.start())))
+        for found in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", line)
+    ]
+
+
+def words_in(line: str) -> list[str]:
+    return list(dict.fromkeys(_WORD.findall(line)))
+
+
+async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -> list[Mention]:
+    """Return the lines of a project's files of some names with a symbol's, probable declarations first.
+
+    Raises:
+        ToolError: they can't be searched here.
+    """
+    found: list[Mention] = []
+
+    def sink(lines: list[bytes]) -> None:
+        if len(found) < MAX_MENTIONS:
+            found.extend(_mentions_in(lines, root))
+
+    types = [f"--type-add=code:{glob}" for glob in globs]
+    showing = ("--line-number", "--with-filename", "--no-heading", "--null", "--max-columns=400")
+    arguments = [*showing, "--max-columns-preview", "--fixed-strings", *options, *types]
+    try:
+        await run_ripgrep([*arguments, "--type=code", "-e", name, "--", "./"], root, sink)
+    except NoRipgrepError:
+        raise ToolError(
+            "No ripgrep runs here to the end of a search. Name the symbol's file as path."
+        ) from None
+    return sorted(found, key=_order)
+
+
+def _mentions_in(lines: list[bytes], root: Path) -> Iterator[Mention]:
+    for line in lines:
+        raw_path, _end, rest = line.partition(b"\0")
+        parts = _MENTION.match(rest)
+        if parts is not None:
+            path = root / raw_path.decode("utf-8", "surrogateescape").removeprefix("./")
+            yield Mention(path, int(parts[1]) - 1, parts[2].decode("utf-8", "replace"))
+
+
+def _order(mention: Mention) -> tuple[bool, int, Path, int]:
+    declares = _DECLARES.match(mention.text) is not None
+    return not declares, len(mention.path.parts), mention.path, mention.line
