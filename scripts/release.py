@@ -2,6 +2,7 @@
 
 Versions agree, the changelog has a section, the lock and the manual page are up to date, wheel and source archive hold
 what they should and nothing else, and the wheel runs in clean environments made by pip, uv and pipx on each Python.
+With `--bundle PYTHON` the file that brings that Python along is made, installed, run and removed again (see bundle.py).
 Packages come from the configured index. Nothing is uploaded here: the last step prints the command.
 """
 
@@ -18,11 +19,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bundle import BundleError, make_bundle
 from smoke import SmokeError, try_documents
 
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MAX_WHEEL_BYTES = 4_000_000
+DIST = "dist"
 SMOKE = (
     (("--version",), "tui-agent "),
     (("-p", "hello", "--demo", "--no-session"), ""),
@@ -42,6 +45,9 @@ class Release:
 
     scratch: Path
     pythons: tuple[str, ...]
+    bundled: Path | None
+    """Directory of the Python that the bundle brings along; None makes no bundle."""
+    releases: str
     wheel: Path | None = None
 
 
@@ -117,7 +123,7 @@ def build(release: Release) -> str:
     tools = release.scratch / "build"
     run(sys.executable, "-m", "venv", tools)
     run(tools / "bin" / "pip", "install", "--quiet", "build")
-    out = release.scratch / "dist"
+    out = release.scratch / DIST
     run(tools / "bin" / "python", "-m", "build", "--outdir", out, ROOT)
     (release.wheel,) = out.glob("*.whl")
     return f"{release.wheel.name}, {release.wheel.stat().st_size // 1000} kB"
@@ -218,6 +224,29 @@ def check_installs(release: Release) -> str:
     return ", ".join(done)
 
 
+def check_bundle(release: Release) -> str:
+    """Make the bundle, install it into an empty directory, run it, and remove it."""
+    assert release.wheel is not None
+    if release.bundled is None:
+        return "none: no --bundle PYTHON"
+    try:
+        bundle = make_bundle(
+            release.bundled, release.wheel, release.scratch / "bundle", release.releases
+        )
+    except BundleError as error:
+        raise CheckError(str(error)) from None
+    prefix = release.scratch / "prefix"
+    run("sh", bundle, "--prefix", prefix)
+    size = int(run("du", "-sk", prefix).split()[0]) // 1000
+    smoke(prefix / "bin" / "tui-agent", release.scratch)
+    run("sh", prefix / "lib" / "tui-agent" / "installer.sh", "--remove")
+    if prefix.exists():
+        raise CheckError(f"removing it left {next(prefix.rglob('*'), prefix)}")
+    for made in (bundle, bundle.with_suffix(".sh.sha256")):
+        shutil.move(made, release.wheel.parent)
+    return f"{bundle.name}, {(release.wheel.parent / bundle.name).stat().st_size // 1_000_000} MB, installed {size} MB"
+
+
 CHECKS: tuple[tuple[str, Callable[[Release], str]], ...] = (
     ("versions", check_versions),
     ("working tree", check_tree),
@@ -225,6 +254,7 @@ CHECKS: tuple[tuple[str, Callable[[Release], str]], ...] = (
     ("build", build),
     ("contents", check_contents),
     ("installations", check_installs),
+    ("bundle", check_bundle),
 )
 
 
@@ -242,9 +272,26 @@ def main() -> int:
     parser.add_argument(
         "--skip", action="append", default=[], metavar="CHECK", help="leave a check out"
     )
+    parser.add_argument(
+        "--bundle", type=Path, metavar="PYTHON", help="directory of a Python to make a bundle with"
+    )
+    parser.add_argument(
+        "--releases",
+        default="",
+        metavar="URL",
+        help="page of releases, where a bundle updates from",
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="keep what was built in this directory"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tui-agent-release-") as scratch:
-        release = Release(Path(scratch), tuple(arguments.python or PYTHONS))
+        release = Release(
+            Path(scratch),
+            tuple(arguments.python or PYTHONS),
+            bundled=arguments.bundle,
+            releases=arguments.releases,
+        )
         for name, check in CHECKS:
             if name in arguments.skip:
                 print(f"  –  {name}: skipped")
@@ -254,6 +301,8 @@ def main() -> int:
             except CheckError as error:
                 print(f"  ✗  {name}: {error}", file=sys.stderr)
                 return 1
+        if arguments.out is not None:
+            shutil.copytree(release.scratch / DIST, arguments.out, dirs_exist_ok=True)
     if not arguments.dry_run:
         print(f"Ready. Tag it v{version()}, push the tag, and its workflow publishes.")
     return 0

@@ -24,6 +24,13 @@ ROOT = Path(__file__).parent.parent
 PROMPTS = sorted(path.stem for path in (ROOT / "prompts").glob("*.md"))
 STYLES = sorted(path.name for path in (ROOT / "styles").glob("*.tcss"))
 
+PERMISSIONS = {
+    "publish": {"id-token": "write"},
+    "bundle": {"contents": "read", "id-token": "write", "attestations": "write"},
+    "release": {"contents": "write"},
+}
+"""What jobs of workflows may do beyond reading."""
+
 FIND_EVERYTHING = """
 import sys
 from pathlib import Path
@@ -150,9 +157,7 @@ def test_workflows_run_what_a_checkout_has_and_publish_without_a_password() -> N
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert workflow["permissions"] == {"contents": "read"}
         for name, job in workflow["jobs"].items():
-            assert job.get("permissions", {}) == (
-                {"id-token": "write"} if name == "publish" else {}
-            )
+            assert job.get("permissions", {}) == PERMISSIONS.get(name, {})
             for command in (step.get("run", "") for step in job["steps"]):
                 words = command.split()
                 assert not words or words[0] != "make" or words[1] in known

@@ -67,6 +67,15 @@ def log_dir() -> Path:
     return _absolute(Path(platformdirs.user_log_dir(_NAME, appauthor=False)))
 
 
+def kept() -> list[Path]:
+    """Return the directories of this user that there are; removing the program leaves them."""
+    log = log_dir()
+    if log.name == "log":
+        log = log.parent
+    places = dict.fromkeys((config_dir(), data_dir(), cache_dir(), log))
+    return [place for place in places if place.is_dir() and not places.keys() & {*place.parents}]
+
+
 def _override(variable: str) -> Path | None:
     value = os.environ.get(variable)
     if value:

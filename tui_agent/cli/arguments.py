@@ -26,6 +26,7 @@ SUBCOMMANDS = (
     "config",
     "mcp",
     "doctor",
+    "update",
     "adopt",
     "plugin",
     "acp",
@@ -65,6 +66,7 @@ commands:
   tui-agent run --detach PROMPT                begin a run that goes on without this terminal
   tui-agent ps|attach|logs|stop [NAME]         list detached runs, show one here, print what it said, end it
   tui-agent doctor                             check the setup and show what is missing
+  tui-agent update                             update the program the way it was installed, or say how
   tui-agent adopt                              list files of other programs, and what of them counts here
   tui-agent plugin list|add|remove             manage plugins in Claude Code's layout
   tui-agent schema                             print the JSON schema of the events of --json
@@ -469,25 +471,8 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     doctor.add_argument(
         "--clean", action="store_true", help="remove copies of projects that no race uses any more"
     )
-    adopt = commands.add_parser(
-        "adopt", help="list files of other programs, and what of them counts here"
-    )
-    adopt.add_argument("--json", action="store_true", help="print JSON")
-    adopt.add_argument(
-        "--without",
-        action="append",
-        default=[],
-        metavar="GROUP",
-        help="leave out a program or one group of its things",
-    )
-    adopt.add_argument(
-        "--with",
-        dest="with_",
-        action="append",
-        default=[],
-        metavar="GROUP",
-        help="take back what was left out",
-    )
+    commands.add_parser("update", help="update the program the way it was installed, or say how")
+    _add_adopt(commands)
     _add_plugin(commands.add_parser("plugin", help="manage plugins in Claude Code's layout"))
     _add_acp(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
@@ -577,6 +562,28 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
     actions.add_parser(
         "test", help="start a server, show what it offers and costs, and stop it"
     ).add_argument("name", help=SERVER)
+
+
+def _add_adopt(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    adopt = commands.add_parser(
+        "adopt", help="list files of other programs, and what of them counts here"
+    )
+    adopt.add_argument("--json", action="store_true", help="print JSON")
+    adopt.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="leave out a program or one group of its things",
+    )
+    adopt.add_argument(
+        "--with",
+        dest="with_",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="take back what was left out",
+    )
 
 
 def _add_plugin(plugin: argparse.ArgumentParser) -> None:

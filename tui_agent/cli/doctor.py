@@ -21,6 +21,7 @@ from tui_agent.cli.extensions import Extensions, folders_of, is_trusted, state_o
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
+from tui_agent.cli.update import running_installation
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
@@ -86,7 +87,9 @@ def findings() -> Iterator[Finding]:
     yield Finding(
         "program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}"
     )
-    packages = [f"{name} {version(name)}" for name in ("textual", "litellm")]
+    yield Finding("installed", f"{running_installation().sentence} (tui-agent update)")
+    # Without litellm nothing may ask for its version.
+    packages = [f"textual {version('textual')}"]
     packages.append(f"litellm {version('litellm')}" if is_installed() else "without litellm")
     yield Finding(
         "packages", f"{', '.join(packages)}; prices and windows from {PriceList().source}"

@@ -1,0 +1,236 @@
+"""``tui-agent update``: how the program was installed, and what brings a newer version.
+
+The network is used only here, when the user asks for it.
+"""
+
+import hashlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from argparse import Namespace
+from collections.abc import Sequence
+from importlib.metadata import Distribution
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from tui_agent.cli.output import ExitCode, say
+from tui_agent.errors import UserFacingError
+from tui_agent.json_text import as_dict, loads
+from tui_agent.lazy import dataclass
+from tui_agent.processes.own_programs import find_program
+from tui_agent.version import __version__
+
+BUNDLE_FACTS = "tui-agent-bundle.json"
+"""The file of a bundle that names its kind of machine and the page of releases."""
+CHECKSUMS = "SHA256SUMS"
+"""The file of a release that names its bundles and their digests."""
+MAX_BUNDLE_BYTES = 512 << 20
+SILENCE = 30.0
+"""Seconds without a byte after which a download ends."""
+
+_PACKAGE = "tui-agent"
+_BUNDLE_ROW = re.compile(r"([0-9a-f]{64}) [ *](tui-agent-([0-9][\w.+]*)-([a-z]+-\w+)\.sh)")
+
+Way = Literal["bundle", "checkout", "uv", "pipx", "pip"]
+
+
+class UpdateError(UserFacingError):
+    """The program can't be updated from here; the message says what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """How the running program was installed.
+
+    ``place`` is its directory. ``source`` is the file or address that it was installed from, "" for
+    the package index; a bundle's is its page of releases. ``machine`` is a bundle's kind of machine.
+    """
+
+    way: Way
+    place: Path
+    source: str = ""
+    machine: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The installation in a few words: ``by pipx from ~/x.whl, in ~/.local/share/pipx/venvs/tui-agent``."""
+        if self.way == "checkout":
+            return f"a checkout, in {self.place}"
+        if self.way == "bundle":
+            return f"a bundle for {self.machine}, in {self.place}"
+        if self.source:
+            return f"by {self.way} from {self.source}, in {self.place}"
+        return f"by {self.way}, in {self.place}"
+
+    @property
+    def is_from_file(self) -> bool:
+        return bool(self.source) and "://" not in self.source
+
+
+def find_installation(prefix: Path, packages: Sequence[str]) -> Installation:
+    """Return how the program was installed in the environment ``prefix``, whose packages are in ``packages``."""
+    if facts := _facts(prefix / BUNDLE_FACTS):
+        releases = str(facts.get("releases", ""))
+        return Installation("bundle", prefix, releases, machine=str(facts.get("platform", "")))
+    found = next(iter(Distribution.discover(name=_PACKAGE, path=list(packages))), None)
+    if found is None:
+        return Installation("checkout", Path(__file__).resolve().parent.parent.parent)
+    origin = as_dict(_json(found.read_text("direct_url.json") or ""))
+    source = _source(origin)
+    if as_dict(origin.get("dir_info")).get("editable"):
+        return Installation("checkout", Path(source))
+    way: Way = "pip"
+    if (prefix / "uv-receipt.toml").is_file():
+        way = "uv"
+    elif (prefix / "pipx_metadata.json").is_file():
+        way = "pipx"
+    return Installation(way, prefix, source)
+
+
+def running_installation() -> Installation:
+    """Return how the running program was installed."""
+    return find_installation(Path(sys.prefix), sys.path)
+
+
+def run_update(_arguments: Namespace) -> int:
+    """Bring a newer version, or say what does; nothing is changed while sessions are open that it would disturb."""
+    found = running_installation()
+    say(f"tui-agent {__version__} is installed: {found.sentence}.")
+    if found.way == "bundle":
+        return _update_bundle(found)
+    command = update_command(found)
+    shown = shlex.join(command)
+    if found.way == "checkout" or found.is_from_file:
+        say(f"To update it: {shown}")
+        return ExitCode.DONE
+    if find_program(command[0]) is None:
+        raise UpdateError(f"{command[0]} is not found in PATH. To update, run: {shown}")
+    _refuse_open_sessions(shown)
+    say(f"Running: {shown}")
+    return subprocess.run(command, check=False).returncode
+
+
+def update_command(found: Installation) -> Sequence[str]:
+    """Return the command that updates an installation other than a bundle."""
+    if found.way == "checkout":
+        return ("git", "-C", str(found.place), "pull")
+    if found.is_from_file:
+        again = {"uv": ("uv", "tool", "install", "--force"), "pipx": ("pipx", "install", "--force")}
+        return (*again.get(found.way, _pip_install()), "NEWER.whl")
+    if found.way == "pip":
+        return (*_pip_install(), found.source or _PACKAGE)
+    upgrade = {"uv": ("uv", "tool", "upgrade"), "pipx": ("pipx", "upgrade")}
+    return (*upgrade[found.way], _PACKAGE)
+
+
+def _pip_install() -> tuple[str, ...]:
+    # Environments made by uv have no pip.
+    if find_spec("pip") is None:
+        return ("uv", "pip", "install", "--python", sys.executable, "--upgrade")
+    return (sys.executable, "-m", "pip", "install", "--upgrade")
+
+
+def _update_bundle(found: Installation) -> int:
+    installer = found.place.parent / "installer.sh"
+    if not found.source:
+        say(
+            f"To update it, get the file of the newer release and run it: sh tui-agent-VERSION-{found.machine}.sh"
+        )
+        say(f"To remove it: sh {installer} --remove")
+        return ExitCode.DONE
+    latest = f"{found.source.rstrip('/')}/latest/download"
+    say(f"Asking {latest} …")
+    with tempfile.TemporaryDirectory(prefix="tui-agent-update-") as scratch:
+        rows = _BUNDLE_ROW.findall(_download(f"{latest}/{CHECKSUMS}").decode("utf-8", "replace"))
+        row = next((row for row in rows if row[3] == found.machine), None)
+        if row is None:
+            raise UpdateError(f"The newest release has no bundle for {found.machine}.")
+        digest, name, version, _machine = row
+        if _order(version) <= _order(__version__):
+            say("This is the newest version.")
+            return ExitCode.DONE
+        say(f"Downloading {version} …")
+        content = _download(f"{latest}/{name}")
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise UpdateError(f"{name} is not what {CHECKSUMS} says. Nothing was changed.")
+        bundle = Path(scratch) / name
+        bundle.write_bytes(content)
+        prefix = found.place.parent.parent.parent
+        return subprocess.run(("sh", bundle, "--prefix", prefix), check=False).returncode
+
+
+def _order(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def _download(url: str) -> bytes:
+    """Return the content at an address.
+
+    Raises:
+        UpdateError: it can't be had.
+    """
+    import httpx
+
+    content = bytearray()
+    try:
+        with httpx.stream("GET", url, follow_redirects=True, timeout=SILENCE) as response:
+            response.raise_for_status()
+            for piece in response.iter_bytes():
+                content += piece
+                if len(content) > MAX_BUNDLE_BYTES:
+                    raise UpdateError(f"{url} is larger than {MAX_BUNDLE_BYTES >> 20} MB.")
+    except httpx.HTTPStatusError as error:
+        raise UpdateError(
+            f"{url} says {error.response.status_code}. Nothing was changed."
+        ) from None
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        raise UpdateError(f"{url} can't be reached: {error}. Nothing was changed.") from None
+    return bytes(content)
+
+
+def _refuse_open_sessions(command: str) -> None:
+    """Refuse to replace modules that a running program may yet load; a bundle keeps those of the version before.
+
+    Raises:
+        UpdateError: sessions are open.
+    """
+    from tui_agent.cli.sessions import open_store
+
+    with open_store() as store:
+        held = [info for info in store.sessions(limit=1_000) if info.held_by is not None]
+    if held:
+        titles = ", ".join(
+            f"“{info.title or info.first_message or info.id[:8]}”" for info in held[:3]
+        )
+        raise UpdateError(
+            f"Sessions are open: {titles}. They load code while they run, so close them first, or run: {command}"
+        )
+
+
+def _source(origin: dict[str, Any]) -> str:
+    url = str(origin.get("url", ""))
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return unquote(parts.path)
+    vcs = as_dict(origin.get("vcs_info")).get("vcs")
+    if vcs:
+        return f"{vcs}+{url}"
+    return url
+
+
+def _facts(path: Path) -> dict[str, Any]:
+    try:
+        return as_dict(_json(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError):
+        return {}
+
+
+def _json(text: str) -> Any:
+    try:
+        return loads(text)
+    except ValueError:
+        return {}
