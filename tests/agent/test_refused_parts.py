@@ -23,8 +23,8 @@ def picky(request: Recorded) -> Turn:
     return status(400, "Could not process image") if has_picture else Turn("Fine.")
 
 
-def agent_at(tmp_path: Path, server: ModelServer) -> Harness:
-    models = {MODEL: ModelSettings(base_url=server.openai_url, vision=True)}
+def agent_at(tmp_path: Path, server: ModelServer, *, tools: bool | None = None) -> Harness:
+    models = {MODEL: ModelSettings(base_url=server.openai_url, vision=True, tools=tools)}
     return make_agent(
         tmp_path,
         ProviderClient(Router(Catalog(models), {}, models=models), tool_words=lambda: WORDS),
@@ -110,3 +110,17 @@ async def test_a_server_without_tools_is_told_of_them_and_its_calls_are_run(tmp_
     last = server.calls[-1].json["messages"]
     assert [message["role"] for message in last][-1] == "user"
     assert "Result of read:" in json.dumps(last)
+
+
+async def test_a_model_known_to_take_no_tools_is_sent_none_and_its_calls_are_run(
+    tmp_path: Path,
+) -> None:
+    with ModelServer(toolless) as server:
+        harness = agent_at(tmp_path, server, tools=False)
+        (Path(harness.agent.session.info.cwd) / "n.txt").write_text("forty-two\n")
+        ended = await harness.say("What is in n.txt?")
+        await harness.client.aclose()
+
+    assert ended.reason == "done"
+    assert len(server.calls) == 2, "nothing was refused"
+    assert not any(call.json.get("tools") for call in server.calls)

@@ -239,23 +239,6 @@ def test_valid_arguments_stay_as_the_model_wrote_them(written):
     assert message.tool_calls[0].arguments == written
 
 
-def test_a_server_without_tools_is_sent_calls_and_results_as_text():
-    path = [
-        user(1),
-        answer(2, "I look.", call("c1", '{"path": "a.py"}')),
-        result(3, "c1", "print(1)"),
-        user(4, "so?"),
-    ]
-    request = project(path, replace(TRAITS, tools=False))
-    assert [(message.role, message.text) for message in request.messages] == [
-        ("user", "hello"),
-        ("assistant", 'I look.\n[Called read: {"path": "a.py"}]'),
-        ("user", "[Result of read]\nprint(1)"),
-        ("user", "so?"),
-    ]
-    assert not any(message.tool_calls or message.call_id for message in request.messages)
-
-
 def test_call_ids_are_made_unique_portable_and_short_where_they_have_to_be():
     path = [user(1)]
     for n in (2, 4):

@@ -74,8 +74,8 @@ class Head:
         self._journal.append(fresh)
         self._warn_of_overhead(fresh)
         if not self._ports.directory.traits(model).tools:
-            text = f"{model} takes no tools, its server says: it can answer, but not read or change files."
-            self._channel.emit(Notice(text, "warning", "tools"))
+            text = f"{model} takes no tools, its server says: it is told of them in the prompt and writes calls as text."
+            self._channel.emit(Notice(text, "information", "tools"))
 
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
         """Have tools that came since the head was made in a new one, where little has to be read again for it."""
@@ -128,8 +128,6 @@ class Head:
         return self._choose(model, mode, offered)
 
     def _choose(self, model: str, mode: str, tools: Iterable[Tool[Any]]) -> Sequence[Tool[Any]]:
-        if not self._ports.directory.traits(model).tools:
-            return ()
         spec = self._ports.knowledge.primary(mode)
         if spec is None:
             return tuple(tools)

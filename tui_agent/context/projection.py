@@ -71,7 +71,7 @@ _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 
-    ``tools``: False where its server drops or refuses tools. ``small``: it is given few tools.
+    ``tools``: False where its server drops or refuses tools, which are then told in the prompt. ``small``: it is given few tools.
     ``images_in_results``: images may stand in the results of calls. ``bound_reasoning``: reasoning
     that goes back is checked against everything before it. ``hour_cache``: cache marks may ask for
     an hour. ``efforts``: the levels of thinking it has. How many system messages a server takes is
@@ -106,7 +106,7 @@ def project(
         builder.add(entry)
     return ModelRequest(
         model=traits.model,
-        messages=_with_cache_marks(builder.finished(), len(head)),
+        messages=_with_cache_marks(builder.messages, len(head)),
         tools=view.system.tools if view.system else (),
         max_output_tokens=max_output_tokens,
     )
@@ -114,7 +114,7 @@ def project(
 
 @dataclass(slots=True)
 class Builder:
-    """Puts messages together, entry by entry; finished ones never change (but see ``finished``)."""
+    """Puts messages together, entry by entry; finished ones never change."""
 
     view: ContextView
     traits: ModelTraits
@@ -168,12 +168,6 @@ class Builder:
     def result(self, entry: ToolResultEntry) -> None:
         if self._is_shown(entry):
             self._put_results((RequestToolCall("", "", "{}"),), (entry,), 0)
-
-    def finished(self) -> list[Message]:
-        """Return the messages, with calls as text where the server takes no tools."""
-        if self.traits.tools:
-            return self.messages
-        return _calls_as_text(self.messages)
 
     def _is_shown(self, entry: Entry) -> bool:
         return self.view.states.get(entry.id) is not EntryState.DROPPED
@@ -314,28 +308,6 @@ class Builder:
             )
         self._used_ids.add(portable)
         return unique
-
-
-def _calls_as_text(messages: Sequence[Message]) -> list[Message]:
-    """Return messages with calls and results as text: a template without tools drops the one and refuses the other."""
-    found: list[Message] = []
-    tools: dict[str | None, str] = {}
-    for message in messages:
-        content: Content = message.content
-        if message.tool_calls:
-            tools |= {call.call_id: call.tool for call in message.tool_calls}
-            calls = (f"[Called {call.tool}: {call.arguments}]" for call in message.tool_calls)
-            content = (ContentText("\n".join(filter(None, (message.text, *calls)))),)
-        elif message.role == "tool":
-            content = (
-                ContentText(f"[Result of {tools.get(message.call_id, 'a call')}]\n"),
-                *content,
-            )
-        role = "user" if message.role == "tool" else message.role
-        found.append(
-            replace(message, role=role, content=content, tool_calls=(), call_id=None, failed=False)
-        )
-    return found
 
 
 def head_messages(system: SystemEntry) -> list[Message]:

@@ -297,16 +297,13 @@ class ProviderClient:
             raise ModelError(
                 ErrorKind.INVALID_REQUEST, f"{route.target.provider} has no compaction of its own."
             )
-        sent_as = shape
-        if shape.form.roles == "apart" and route.is_own_server:
-            # Templates of such models often refuse two messages of the user in a row, or drop one.
-            sent_as = replace(shape, form=shape.form.model_copy(update={"roles": "joined"}))
+        form = _expected_form(shape.form, route)
         chat = route.provider.chat if route.wire is None else route.chat
         sized = shaped(
             request,
-            sent_as,
+            replace(shape, form=form),
             call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars,
-            tool_words="" if shape.form.tools else self._tool_words(),
+            tool_words="" if form.tools else self._tool_words(),
         )
         if route.wire is None:
             from tui_agent.model.hosted.client import build_call
@@ -373,6 +370,15 @@ def _open(environ: Mapping[str, str]) -> "Http":
 
 def _load_wire(name: WireName) -> "Wire":
     return cast("Wire", importlib.import_module(f"tui_agent.model.wires.{name}"))
+
+
+def _expected_form(form: ServerForm, route: Route) -> ServerForm:
+    """Return a server's form with what is known of it before it refuses anything."""
+    takes_tools = form.tools and not route.info.without_tools
+    # Templates of such models often refuse two messages of the user in a row, or drop one.
+    joins = route.is_own_server or not takes_tools
+    roles = "joined" if joins and form.roles == "apart" else form.roles
+    return form.model_copy(update={"tools": takes_tools, "roles": roles})
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:

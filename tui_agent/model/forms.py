@@ -241,9 +241,7 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
                 return None
             return replace(now, blobs=blobs)
         case Part.TOOLS if form.tools:
-            return _learnt(
-                now, tools=False, roles="joined" if form.roles == "apart" else form.roles
-            )
+            return _learnt(now, tools=False)
         case Part.TOOL_COUNT if refusal.number:
             return _learnt(now, tool_count=refusal.number)
         case Part.TOOL:

@@ -17,15 +17,14 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
 
     ``words`` tell the model how to call; ``{tools}`` stands for the tools.
     """
-    if not request.tools:
-        return request
     names = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
     messages = [_as_text(message, names) for message in request.messages]
-    told = Message("system", (ContentText(words.replace("{tools}", _listed(request.tools))),))
-    after_head = next(
-        (at for at, message in enumerate(messages) if message.role != "system"), len(messages)
-    )
-    messages.insert(after_head, told)
+    if request.tools:
+        told = Message("system", (ContentText(words.replace("{tools}", _listed(request.tools))),))
+        after_head = next(
+            (at for at, message in enumerate(messages) if message.role != "system"), len(messages)
+        )
+        messages.insert(after_head, told)
     return replace(request, messages=tuple(messages), tools=(), tool_choice="auto")
 
 
