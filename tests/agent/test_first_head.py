@@ -64,7 +64,9 @@ def qwen_text(request: ModelRequest) -> str:
     return f"<|im_start|>system\n{system.text}\n\n<tools>\n{tools}\n</tools><|im_end|>\n{turns}<|im_start|>assistant\n"
 
 
-async def test_a_model_without_tools_has_them_told_in_the_prompt_which_is_said_once(tmp_path: Path) -> None:
+async def test_a_model_without_tools_has_them_told_in_the_prompt_which_is_said_once(
+    tmp_path: Path,
+) -> None:
     harness = make_agent(tmp_path, [Reply("Hello."), Reply("Again.")])
     harness.directory.without_tools.add(harness.agent.model)
     await harness.say("Hello")

@@ -74,8 +74,8 @@ class Head:
         self._journal.append(fresh)
         self._warn_of_overhead(fresh)
         if not self._ports.directory.traits(model).tools:
-            text = f"{model} takes no tools, its server says: it is told of them in the prompt and writes calls as text."
-            self._channel.emit(Notice(text, "information", "tools"))
+            text = f"{model} takes no tools, its server says: its prompt tells of them, and it writes calls as text."
+            self._channel.emit(Notice(text, action="tools"))
 
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
         """Have tools that came since the head was made in a new one, where little has to be read again for it."""
@@ -118,16 +118,16 @@ class Head:
         )
         return (
             *self._own_tools(model, mode),
-            *self._choose(model, mode, self._ports.of_servers(servers)),
+            *self._choose(mode, self._ports.of_servers(servers)),
         )
 
     def _own_tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
         offered = [tool for tool in self._ports.own_tools if tool.offered]
         if self._ports.directory.traits(model).small:
             offered = [tool for tool in offered if tool.traits.basic]
-        return self._choose(model, mode, offered)
+        return self._choose(mode, offered)
 
-    def _choose(self, model: str, mode: str, tools: Iterable[Tool[Any]]) -> Sequence[Tool[Any]]:
+    def _choose(self, mode: str, tools: Iterable[Tool[Any]]) -> Sequence[Tool[Any]]:
         spec = self._ports.knowledge.primary(mode)
         if spec is None:
             return tuple(tools)

@@ -71,7 +71,8 @@ _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 
-    ``tools``: False where its server drops or refuses tools, which are then told in the prompt. ``small``: it is given few tools.
+    ``tools``: False where its server takes none, and the prompt tells of them. ``small``: it is
+    given few tools.
     ``images_in_results``: images may stand in the results of calls. ``bound_reasoning``: reasoning
     that goes back is checked against everything before it. ``hour_cache``: cache marks may ask for
     an hour. ``efforts``: the levels of thinking it has. How many system messages a server takes is
