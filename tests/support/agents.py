@@ -50,6 +50,8 @@ class FixedDirectory:
     windows: dict[str, int] = field(default_factory=dict)
     efforts: dict[str, tuple[Effort, ...]] = field(default_factory=dict)
     without_tools: set[str] = field(default_factory=set)
+    searching: set[str] = field(default_factory=set)
+    """Models whose provider searches the web."""
 
     async def refresh(self, model: str) -> None:
         """Ask nobody."""
@@ -59,7 +61,12 @@ class FixedDirectory:
 
     def traits(self, model: str) -> ModelTraits:
         levels = self.efforts.get(model, tuple(Effort))
-        return ModelTraits(model, efforts=levels, tools=model not in self.without_tools)
+        return ModelTraits(
+            model,
+            efforts=levels,
+            tools=model not in self.without_tools,
+            searches=model in self.searching,
+        )
 
     def adaptations(self, model: str) -> list[str]:
         return []

@@ -11,6 +11,7 @@ from tui_agent.model.protocol import (
     Finished,
     ModelError,
     ModelEvent,
+    PageFound,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
@@ -50,6 +51,7 @@ class Reply:
     error: ModelError | None = None
     hang: bool = False
     cost: float | None = None
+    pages: tuple[PageFound, ...] = ()
 
 
 Script = Sequence[Reply] | Callable[[ModelRequest], Reply]
@@ -90,6 +92,8 @@ class ScriptedClient:
             await asyncio.Event().wait()
         if reply.error:
             raise reply.error
+        for page in reply.pages:
+            yield page
         for index, call in enumerate(reply.calls):
             call_id = call.call_id or f"call_{number}_{index}"
             yield ToolCallDelta(index, call_id, call.tool, call.arguments)

@@ -12,6 +12,7 @@ from tui_agent.model.protocol import (
     Finished,
     ModelError,
     ModelEvent,
+    PageFound,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
@@ -93,6 +94,10 @@ class Heard:
                 _id, _tool, before = calls.get(event.index, ("", "", ""))
                 calls[event.index] = (event.call_id, event.tool, before + event.arguments)
         return calls
+
+    @property
+    def pages(self) -> list[PageFound]:
+        return [event for event in self.events if isinstance(event, PageFound)]
 
     @property
     def usage(self) -> UsageReport | None:

@@ -11,6 +11,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.projection import ModelTraits
 from tui_agent.sandbox import Sandbox, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.tools.code import CodeTool
@@ -227,11 +228,16 @@ def box(tmp_path: Path) -> Sandbox:
     )
 
 
+ANY = ModelTraits("any")
+
+
 def test_it_is_offered_where_a_server_is_found(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     lua = CodeSettings(servers={"*.lua": "lua-language-server"})
     python = CodeSettings(servers={"*.py": "pylsp"})
-    assert CodeTool(project, python).offered
-    assert not CodeTool(project, lua).offered
-    assert not CodeTool(project, CodeSettings(enabled=False, servers={"*.py": "pylsp"})).offered
-    assert not CodeTool(project, CodeSettings(servers={"*.py": ""})).offered
+    assert CodeTool(project, python).offered_to(ANY)
+    assert not CodeTool(project, lua).offered_to(ANY)
+    assert not CodeTool(project, CodeSettings(enabled=False, servers={"*.py": "pylsp"})).offered_to(
+        ANY
+    )
+    assert not CodeTool(project, CodeSettings(servers={"*.py": ""})).offered_to(ANY)

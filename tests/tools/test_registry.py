@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tui_agent.context.projection import ModelTraits
 from tui_agent.context.request import wire_tool
 from tui_agent.context.tokens import count_text
 from tui_agent.errors import ToolError
@@ -31,7 +32,7 @@ def parsed(tool: str, text: str) -> dict[str, Any]:
 def test_schemas_are_short_and_hold_only_what_every_provider_takes(tmp_path: Path) -> None:
     tools = (*builtin_tools(), CodeTool(tmp_path, CodeSettings()))
     wire = {tool: json.dumps(wire_tool(tool.schema()), ensure_ascii=False) for tool in tools}
-    offered = [text for tool, text in wire.items() if tool.offered]
+    offered = [text for tool, text in wire.items() if tool.offered_to(ModelTraits("any"))]
     assert sum(map(count_text, offered)) <= MAX_SCHEMA_TOKENS
     assert sum(map(count_text, wire.values())) <= MAX_HEAD_TOKENS
     text = "".join(wire.values())

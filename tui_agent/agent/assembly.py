@@ -32,7 +32,7 @@ from tui_agent.tools.task import TaskTool
 from tui_agent.tools.webfetch import WebFetchTool
 from tui_agent.tools.websearch import WebSearchTool
 from tui_agent.web.fetching import WebClient
-from tui_agent.web.searching import advice, find_service
+from tui_agent.web.searching import BY_MODEL, advice, find_service
 from tui_agent.web.settings import FetchSettings, SearchSettings
 
 
@@ -136,7 +136,11 @@ def web_tools(
     """Return the tools that reach the web under these settings; ``environ`` may hold a service's key."""
     return (
         WebFetchTool(WebClient(fetch)),
-        WebSearchTool(find_service(search, environ, fetch), advice(search)),
+        WebSearchTool(
+            find_service(search, environ, fetch),
+            advice(search),
+            by_model=search.service in BY_MODEL,
+        ),
     )
 
 

@@ -17,6 +17,7 @@ from tui_agent.model.protocol import (
     ModelClient,
     ModelError,
     ModelEvent,
+    PageFound,
     ReasoningDelta,
     TextDelta,
     TextWasReasoning,
@@ -77,6 +78,8 @@ class Completion:
     is_thinking: bool = False
     """It holds reasoning."""
     item: str | None = None
+    pages: list[PageFound] = field(default_factory=list)
+    """What the provider's own search found, and what the answer cites."""
 
 
 async def complete(
@@ -103,6 +106,8 @@ async def complete(
                     answer.is_thinking = True
                 case ToolCallReady():
                     answer.tool_calls += 1
+                case PageFound():
+                    answer.pages.append(event)
                 case Finished():
                     answer.finish = event.reason
                     answer.item = event.reasoning_blob

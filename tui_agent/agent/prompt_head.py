@@ -122,8 +122,9 @@ class Head:
         )
 
     def _own_tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        offered = [tool for tool in self._ports.own_tools if tool.offered]
-        if self._ports.directory.traits(model).small:
+        traits = self._ports.directory.traits(model)
+        offered = [tool for tool in self._ports.own_tools if tool.offered_to(traits)]
+        if traits.small:
             offered = [tool for tool in offered if tool.traits.basic]
         return self._choose(mode, offered)
 

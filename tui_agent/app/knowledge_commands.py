@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.app.controller import Controller
+    from tui_agent.context.projection import ModelTraits
     from tui_agent.session.entries import ToolSchema
     from tui_agent.tools.base import Tool
     from tui_agent.tools.functions.tool_files import ToolFiles
@@ -42,7 +43,9 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
     await ports.read_tool_files()
     parts = {
         SKILLS: skills_lines(owner.commands()),
-        TOOLS: tools_lines(ports.tools, ports.tool_files, count),
+        TOOLS: tools_lines(
+            ports.tools, ports.tool_files, count, ports.directory.traits(owner.model)
+        ),
     }
     if not controller.frontend.has_screen:
         controller.show(Report(at, parts[at]) if at in parts else EquipmentPage())
@@ -59,12 +62,15 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
 
 
 def tools_lines(
-    own: Sequence[Tool[Any]], files: ToolFiles, count: Callable[[ToolSchema], int]
+    own: Sequence[Tool[Any]],
+    files: ToolFiles,
+    count: Callable[[ToolSchema], int],
+    model: ModelTraits,
 ) -> list[str]:
     lines = [
-        f"Built in: {', '.join(tool.name for tool in own if tool.offered)}.",
+        f"Built in: {', '.join(tool.name for tool in own if tool.offered_to(model))}.",
         "Tools of servers: /mcp.",
-        *(tool.missing for tool in own if tool.missing),
+        *(tool.missing for tool in own if tool.missing and not tool.offered_to(model)),
     ]
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]

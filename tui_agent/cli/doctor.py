@@ -40,7 +40,7 @@ from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
 from tui_agent.trust import TrustItem, TrustStore
 from tui_agent.version import __version__
-from tui_agent.web.searching import advice, find_service
+from tui_agent.web.searching import BY_MODEL, advice, find_service
 
 ORIGINS = {
     "catalog": "from the catalog",
@@ -206,6 +206,8 @@ def _web_search(config: Config) -> Finding:
     service = find_service(config.websearch, os.environ, config.webfetch)
     if service is not None:
         return Finding("web search", f"{service.api.title}, from {service.source}")
+    if config.websearch.service in BY_MODEL:
+        return Finding("web search", "by the provider of models of Anthropic and OpenAI")
     return Finding("web search", "not offered", advice=advice(config.websearch))
 
 

@@ -75,8 +75,8 @@ class ModelTraits:
     given few tools.
     ``images_in_results``: images may stand in the results of calls. ``bound_reasoning``: reasoning
     that goes back is checked against everything before it. ``hour_cache``: cache marks may ask for
-    an hour. ``efforts``: the levels of thinking it has. How many system messages a server takes is
-    the wire's to know.
+    an hour. ``efforts``: the levels of thinking it has. ``searches``: its provider can search the
+    web for it. How many system messages a server takes is the wire's to know.
     """
 
     model: str
@@ -86,6 +86,7 @@ class ModelTraits:
     images_in_results: bool = False
     bound_reasoning: bool = False
     hour_cache: bool = False
+    searches: bool = False
     efforts: tuple[Effort, ...] = tuple(Effort)
 
 

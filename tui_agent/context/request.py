@@ -85,6 +85,9 @@ class ModelRequest:
     session: str | None = None
     cache_ttl: CacheTtl = "5m"
     compact: bool = False
+    search_hosts: tuple[str, ...] | None = None
+    """The provider is to search the web itself, on these hosts or, without any, on all; None: it
+    isn't."""
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
 

@@ -103,7 +103,8 @@ class CatalogDirectory:
     def traits(self, model: str) -> ModelTraits:
         info = self._catalog.info(model)
         wire = self._wire_of(model)
-        responses = provider_of(info.provider).responses
+        provider = provider_of(info.provider)
+        responses = provider.responses
         known = claude(info.name)
         return ModelTraits(
             model,
@@ -114,6 +115,11 @@ class CatalogDirectory:
             or (wire == "responses" and responses.images_in_results),
             bound_reasoning=wire == "messages" and known is not None and known.bound,
             hour_cache=wire == "messages" and info.cache_marks,
+            searches=not self._catalog.place(model).is_own
+            and (
+                (wire == "messages" and provider.messages.searches)
+                or (wire == "responses" and responses.searches)
+            ),
             efforts=info.efforts,
         )
 

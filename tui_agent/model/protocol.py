@@ -54,6 +54,19 @@ class ToolCallReady:
 
 
 @dataclass(frozen=True, slots=True)
+class PageFound:
+    """A page that the provider's own search found, or that the answer cites: then ``text`` is of it.
+
+    ``day`` is the page's date as the provider writes it, "" where it names none.
+    """
+
+    url: str
+    title: str = ""
+    text: str = ""
+    day: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UsageReport:
     """Tokens and price of the answer; ``cost`` is US dollars, None when unknown."""
 
@@ -107,6 +120,7 @@ ModelEvent = (
     | TextWasReasoning
     | ToolCallDelta
     | ToolCallReady
+    | PageFound
     | UsageReport
     | Finished
 )

@@ -124,6 +124,8 @@ class MessagesFormat:
     """Takes Anthropic's beta headers and the fields that go with them."""
     compacts: bool = False
     """Makes a signed block of a conversation on demand."""
+    searches: bool = False
+    """Has a tool that searches the web at the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class ResponsesFormat:
     """Takes images in a tool's result."""
     compacts: bool = False
     """Has ``/responses/compact``, which makes one opaque item of a conversation."""
+    searches: bool = False
+    """Has a tool that searches the web at the provider."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +334,7 @@ _TABLE = (
         keys_page="https://platform.claude.com/settings/keys",
         sign_in_note="Claude subscriptions are for Anthropic's own programs; here Anthropic takes keys only.",
         bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
-        messages=MessagesFormat(betas=True, compacts=True),
+        messages=MessagesFormat(betas=True, compacts=True, searches=True),
         wire="messages",
         url="https://api.anthropic.com/v1",
         url_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
@@ -346,7 +350,7 @@ _TABLE = (
         url="https://api.openai.com/v1",
         wires=((_OPENAI_THINKING, "responses"),),
         url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-        responses=_OPENAI_RESPONSES,
+        responses=replace(_OPENAI_RESPONSES, searches=True),
         chat=_OPENAI_CHAT,
         chat_elsewhere=_OWN_SERVER,
         own_names=r"(?i)^(?:gpt-\d|chatgpt|o\d|codex|computer-use)",

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from tui_agent.context.projection import ModelTraits
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
@@ -20,6 +21,7 @@ from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, 
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.questions import Asker
 from tui_agent.tools.reads import FileReads
+from tui_agent.web.searching import Searcher
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
@@ -195,6 +197,8 @@ class ToolContext:
     """Permissions and patterns that the call was allowed; None where nobody decides."""
     harmless: bool = False
     """The call was allowed as a command that only reads."""
+    searcher: Searcher | None = None
+    """Searches the web at the model's provider; None where that can't."""
     verdict: Callable[[PermissionNeed], Literal["allow", "ask", "deny"]] = lambda _need: "ask"
     """The rules' verdict on a need that turns up while the call runs: where a redirect leads."""
 
@@ -230,9 +234,8 @@ class Tool(ABC, Generic[InputT]):
     instead: ClassVar[Mapping[str, str]] = {}
     """Advice for fields the tool does not have, by the field."""
 
-    @property
-    def offered(self) -> bool:
-        """Whether the tool is listed when a head is rendered."""
+    def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether the tool is listed when a head is rendered for a model."""
         return True
 
     @property

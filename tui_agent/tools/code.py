@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from tui_agent.context.projection import ModelTraits
 from tui_agent.errors import ToolError
 from tui_agent.files.secret_files import is_secret_file, shown_line, shown_quote
 from tui_agent.lazy import LazyPattern, dataclass
@@ -72,8 +73,7 @@ class CodeTool(Tool[CodeInput]):
         self._settings = settings
         self._servers: LanguageServers | None = None
 
-    @property
-    def offered(self) -> bool:
+    def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - as inherited
         return self._settings.enabled and self._can_act
 
     @cached_property

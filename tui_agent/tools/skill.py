@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from tui_agent.context.projection import ModelTraits
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
@@ -89,8 +90,7 @@ class SkillTool(Tool[SkillInput]):
         self._skills = skills
         self._wanted = wanted or (lambda: bool(skills()))
 
-    @property
-    def offered(self) -> bool:
+    def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - as inherited
         return self._wanted()
 
     def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
+from tui_agent.context.projection import ModelTraits
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
@@ -12,7 +13,9 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, finish
 from tui_agent.web.addresses import read_address
-from tui_agent.web.searching import FoundPage, SearchService, WebQuery
+from tui_agent.web.searching import FoundPage, Searcher, WebQuery
+
+NOTHING = "[No page was found.]"
 
 
 class WebSearchInput(ToolInput):
@@ -31,7 +34,7 @@ class WebSearchInput(ToolInput):
 
 
 class WebSearchTool(Tool[WebSearchInput]):
-    """Asks a service. It sends the arguments of the call and the key, and reads no page itself."""
+    """Asks a service, or the model's provider. It sends the call's arguments, and reads no page itself."""
 
     name: ClassVar[str] = "websearch"
     description: ClassVar[str] = "Find web pages; webfetch reads them."
@@ -45,37 +48,35 @@ class WebSearchTool(Tool[WebSearchInput]):
     )
     read_only: ClassVar[bool] = True
 
-    def __init__(self, service: SearchService | None = None, missing: str = "") -> None:
+    def __init__(
+        self, service: Searcher | None = None, missing: str = "", *, by_model: bool = False
+    ) -> None:
+        """Make the tool; ``by_model``: without a service the model's provider searches."""
         self._service = service
         self._missing = missing
+        self._by_model = by_model
 
-    @property
-    def offered(self) -> bool:
-        return self._service is not None
+    def offered_to(self, model: ModelTraits) -> bool:
+        return self._service is not None or (self._by_model and model.searches)
 
     @property
     def missing(self) -> str:
-        return "" if self.offered else self._missing
+        return self._missing
 
-    def needs(
-        self,
-        arguments: WebSearchInput,
-        context: ToolContext,  # noqa: ARG002 - as inherited
-    ) -> tuple[PermissionNeed, ...]:
+    def needs(self, arguments: WebSearchInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         words = _query(arguments).with_sites()
-        service = self._asked()
-        detail = f"{service.api.title} ({service.address.netloc}) is sent: {words}"
+        detail = f"{self._asked(context).name} is sent: {words}"
         return (PermissionNeed(Permission.WEBSEARCH, words, detail=detail),)
 
     async def run(self, arguments: WebSearchInput, context: ToolContext) -> ToolResult:
         query = _query(arguments)
-        found = await self._asked().search(query)
+        found = await self._asked(context).search(query)
         blocks = [_block(number, page) for number, page in enumerate(found.pages, start=1)]
         footer = ""
         if found.note:
             footer = f"[{found.note}]"
         output = Output(
-            text="\n\n".join(blocks) or "[No page was found.]",
+            text="\n\n".join(blocks) or NOTHING,
             title=self.title(arguments),
             footer=footer,
             metadata=ToolMetadata(count=len(blocks)),
@@ -85,10 +86,12 @@ class WebSearchTool(Tool[WebSearchInput]):
     def title(self, arguments: WebSearchInput) -> str:
         return " ".join([*arguments.query.split(), *arguments.domains])[:120]
 
-    def _asked(self) -> SearchService:
-        if self._service is None:
-            raise ToolError(self._missing or "The web can't be searched here.")
-        return self._service
+    def _asked(self, context: ToolContext) -> Searcher:
+        if self._service is not None:
+            return self._service
+        if self._by_model and context.searcher is not None:
+            return context.searcher
+        raise ToolError(self._missing or "The web can't be searched here.")
 
 
 def _query(arguments: WebSearchInput) -> WebQuery:

@@ -8,11 +8,11 @@ import html
 import json
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from tui_agent.errors import ToolError
@@ -80,6 +80,23 @@ class Found:
     note: str = ""
 
 
+class Searcher(Protocol):
+    """Anything that searches the web."""
+
+    @property
+    def name(self) -> str:
+        """Who is sent the words, for the question whether they may be."""
+        ...
+
+    async def search(self, query: WebQuery) -> Found:
+        """Ask for pages.
+
+        Raises:
+            ToolError: there is no answer, or none that can be read.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SearchApi:
     """A service's name, where it is, the variables its key is looked for in, and its form of a request."""
@@ -100,6 +117,10 @@ class SearchService:
     web: WebClient
     source: str
     key: Callable[[], str] = str
+
+    @property
+    def name(self) -> str:
+        return f"{self.api.title} ({self.address.netloc})"
 
     async def search(self, query: WebQuery) -> Found:
         """Ask for pages.
@@ -212,6 +233,9 @@ APIS: Mapping[str, SearchApi] = {
 }
 """The services by their names in the settings; the first with a key is asked where none is named."""
 
+BY_MODEL = frozenset({"auto", "model"})
+"""What the setting is where the model's provider may search."""
+
 
 # -- which is asked -----------------------------------------------------------------------------------------
 
@@ -233,6 +257,8 @@ def advice(settings: SearchSettings) -> str:
     """Return the sentence on what is missing for a search of the web, "" where it is not wanted."""
     if settings.service == "off":
         return ""
+    if settings.service == "model":
+        return "websearch needs a model of Anthropic or OpenAI, at their own address."
     if settings.service == "searxng":
         return "websearch needs the address of a SearXNG server in websearch.address."
     if settings.service != "auto":
@@ -242,7 +268,7 @@ def advice(settings: SearchSettings) -> str:
         return "websearch.api_key counts only with the service it is for in websearch.service."
     return (
         "websearch needs a key in TAVILY_API_KEY, EXA_API_KEY or BRAVE_API_KEY,"
-        " or a SearXNG server in websearch.address."
+        " a SearXNG server in websearch.address, or a model of Anthropic or OpenAI."
     )
 
 
@@ -276,22 +302,28 @@ def found_in(said: object, query: WebQuery) -> Found:
     """Return the pages of an answer that were asked for; whatever else it holds is left out."""
     answer = as_dict(said)
     rows = objects(answer.get("results")) or objects(as_dict(answer.get("web")).get("results"))
-    pages: dict[str, FoundPage] = {}
-    for row in rows:
-        page = _page(row)
-        if page is not None and query.allows(page):
-            pages.setdefault(str(page.address), page)
-        if len(pages) == MAX_PAGES:
-            break
     silent = [as_list(engine)[:1] for engine in as_list(answer.get("unresponsive_engines"))]
     names = sorted({name for first in silent for name in first if isinstance(name, str)})
     note = ""
     if names:
         note = f"Engines that did not answer: {_clipped(', '.join(names), _SAID_CHARS)}."
-    return Found(tuple(pages.values()), note)
+    return Found(pages_of(rows, query), note)
 
 
-def _page(row: dict[str, Any]) -> FoundPage | None:
+def pages_of(rows: Iterable[Mapping[str, Any]], query: WebQuery) -> tuple[FoundPage, ...]:
+    """Return the pages of rows that were asked for; of several about one, the first with a text."""
+    pages: dict[str, FoundPage] = {}
+    for row in rows:
+        page = _page(row)
+        if page is None or not query.allows(page):
+            continue
+        known = pages.setdefault(str(page.address), page)
+        if page.text and not known.text:
+            pages[str(page.address)] = replace(page, day=page.day or known.day)
+    return tuple(pages.values())[:MAX_PAGES]
+
+
+def _page(row: Mapping[str, Any]) -> FoundPage | None:
     """Return the page of a row, None where it names no address that could be read."""
     try:
         address = read_address(as_text(row.get("url")))
@@ -321,6 +353,10 @@ def _day(value: object) -> date | None:
     text = as_text(value).strip()
     try:
         return date.fromisoformat(text[:10])
+    except ValueError:
+        pass
+    try:
+        return datetime.strptime(text, "%B %d, %Y").replace(tzinfo=UTC).date()
     except ValueError:
         pass
     try:

@@ -62,9 +62,10 @@ class SearchSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    service: Literal["auto", "tavily", "exa", "brave", "searxng", "off"] = Field(
+    service: Literal["auto", "tavily", "exa", "brave", "searxng", "model", "off"] = Field(
         default="auto",
-        description="Service that searches the web; auto: the SearXNG server of address, else the first with a key.",
+        description="Service that searches the web; auto: the SearXNG server of address, else the first with a key, "
+        "else the model's provider.",
         json_schema_extra={"only_user": True},
     )
     api_key: SecretStr | None = Field(

@@ -6,6 +6,7 @@ from tui_agent.agent.channel import Journal
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import Notice, ToolOutput
 from tui_agent.agent.gate import Gate
+from tui_agent.agent.model_search import model_search
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import limits_for
 from tui_agent.context.view import resolve
@@ -34,6 +35,7 @@ class ToolContexts:
         person: Person,
         subagents: SubagentHost | None,
     ) -> None:
+        self._journal = journal
         self._session = journal.session
         self._channel = journal.channel
         self._ports = ports
@@ -73,6 +75,7 @@ class ToolContexts:
             subagents=self._subagents,
             editor=ports.editor,
             ask=self._person.asker,
+            searcher=model_search(self._journal, ports, self._keeper.model),
             verdict=lambda need: self._gate.decide(need).action.value,
         )
 

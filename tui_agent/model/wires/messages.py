@@ -25,6 +25,7 @@ from tui_agent.model.protocol import (
     Finished,
     FinishReason,
     ModelEvent,
+    PageFound,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
@@ -56,6 +57,10 @@ _VERSION = "2023-06-01"
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BINDING = "thinking-binding-controls-2026-08-01"
 _COMPACTION = "compact-2026-09-04"
+
+_SEARCH = "web_search_20250305"
+"""The provider's own search, in the version that every model takes which has one."""
+_MAX_SEARCHES = 2
 
 _MAX_CACHE_MARKS = 4
 _MARKABLE = {"text", "image", "tool_use", "tool_result"}
@@ -123,7 +128,10 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     body["messages"] = turns
     options = dict(route.options)
     tools = _tools(request, eager=model is not None and _is_makers_own(route))
-    if isinstance(more := options.get("tools"), list):
+    if request.search_hosts is not None:
+        tools = [_search_tool(request.search_hosts)]
+        options.pop("tools", None)
+    elif isinstance(more := options.get("tools"), list):
         # The provider's own tools, asked for in the settings.
         options["tools"] = [*tools, *more]
     if tools:
@@ -226,6 +234,13 @@ def _tools(request: ModelRequest, *, eager: bool) -> list[ContentBlock]:
             block["eager_input_streaming"] = True
         tools.append(block)
     return tools
+
+
+def _search_tool(hosts: Sequence[str]) -> ContentBlock:
+    tool = {"type": _SEARCH, "name": "web_search", "max_uses": _MAX_SEARCHES}
+    if hosts:
+        return {**tool, "allowed_domains": list(hosts)}
+    return tool
 
 
 # -- messages -----------------------------------------------------------------------------------------------
@@ -439,6 +454,7 @@ class MessagesReader(Reader):
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
         self._compact = request.compact
+        self._searches = request.search_hosts is not None
         self._parts: list[_Part] = []
         self._open: dict[int | None, _Part] = {}
         self._usage: dict[str, Any] = {}
@@ -533,8 +549,8 @@ class MessagesReader(Reader):
         self._parts.append(part)
         match part.type:
             case "text":
-                part.citations += as_list(block.get("citations"))
-                return self._continue(index, {"type": "text_delta", "text": block.get("text")})
+                text = self._continue(index, {"type": "text_delta", "text": block.get("text")})
+                return [*text, *self._cite(part, objects(block.get("citations")))]
             case "thinking":
                 return self._continue(
                     index, {"type": "thinking_delta", "thinking": block.get("thinking")}
@@ -569,12 +585,31 @@ class MessagesReader(Reader):
                 if part.type == "tool_use":
                     return [ToolCallDelta(part.number, part.call_id, part.tool, text)]
             case {"type": "citations_delta", "citation": dict(citation)} if part is not None:
-                part.citations.append(citation)
+                return self._cite(part, [citation])
             case {"type": "compaction_delta"} if part is not None:
                 part.block |= {key: value for key, value in delta.items() if key != "type"}
             case _:
                 pass
         return []
+
+    def _cite(self, part: _Part, citations: Sequence[dict[str, Any]]) -> list[ModelEvent]:
+        part.citations += citations
+        return self._pages(citations)
+
+    def _pages(self, rows: Iterable[Mapping[str, Any]]) -> list[ModelEvent]:
+        """Return the pages that results or citations name, where they were asked for."""
+        if not self._searches:
+            return []
+        return [
+            PageFound(
+                url=as_text(row.get("url")),
+                title=as_text(row.get("title")),
+                text=as_text(row.get("cited_text")),
+                day=as_text(row.get("page_age")),
+            )
+            for row in rows
+            if as_text(row.get("url"))
+        ]
 
     def _opened(self, index: int | None, kind: str) -> _Part:
         part = self._open[index] = _Part(kind, {"type": kind})
@@ -598,9 +633,10 @@ class MessagesReader(Reader):
             else:
                 words = f"{words}\n\n"
         part.shown = len(words)
+        pages = self._pages(objects(part.block.get("content")))
         if words:
-            return [TextDelta(words)]
-        return []
+            return [TextDelta(words), *pages]
+        return pages
 
     def _end(self, delta: Mapping[str, Any], usage: Any) -> None:
         self._count(usage)

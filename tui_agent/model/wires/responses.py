@@ -22,6 +22,7 @@ from tui_agent.model.protocol import (
     Finished,
     FinishReason,
     ModelEvent,
+    PageFound,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
@@ -109,7 +110,10 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["instructions"] = "".join(message.text for message in head if message.role == "system")
     options = dict(route.options)
     own = options.pop("tools", [])
-    if tools := [*map(_tool, request.tools), *(own if isinstance(own, list) else [])]:
+    tools = [*map(_tool, request.tools), *(own if isinstance(own, list) else [])]
+    if request.search_hosts is not None:
+        tools = [_search_tool(request.search_hosts)]
+    if tools:
         body["tools"] = tools
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
@@ -131,6 +135,12 @@ def _tool(tool: ToolSchema) -> dict[str, Any]:
         "parameters": tool.parameters,
         "strict": False,
     }
+
+
+def _search_tool(hosts: Sequence[str]) -> dict[str, Any]:
+    if hosts:
+        return {"type": "web_search", "filters": {"allowed_domains": list(hosts)}}
+    return {"type": "web_search"}
 
 
 def _thinking(
@@ -375,6 +385,7 @@ class ResponsesReader(Reader):
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
+        self._searches = request.search_hosts is not None
         self._items: list[_Item] = []
         self._by_key: dict[int | str | None, _Item] = {}
         """Items by ``output_index``, by id where a server leaves that out: ids change from event to
@@ -500,6 +511,8 @@ class ResponsesReader(Reader):
             if item.type == "message":
                 parts = objects(whole.get("content"))
                 text = "".join(as_text(part.get("text")) for part in parts)
+                if self._searches:
+                    self._out += [page for part in parts for page in _cited(part)]
                 notes = [note for part in parts for note in objects(part.get("annotations"))]
                 if lines := dict.fromkeys(line for note in notes if (line := _source(note, text))):
                     self._add("\n\nSources:\n" + "\n".join(f"- {line}" for line in lines))
@@ -665,6 +678,22 @@ def _source(note: dict[str, Any], text: str) -> str | None:
     if isinstance(name, str) and name and name not in text:
         return name
     return None
+
+
+def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
+    """Yield the pages that a text cites, each with the words before its mark on the same line."""
+    text = as_text(part.get("text"))
+    end = 0
+    for note in objects(part.get("annotations")):
+        start = note.get("start_index")
+        if not isinstance(start, int) or not end <= start <= len(text):
+            start = end
+        begun = max(end, text.rfind("\n", 0, start) + 1)
+        if url := as_text(note.get("url")):
+            words = text[begun:start].strip(" -*•([.,")
+            yield PageFound(url=url, title=as_text(note.get("title")), text=words)
+        if isinstance(closes := note.get("end_index"), int) and start <= closes <= len(text):
+            end = closes
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:

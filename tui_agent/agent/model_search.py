@@ -1,0 +1,77 @@
+"""Searches the web at the model's provider: one request beside the conversation, whose results any model can read."""
+
+from string import Template
+
+from tui_agent.agent.channel import Journal
+from tui_agent.agent.clients import complete_in_time
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
+from tui_agent.model.protocol import ModelError
+from tui_agent.session.effort import Effort
+from tui_agent.web.searching import Found, WebQuery, pages_of
+
+MAX_TOKENS = 4_000
+SECONDS = 120.0
+"""How long a search may take: the provider reads the pages before it answers."""
+_SAID_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSearch:
+    """The search of one model's provider."""
+
+    journal: Journal
+    ports: AgentPorts
+    model: str
+
+    @property
+    def name(self) -> str:
+        return self.model
+
+    async def search(self, query: WebQuery) -> Found:
+        """Have the provider search; the session pays for it.
+
+        Raises:
+            ToolError: it can't, or takes too long.
+        """
+        after = ""
+        if query.after is not None:
+            after = f"Only pages from {query.after.isoformat()} on count."
+        asked = Template(self.ports.prompt("websearch")).substitute(query=query.words, after=after)
+        levels = self.ports.directory.traits(self.model).efforts
+        request = ModelRequest(
+            model=self.model,
+            messages=(Message("user", (ContentText(asked),)),),
+            max_output_tokens=MAX_TOKENS,
+            effort=Effort.LOW if Effort.LOW in levels else None,
+            search_hosts=query.domains,
+        )
+        try:
+            answer = await complete_in_time(self.ports.client, request, self.journal, SECONDS)
+        except ModelError as error:
+            raise ToolError(f"{self.model} could not search: {error.message}") from None
+        except TimeoutError:
+            raise ToolError(f"{self.model} searched longer than {SECONDS:g} s.") from None
+        rows = [
+            {"url": page.url, "title": page.title, "text": page.text, "page_age": page.day}
+            for page in answer.pages
+        ]
+        pages = pages_of(rows, query)
+        note = ""
+        if not pages:
+            note = " ".join(answer.text.split())[:_SAID_CHARS]
+        return Found(pages, note)
+
+
+def model_search(journal: Journal, ports: AgentPorts, model: str) -> ModelSearch | None:
+    """Return the search of a model's provider, or that of the small model; None where neither has one."""
+    for name in (ports.small_model, model):
+        if (
+            name
+            and ports.directory.traits(model).searches
+            and ports.directory.traits(name).searches
+        ):
+            return ModelSearch(journal, ports, name)
+    return None
