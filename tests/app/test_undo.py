@@ -182,8 +182,12 @@ class Actor:
         targets = self.of(entries.UserEntry, entries.AssistantEntry, entries.ToolResultEntry)
         if targets:
             some = self.choose.sample(targets, min(len(targets), self.choose.choice([1, 1, 3])))
-            action = self.choose.choice(["pin", "pin", "mask", "drop", "restore"])
-            self.agent.edit_context(some[0], action, *some[1:])
+            action = self.choose.choice(["pin", "pin", "mask", "drop", "restore", "edit", "edit"])
+            if action == "edit":
+                text = f"words {self.choose.random()}"
+                self.agent.edit_context(some[0], action, text=text)
+            else:
+                self.agent.edit_context(some[0], action, *some[1:])
 
     async def effort(self) -> None:
         self.agent.change_effort(self.choose.choice([None, Effort.LOW, Effort.HIGH]))

@@ -140,6 +140,7 @@ class Growing:
 
 EDITS: list[dict[str, Any]] = [
     *({"action": action} for action in ("drop", "mask", "pin", "restore")),
+    {"action": "edit", "text": "other words {id}"},
     {"action": "leave_out", "parts": ("a" * 64,), "note": "picture taken out"},
     {"action": "leave_out", "parts": (REASONING,), "note": "reasoning taken out"},
 ]

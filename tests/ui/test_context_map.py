@@ -128,6 +128,42 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(
         assert "There is no edit to undo" in stage.text()
 
 
+async def test_an_edited_block_is_sent_as_edited_counted_again_and_undone(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run(after=looks(2)) as pilot:
+        screen = await opened(stage, pilot)
+        inspector = stage.harness.agent.inspector
+        read = result_ids(stage)[0]
+        await put_cursor_on(screen, read, pilot)
+        whole = inspector.next_request()
+        before = screen.blocks.block
+        assert before is not None
+        await press(pilot, "e")
+        await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
+        assert f"Edit #{read}?" in stage.text()
+        stage.screen.editor.load_text("only this")
+        await press(pilot, "ctrl+s")
+        await until(lambda: "edited from the next request on" in stage.text(), pilot)
+        sent = inspector.next_request()
+        assert [message.role for message in sent.messages] == [
+            message.role for message in whole.messages
+        ]
+        [answer] = [one for one in sent.messages if one.origin == (read,)]
+        assert answer.text == "only this"
+        after = screen.blocks.block
+        assert after is not None
+        assert after.edited
+        assert after.tokens < before.tokens
+        assert '"""Module 0."""' in stage.harness.session.entry(read).output  # type: ignore[union-attr]
+        await press(pilot, "x", "enter", "b", "enter")
+        assert inspector.next_request().messages == sent.messages
+        await press(pilot, "b", "enter")
+        assert inspector.next_request().messages == whole.messages
+        await press(pilot, "u", "u", "u", "u")
+        assert edits(stage) == []
+        assert inspector.next_request().messages == whole.messages
+
+
 async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(2)) as pilot:

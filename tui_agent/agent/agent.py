@@ -429,10 +429,18 @@ class Agent:
         return entry
 
     def edit_context(
-        self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int
+        self,
+        target: int,
+        action: Literal["drop", "mask", "pin", "restore", "edit"],
+        *others: int,
+        text: str = "",
     ) -> None:
-        """Change the model's view of entries from the next request on; edits made together are undone together."""
-        self.keep(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
+        """Change the model's view of entries from the next request on; edits made together are undone together.
+
+        ``text`` is what the model is sent of an entry that is edited.
+        """
+        targets = (target, *others)
+        self.keep(*(ContextEditEntry(target=one, action=action, text=text) for one in targets))
 
     async def warm(self) -> None:
         await self.context.warm()

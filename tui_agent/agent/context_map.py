@@ -49,6 +49,8 @@ class ContextBlock:
     hidden: int = 0
     following: int = 0
     standing: Standing = Standing.SENT
+    edited: bool = False
+    """The user changed its content."""
 
     @property
     def address(self) -> tuple[str, tuple[int, ...], str]:
@@ -213,7 +215,9 @@ def _history_rows(
             continue
         if isinstance(entry, ToolResultEntry) and entry.id not in answered:
             continue
-        whole = counter.stored(entry)
+        original = view.originals.get(entry.id)
+        whole = counter.stored(original or entry)
+        is_whole = view.is_open(entry.id) and original is None
         age_entries, age_steps = ages.get(entry.id, (0, 0))
         block = ContextBlock(
             label=entry.preview or preview_of(entry),
@@ -227,7 +231,8 @@ def _history_rows(
             else None,
             age_entries=age_entries,
             age_steps=age_steps,
-            hidden=0 if view.is_open(entry.id) else max(0, counter.calibrated(whole - tokens)),
+            hidden=0 if is_whole else max(0, counter.calibrated(whole - tokens)),
+            edited=original is not None,
         )
         yield block, counter.calibration.apply(tokens)
 

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import plural
+from tui_agent.app.format import plural, tokens
 from tui_agent.app.frontend import CompactPage, ContextPage, LongText, Output, SettingsPage
 from tui_agent.errors import CommandError
+from tui_agent.safe_text import readable
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -202,6 +203,44 @@ async def prune(controller: Controller, _argument: str) -> None:
         controller.say(
             f"Cleared {plural(len(plan.targets), 'old tool output')}. {price} /undo brings them back."
         )
+
+
+async def edit_block(controller: Controller, entry_id: int) -> str:
+    """Ask for other content of an entry, with the price; return what was done in a sentence, "" for nothing.
+
+    The stored entry stays as it is.
+    """
+    from tui_agent.app import edit_cost
+    from tui_agent.context.edited import content_of
+    from tui_agent.context.view import resolve
+
+    agent = controller.open_agent
+    controller.require_writable()
+    blocks = agent.inspector.map().blocks
+    places = [at for at, block in enumerate(blocks) if block.origin == (entry_id,)]
+    entries = resolve(agent.session.active_path()).entries
+    contents = [content_of(entry) for entry in entries if entry.id == entry_id]
+    if not places or not contents or contents[0] is None:
+        raise CommandError(f"#{entry_id} has no text that can be edited.")
+    edit = edit_cost.plan_edit(blocks, places, "edit")
+    if isinstance(edit, str):
+        raise CommandError(edit)
+    warm = agent.context.cache_state().warm
+    dollars = None
+    if warm and edit.reread:
+        dollars = controller.services.reread_cost(agent.model, edit.reread)
+    content = readable(contents[0])
+    text = await controller.ask(
+        LongText(edit_cost.question(edit, warm=warm, dollars=dollars), content)
+    )
+    if not text or text == content.strip() or controller.agent is not agent:
+        return ""
+    agent.edit_context(entry_id, "edit", text=text)
+    before = blocks[places[0]].tokens
+    after = agent.counter.text(text)
+    return (
+        f"#{entry_id} edited from the next request on: {tokens(before)} → {tokens(after)} tokens."
+    )
 
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:

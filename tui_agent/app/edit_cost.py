@@ -9,7 +9,9 @@ from tui_agent.context.budget import PLACEHOLDER_TOKENS
 from tui_agent.context.view import EntryState
 from tui_agent.lazy import dataclass
 
-EditAction = Literal["pin", "drop", "mask", "restore"]
+EditAction = Literal["pin", "drop", "mask", "restore", "edit"]
+
+FIXED = "The prompt and the tools can't be changed here: they are made anew from their files."
 
 _OPEN = frozenset({EntryState.LIVE, EntryState.PINNED})
 _AFTER: dict[str, EntryState] = {
@@ -17,9 +19,16 @@ _AFTER: dict[str, EntryState] = {
     "drop": EntryState.DROPPED,
     "mask": EntryState.MASKED,
     "restore": EntryState.LIVE,
+    "edit": EntryState.LIVE,
 }
-_DONE = {"pin": "pinned", "drop": "hidden", "mask": "cleared", "restore": "in context"}
-_VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back"}
+_DONE = {
+    "pin": "pinned",
+    "drop": "hidden",
+    "mask": "cleared",
+    "restore": "in context",
+    "edit": "edited",
+}
+_VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back", "edit": "Edit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +54,12 @@ def plan_edit(
         place for place in sorted(places) if not blocks[place].is_head and blocks[place].origin
     ]
     if not entries:
-        return (
-            "The prompt and the tools can't be changed here: they are made anew from their files."
-        )
-    wanted = [place for place in entries if blocks[place].state is not _AFTER[action]]
+        return FIXED
+    wanted = [
+        place
+        for place in entries
+        if blocks[place].state is not _AFTER[action] or _rewrites(blocks[place], action)
+    ]
     if not wanted:
         subject = "All of them are"
         if len(entries) == 1:
@@ -56,7 +67,10 @@ def plan_edit(
         return f"{subject} {_DONE[action]} already."
     # Only then the request gets other bytes.
     changed = [
-        place for place in wanted if not (blocks[place].state in _OPEN and _AFTER[action] in _OPEN)
+        place
+        for place in wanted
+        if not (blocks[place].state in _OPEN and _AFTER[action] in _OPEN)
+        or _rewrites(blocks[place], action)
     ]
     freed = sum(_freed(blocks[place], action) for place in changed)
     gone = set(changed)
@@ -78,8 +92,15 @@ def plan_edit(
     )
 
 
+def _rewrites(block: ContextBlock, action: EditAction) -> bool:
+    """Whether an action changes the content of a block that is shown."""
+    return action == "edit" or (action == "restore" and block.edited)
+
+
 def _freed(block: ContextBlock, action: EditAction) -> int:
     match action:
+        case "edit":
+            return 0
         case "drop":
             return block.tokens
         case "mask":
@@ -106,7 +127,7 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
         if dollars:
             price = f", ~{money(dollars)}"
         facts.append(f"{tokens(edit.reread)} cached are read anew{price}")
-    elif not edit.freed:
+    elif not edit.freed and edit.action != "edit":
         facts.append("the request keeps its size")
     else:
         facts.append("nothing cached is lost" if warm else "the cache is cold anyway")

@@ -167,10 +167,10 @@ def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
             hidden = f", {block.hidden:,} hidden"
         else:
             hidden = ""
-        if block.state == "live":
-            state = ""
-        else:
-            state = f" [{block.state}{hidden}]"
+        states = ["edited"] if block.edited else []
+        if block.state != "live":
+            states.append(f"{block.state}{hidden}")
+        state = f" [{', '.join(states)}]" if states else ""
         kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
         lines.append(
             f"{block.tokens:>8,}  {address:>6}  {kind:<28}  {' '.join(block.label.split())[:60]}{state}"

@@ -10,6 +10,7 @@ from enum import StrEnum
 from itertools import zip_longest
 from typing import Final
 
+from tui_agent.context.edited import with_content
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     REASONING,
@@ -77,6 +78,8 @@ class ContextView:
     rewrites: tuple[tuple[int, int], ...] = ()
     left_out: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """Parts of entries that a provider refused; see ``ContextEditEntry.parts``."""
+    originals: Mapping[int, Entry] = field(default_factory=dict)
+    """Entries whose content the user edited, as they are stored; ``entries`` has the edited ones."""
 
     @property
     def reasoning_from(self) -> int:
@@ -132,6 +135,12 @@ def resolve(path: Sequence[Entry]) -> ContextView:
             start = next((i for i in range(at - 1, -1, -1) if path[i].id == first), at)
         entries = (*path[start:at], *path[at + 1 :])
     edits = _apply_edits(entries, compaction)
+    originals = {entry.id: entry for entry in entries if entry.id in edits.texts}
+    if originals:
+        entries = tuple(
+            with_content(entry, edits.texts[entry.id]) if entry.id in originals else entry
+            for entry in entries
+        )
     results = _pair(entries)
     for entry_id, row in results.items():
         if edits.states.get(entry_id) is EntryState.DROPPED:
@@ -151,6 +160,7 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         results=results,
         pinned=tuple(pin for pin in edits.carried.values()),
         left_out={target: frozenset(parts) for target, parts in edits.left_out.items()},
+        originals=originals,
         rewrites=tuple(_rewrites(entries if compaction is None else (*entries, compaction))),
     )
 
@@ -199,6 +209,8 @@ class _Edits:
     notes: dict[int, str] = field(default_factory=dict)
     carried: dict[int, PinnedText] = field(default_factory=dict)
     left_out: dict[int, set[str]] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)
+    """What the user put in the place of an entry's content."""
 
     def prune(self, entry: PruneEntry, seen: set[int]) -> None:
         for target, note in zip_longest(
@@ -224,10 +236,19 @@ class _Edits:
             return
         self._forget(entry.target)
         if entry.action == "restore":
-            self.states.pop(entry.target, None)
-            self.left_out.pop(entry.target, None)
+            self._restore(entry.target)
+        elif entry.action == "edit":
+            self.texts[entry.target] = entry.text
+            if self.states.get(entry.target) is not EntryState.PINNED:
+                self.states.pop(entry.target, None)
         else:
             self.states[entry.target] = _STATE_OF_ACTION[entry.action]
+
+    def _restore(self, target: int) -> None:
+        """Show an entry again as it was edited last; one that is shown, as it is stored."""
+        self.left_out.pop(target, None)
+        if self.states.pop(target, None) is None:
+            self.texts.pop(target, None)
 
     def _forget(self, target: int) -> None:
         self.kept_chars.pop(target, None)

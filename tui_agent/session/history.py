@@ -267,6 +267,7 @@ class History:
                     belongs = (
                         isinstance(above, ContextEditEntry)
                         and (above.created_at, above.action) == made
+                        and entry.action != "edit"
                     )
                 case UserEntry(parts=parts):
                     planned = any(

@@ -81,7 +81,7 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case PruneEntry():
             return f"{len(entry.targets)} tool outputs · {entry.reason}"
         case ContextEditEntry():
-            return entry.note or f"{entry.action} #{entry.target}"
+            return entry.note or f"{entry.action} #{entry.target} {entry.text}".rstrip()
         case ModelChangeEntry():
             return entry.told
         case EffortChangeEntry():

@@ -35,6 +35,7 @@ _EDITS = {
     "mask": "masked in the model's view",
     "pin": "pinned in the model's view",
     "restore": "restored to the model's view",
+    "edit": "edited in the model's view",
 }
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")

@@ -22,10 +22,12 @@ from tui_agent.agent.context_map import ContextMap, MapChange, change_between
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import context_text, edit_cost, timeline_text
+from tui_agent.app.context_commands import edit_block, edit_summary
 from tui_agent.app.edit_cost import Edit, EditAction
 from tui_agent.app.format import plural
 from tui_agent.app.frontend import Output, Report, TreePage
 from tui_agent.app.race_commands import ask_for_race
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.page import Page
@@ -55,8 +57,8 @@ NEAR_MAPS = 8
 """Maps of requests that are kept, for going back and forth."""
 
 KEYS = (
-    "p pin  x hide  m clear  b bring back  u undo  tab timeline  v order  V group  space mark  r race  enter read"
-    "  o whole  ? keys  esc back"
+    "p pin  x hide  m clear  e edit  b bring back  u undo  tab timeline  v order  V group  space mark  r race"
+    "  enter read  o whole  ? keys  esc back"
 )
 TIMELINE_KEYS = (
     "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
@@ -66,7 +68,8 @@ ALL_KEYS = """enter       read the block; open or fold what is gathered under a 
 p           pin: it is never cleared, and a compaction carries it as it is
 x           hide it from the model (a result with its call)
 m           clear it: a placeholder of one line stands for it
-b           bring it back as it is
+e           edit it: the model is sent your text from the next request on
+b           bring it back; one that you edited, as it was
 u           undo the last edit
 space       mark a block, or take the mark away
 r           race the next answer with and without the marked blocks
@@ -141,6 +144,7 @@ class ContextScreen(Page[None]):
         Binding("p", "edit('pin')", "pin", id="context.pin"),
         Binding("x,delete", "edit('drop')", "hide", id="context.drop"),
         Binding("m", "edit('mask')", "clear", id="context.mask"),
+        Binding("e", "edit_content", "edit", id="context.edit"),
         Binding("b", "edit('restore')", "bring back", id="context.restore"),
         Binding("u", "undo", "undo", id="context.undo"),
         Binding("r", "race", "race", id="context.race"),
@@ -200,7 +204,12 @@ class ContextScreen(Page[None]):
             self.later_timer = self.set_timer(self._pause, self._draw_timeline)
         if not self._stale and self._at_next:
             self._stale = True
-            self.call_after_refresh(self._look)
+            self.call_after_refresh(self._look_again)
+
+    def _look_again(self) -> None:
+        """Follow what the agent did, unless that was an edit made here, which is shown already."""
+        if self._stale:
+            self._look()
 
     def _look(self) -> None:
         self._stale = False
@@ -406,13 +415,7 @@ class ContextScreen(Page[None]):
         if shown is not None and self.blocks.group is not None and self.blocks.group.name == REST:
             self._say(context_text.REST_WORDS)
             return
-        if shown is None or not self.blocks.places:
-            return
-        if not self._at_next:
-            self._say(PAST)
-            return
-        if self._agent.session.read_only:
-            self._say("This session is read-only: /fork continues in a copy.")
+        if shown is None or not self.blocks.places or self._refuses():
             return
         places = self.blocks.places
         if action == "pin" and all(shown.blocks[place].state == "pinned" for place in places):
@@ -430,6 +433,36 @@ class ContextScreen(Page[None]):
         self._say(
             f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True
         )
+
+    def _refuses(self) -> bool:
+        """Whether nothing can be changed here, which is said."""
+        if not self._at_next:
+            self._say(PAST)
+        elif self._agent.session.read_only:
+            self._say("This session is read-only: /fork continues in a copy.")
+        else:
+            return False
+        return True
+
+    @work
+    async def action_edit_content(self) -> None:
+        block = self.blocks.block
+        if block is None or self._refuses():
+            return
+        if block.is_head:
+            self._say(edit_cost.FIXED)
+            return
+        try:
+            if block.kind == "compaction":
+                await edit_summary(self._controller, block.origin[0])
+                return
+            done = await edit_block(self._controller, block.origin[0])
+        except (CommandError, StoreError) as error:
+            self._say(str(error))
+            return
+        if done:
+            self._look()
+            self._say(f"{done} u undoes it.")
 
     def action_race(self) -> None:
         shown = self.blocks.shown

@@ -369,10 +369,13 @@ def _label(block: ContextBlock) -> str:
 
 
 def _state(block: ContextBlock) -> list[StyledSpan]:
+    edited: list[StyledSpan] = []
+    if block.edited:
+        edited = [("edited ", "accent")]
     if block.state == "live":
-        return []
+        return edited
     if block.hidden:
         hidden = f" · {tokens(block.hidden)} hidden"
     else:
         hidden = ""
-    return [(f"{block.state.word}{hidden} ", _STATE_STYLES[block.state])]
+    return [*edited, (f"{block.state.word}{hidden} ", _STATE_STYLES[block.state])]

@@ -53,6 +53,16 @@ from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
+MAX_EDITED_CHARS = 120
+"""Characters of edited content that the marker shows."""
+
+_EDITS = {
+    "drop": "hidden",
+    "mask": "cleared",
+    "pin": "pinned",
+    "restore": "brought back",
+    "edit": "edited",
+}
 _TRIGGERS = {
     "manual": "by hand",
     "threshold": "at the threshold",
@@ -307,12 +317,10 @@ def _context_edit(entry: ContextEditEntry) -> Block:
         return MarkerBlock(
             "context_edit", sanitize.line(text), rule="marker", actions=("restore", "jump")
         )
-    done = {"drop": "hidden", "mask": "cleared", "pin": "pinned", "restore": "brought back"}[
-        entry.action
-    ]
-    return MarkerBlock(
-        "context_edit", f"#{entry.target} {done}", rule="marker", actions=("undo", "jump")
-    )
+    text = f"#{entry.target} {_EDITS[entry.action]}"
+    if entry.text:
+        text += f": {wording.one_line(entry.text, MAX_EDITED_CHARS)}"
+    return MarkerBlock("context_edit", sanitize.line(text), rule="marker", actions=("undo", "jump"))
 
 
 def _prune(entry: PruneEntry, around: BuildContext) -> Block:

@@ -1,0 +1,56 @@
+"""The content of an entry that a user can edit, and the entry with other content. Pure."""
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    Entry,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.previews import preview_of
+
+
+def content_of(entry: Entry) -> str | None:
+    """Return the text of an entry that can be edited; None for a kind that has none.
+
+    Files and pictures of a message, reasoning and calls of an answer are no part of it.
+    """
+    match entry:
+        case UserEntry() | AssistantEntry():
+            return entry.text
+        case ToolResultEntry() | ShellEntry():
+            return entry.output
+        case BranchSummaryEntry():
+            return entry.summary
+        case _:
+            return None
+
+
+def with_content(entry: Entry, text: str) -> Entry:
+    """Return the entry with other content, its tokens not counted yet; calls and results stay pairs.
+
+    Reasoning is left out of what goes back to a provider: it was signed for the former answer.
+    """
+    match entry:
+        case UserEntry(parts=parts):
+            others = [part for part in parts if not isinstance(part, TextPart)]
+            changes: dict[str, object] = {"parts": (TextPart(text=text), *others)}
+        case AssistantEntry(parts=parts):
+            unsigned = [
+                part.model_copy(update={"blob": None}) for part in parts if part.type == "reasoning"
+            ]
+            changes = {"parts": (*unsigned, TextPart(text=text), *entry.tool_calls)}
+        case ToolResultEntry(metadata=metadata):
+            # It no longer is a part of the full output, or told relative to an earlier result.
+            own = metadata.model_copy(update={"known_from": None, "is_known": False})
+            changes = {"output": text, "full_output": None, "metadata": own}
+        case ShellEntry():
+            changes = {"output": text}
+        case BranchSummaryEntry():
+            changes = {"summary": text}
+        case _:
+            return entry
+    edited = entry.model_copy(update={**changes, "tokens": 0, "scripts": ()})
+    return edited.model_copy(update={"preview": preview_of(edited)})
