@@ -11,6 +11,7 @@ import re
 import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -62,11 +63,12 @@ _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"
 
 @dataclass(frozen=True, slots=True)
 class TrustItem:
-    """One thing a project brings along: its kind, its name, and its effect."""
+    """One thing a project brings along: its kind, its name, its effect, and the file it is in."""
 
     kind: str
     name: str
     text: str = ""
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,39 +308,42 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
 def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
     for path in files:
         shown = path.relative_to(project).as_posix()
-        rows = [*_server_items(project, path), *_inline_items(project, path)]
-        if rows:
-            yield from rows
-            continue
-        if shown.endswith(PROJECT_FILES):
-            yield from _settings_items(project, path)
-            continue
-        if shown == CODEX_HOOKS:
-            found = read_foreign(path, shown, project)
-            if found is not None:
-                yield from (TrustItem(*row) for row in ClaudeSettings(found).acting())
-            continue
-        if path.name in _IMPORTING:
-            outside = [
-                f"@{item.path}" for item in imports_of(_text(project, path)) if item.leads_out
-            ]
-            if outside:
-                yield TrustItem("import from outside", shown, ", ".join(outside))
-            continue
-        kind = next(
-            (ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), ""
-        )
-        is_settings = path.name == CONFIG and path.parent.name == FOLDER
-        what = "setting" if is_settings else kind or "file"
-        try:
-            text = settings_text(read_inside(project, path, MAX_BYTES)[0])
-            if is_settings:
-                for key, value in _leaves(tomllib.loads(text)):
-                    yield TrustItem(_KINDS.get(key.split(".")[0], "setting"), key, str(value))
-            else:
-                yield TrustItem(what, shown, _summary(text, kind) if kind else "")
-        except (OSError, ValueError, AttributeError, RecursionError) as error:
-            yield TrustItem(what, shown, f"cannot be read: {error}" if is_settings else "")
+        for item in _items_in(project, path, shown):
+            yield replace(item, place=shown)
+
+
+def _items_in(project: Path, path: Path, shown: str) -> Iterable[TrustItem]:
+    rows = [*_server_items(project, path), *_inline_items(project, path)]
+    if rows:
+        return rows
+    if shown.endswith(PROJECT_FILES):
+        return _settings_items(project, path)
+    if shown == CODEX_HOOKS:
+        found = read_foreign(path, shown, project)
+        acting = () if found is None else ClaudeSettings(found).acting()
+        return [TrustItem(*row) for row in acting]
+    if path.name in _IMPORTING:
+        imports = imports_of(_text(project, path))
+        outside = [f"@{item.path}" for item in imports if item.leads_out]
+        return [TrustItem("import from outside", shown, ", ".join(outside))] if outside else ()
+    return _own_items(project, path, shown)
+
+
+def _own_items(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
+    kind = next(
+        (ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), ""
+    )
+    is_settings = path.name == CONFIG and path.parent.name == FOLDER
+    what = "setting" if is_settings else kind or "file"
+    try:
+        text = settings_text(read_inside(project, path, MAX_BYTES)[0])
+        if is_settings:
+            for key, value in _leaves(tomllib.loads(text)):
+                yield TrustItem(_KINDS.get(key.split(".")[0], "setting"), key, str(value))
+        else:
+            yield TrustItem(what, shown, _summary(text, kind) if kind else "")
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
+        yield TrustItem(what, shown, f"cannot be read: {error}" if is_settings else "")
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.knowledge import write
+from tui_agent.app.welcome import trust_lines
 from tui_agent.cli.adopt import found_items
+from tui_agent.cli.extensions import state_of_project
+from tui_agent.trust import TrustStore
 
 AGENT = "---\nname: {}\ndescription: d\n{}\n---\nbody"
 USED = "in use"
@@ -131,6 +134,9 @@ def test_every_kind_is_in_use_or_named(tmp_path: Path, monkeypatch: pytest.Monke
     wanted = {(program, *row) for program, _place, _text, rows in KINDS for row in rows}
     assert wanted - told == set()
     assert {(name, state) for program, name, state in told - wanted} == set()
+    waiting = {item.name.split()[-1] for item in items if item.state.value == WAITS}
+    page = " ".join(trust_lines(state_of_project(project, TrustStore(tmp_path / "trust.json"))))
+    assert {name for name in waiting if name.removeprefix("/").split(":")[-1] not in page} == set()
     silent = {item.name for item in items if item.state.value == WITHOUT and not item.why}
     assert silent <= {
         "memory of b",

@@ -228,7 +228,7 @@ def test_a_project_that_changed_since_it_was_trusted_gives_no_new_settings(place
     folder.mkdir()
     (folder / "config.toml").write_text("max_steps = 4\n")
     wiring = Wiring(arguments(place))
-    wiring.answer_trust("trusted")
+    ControllerWiring(wiring).answer_trust("trusted")
     assert wiring.loaded.config.max_steps == 4
     wiring.reload()
     (folder / "config.toml").write_text('max_steps = 9\n[permissions]\nbash = "allow"\n')

@@ -117,6 +117,7 @@ class Harness:
             "open_session": lambda _request: self.session,
             "make_agent": lambda _session: self.agent,
             "cwd": Path(self.session.info.cwd),
+            "state_dir": Path(self.session.info.cwd) / ".state",
             "clock": time.time,
         }
         return app_services(**given | more)

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from tui_agent.app.services import AppServices
 from tui_agent.config import Config
+from tui_agent.trust import ProjectState
 
 
 def nothing(*_given: object) -> None:
@@ -25,7 +26,8 @@ def app_services(**given: Any) -> AppServices:
         "clock": time.time, "on_ready": nothing, "close_session": nothing, "show_agent": nothing,
         "let_terminals_go": nothing, "go_on_detached": nothing,
         "config": Config, "save_setting": nothing, "settings_rows": tuple, "reread_settings": tuple, "doctor": tuple,
-        "trust_question": nothing, "answer_trust": nothing, "forget_rule": nothing, "keep_rule": nothing,
+        "trust_question": nothing, "project_state": ProjectState, "answer_trust": nothing,
+        "forget_rule": nothing, "keep_rule": nothing,
         "check_command": lambda _project: "", "keep_check": nothing,
         "models": tuple, "ask_servers": nobody, "judge_model": nothing, "reread_cost": nothing, "price": nothing,
         "provider_keys": dict, "own_servers": tuple, "find_servers": nobody,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
-    from tui_agent.trust import ProjectState
+    from tui_agent.trust import ProjectState, TrustDecision
 
 
 class OpenHow(StrEnum):
@@ -140,8 +140,10 @@ class AppServices(Protocol):
     """Returns the lines of ``tui-agent doctor``; call it in a thread."""
     trust_question: Callable[[], ProjectState | None]
     """Returns the project's trust state, when the user has not answered yet whether it may act."""
-    answer_trust: Callable[[str | None], None]
-    """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
+    project_state: Callable[[], ProjectState]
+    """Looks at what the project brings along, and whether it may act; call it in a thread."""
+    answer_trust: Callable[[TrustDecision | None], None]
+    """Takes the answer for what was looked at last."""
     forget_rule: Callable[[Rule], str | None]
     """Removes a permission rule from where it is kept; returns why that can't be done."""
     keep_rule: Callable[[Rule], str | None]

@@ -14,27 +14,29 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.app.services import AppServices
     from tui_agent.model.served import LocalServer
+    from tui_agent.trust import ProjectState, TrustDecision
 
 KEYS_SHOWN = 6
 """Keys listed; the rest are counted."""
 NOBODY = "No server answered. Start one (for example: ollama serve) and look again."
 
-_TRUST = {"y": "trusted", "v": "refused"}
+_TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
 """What is kept of the answers."""
 
 
 async def ask_for_trust(controller: Controller) -> None:
     """Ask whether a project's settings and programs may act, and show all of them first; not where that is known."""
+    if (state := controller.services.trust_question()) is not None:
+        await ask_about(controller, state)
+
+
+async def ask_about(controller: Controller, state: ProjectState) -> TrustDecision | None:
+    """Show all that a project brings along on one page, and take the answer to whether it may act."""
     services = controller.services
-    if (state := services.trust_question()) is None:
-        return
     why = f"It brings {plural(len(state.items), 'thing')} that would act here. None of it is active yet."
     if state.problem:
         why = f"It can't be trusted as it is: {state.problem}."
-    rows = [
-        f"{row.kind:<16} {one_line(row.name, 80)}  {one_line(row.text, 160)}".rstrip()
-        for row in state.items
-    ]
+    rows = trust_lines(state)
     if state.problem:
         trust = []
     else:
@@ -48,9 +50,23 @@ async def ask_for_trust(controller: Controller) -> None:
         at="n",
         wide=True,
         inline=True,
+        unasked="n",
     )
-    answer = await controller.ask(asked)
-    services.answer_trust(_TRUST.get(answer or ""))
+    answer = _TRUST.get(await controller.ask(asked) or "")
+    services.answer_trust(answer)
+    return answer
+
+
+def trust_lines(state: ProjectState) -> list[str]:
+    """Return a line for each thing that a project brings along, the file in brackets where the name is none."""
+    lines = []
+    for row in state.items:
+        place = ""
+        if row.place not in {"", row.name}:
+            place = f"({row.place})"
+        parts = (f"{row.kind:<16}", one_line(row.name, 80), one_line(row.text, 160), place)
+        lines.append("  ".join(filter(None, parts)))
+    return lines
 
 
 def begin_welcome(controller: Controller) -> None:

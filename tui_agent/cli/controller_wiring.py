@@ -38,7 +38,7 @@ from tui_agent.path_checks import real_path
 from tui_agent.paths import cache_dir, data_dir, log_dir
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
-from tui_agent.trust import ProjectState
+from tui_agent.trust import ProjectState, TrustDecision
 
 if TYPE_CHECKING:
     from tui_agent.agent.permissions import Rule
@@ -168,10 +168,16 @@ class ControllerWiring(AppServices):
         state = self._wiring.project_state
         return state if state.is_held_back and not state.refused else None
 
-    def answer_trust(self, answer: str | None) -> None:
-        self._wiring.answer_trust(
-            "trusted" if answer == "trusted" else "refused" if answer == "refused" else None
-        )
+    def project_state(self) -> ProjectState:
+        self._wiring.look_at_project()
+        return self._wiring.project_state
+
+    def answer_trust(self, answer: TrustDecision | None) -> None:
+        is_new = self._wiring.answer_trust(answer)
+        if is_new and self._agents:
+            self.reread_settings()
+        elif is_new:
+            self._wiring.configure()
 
     def open_session(self, request: OpenRequest) -> Session:
         wiring = self._wiring

@@ -99,7 +99,7 @@ class Wiring:
         self.extensions = Extensions(self.trusts, headless=self.headless, sandbox=self.sandbox)
         self.logins = Logins()
         self.logins.warm()
-        self._configure()
+        self.configure()
         self.chosen: AgentSpec | None = self._choose_agent()
         """The agent of the user's that was named instead of a mode."""
         if arguments.no_session:
@@ -160,7 +160,7 @@ class Wiring:
         self.providers.settings = config.host
         return tuple(changed_keys(before, config))
 
-    def _configure(self) -> None:
+    def configure(self) -> None:
         """Read the settings that hold and build the parts that depend on them; nothing is started."""
         self._take(self.read_config())
         config = self.loaded.config
@@ -188,19 +188,19 @@ class Wiring:
     def _state_now(self) -> ProjectState:
         return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
 
-    def answer_trust(self, answer: TrustDecision | None) -> None:
-        """Take the answer to whether the project is trusted, None for not now.
+    def look_at_project(self) -> None:
+        """Take note of what the project brings along now."""
+        self.project_state = self._state_now()
 
-        Call it before anything is opened.
-        """
+    def answer_trust(self, answer: TrustDecision | None) -> bool:
+        """Take the answer to whether the project is trusted as it was looked at; True if from now on it is."""
         state = self.project_state
         if not state.is_held_back or answer is None or state.problem:
-            return
+            return False
         project = find_project(self.cwd)
         self.trust.remember(project, state.digest, answer)
         self.project_state = state_of_project(self.cwd, self.trust)
-        if self.project_state.trusted:
-            self._configure()
+        return self.project_state.trusted
 
     def trusts(self, cwd: Path) -> bool:
         """Whether the project of a directory may act, as it is now."""

@@ -1,0 +1,102 @@
+"""Where a plugin is taken from: a folder, or a git repository, either of which may be a marketplace."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from subprocess import SubprocessError
+
+from tui_agent.files.own_git import call_git
+from tui_agent.plugins import Plugin, PluginError, market_of, read_plugin
+from tui_agent.safe_text import one_line
+
+CLONE_SECONDS = 120
+_PROTOCOLS = "https:http:ssh:git:file"
+_ADDRESSES = ("https://", "http://", "git@", "ssh://", "git://", "file://")
+
+
+@contextmanager
+def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
+    """Yield the plugin of a folder or address, or the named one of a marketplace; blocks.
+
+    A relative folder is in ``base``. A clone is there until the block ends.
+
+    Raises:
+        PluginError: there is none.
+    """
+    if not source.startswith(_ADDRESSES):
+        folder = (base / Path(source).expanduser()).resolve()
+        if not folder.is_dir():
+            raise PluginError(f"{source} is no folder.")
+        yield read_plugin(_chosen(folder, name))
+        return
+    place = Path(tempfile.mkdtemp(prefix="tui-agent-plugin-"))
+    try:
+        folder = place / Path(source.rstrip("/")).name.removesuffix(".git")
+        _clone(source, folder)
+        yield read_plugin(_chosen(folder, name))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def lines_of(plugin: Plugin) -> list[str]:
+    """Return the lines that show a plugin before it is added: its name, and all that it brings along."""
+    lines = [f"{plugin.name} {one_line(plugin.version, 40)}".rstrip()]
+    if plugin.description:
+        lines.append(f"  {one_line(plugin.description, 200)}")
+    for kind, rows in groupby(plugin.brings(), key=_kind):
+        lines.append(f"  {kind}: {', '.join(one_line(name, 160) for _kind, name in rows)}")
+    return lines
+
+
+def _kind(row: tuple[str, str]) -> str:
+    return row[0]
+
+
+def _clone(address: str, folder: Path) -> None:
+    words = (
+        "-c",
+        "core.hooksPath=/dev/null",
+        "clone",
+        "--quiet",
+        "--depth",
+        "1",
+        "--",
+        address,
+        str(folder),
+    )
+    try:
+        done = call_git(
+            words, folder.parent, {"GIT_ALLOW_PROTOCOL": _PROTOCOLS}, seconds=CLONE_SECONDS
+        )
+    except FileNotFoundError:
+        raise PluginError(
+            "git is not installed: clone the repository yourself and add the folder."
+        ) from None
+    except (OSError, SubprocessError):
+        raise PluginError(
+            f"{address} could not be cloned within {CLONE_SECONDS} seconds."
+        ) from None
+    if done.returncode:
+        raise PluginError(
+            f"{address} could not be cloned: {one_line(done.stderr.decode('utf-8', 'replace'), 300)}"
+        )
+
+
+def _chosen(folder: Path, name: str) -> Path:
+    """Return the plugin's folder: the folder itself, or the named one of a marketplace."""
+    market = market_of(folder)
+    if not market:
+        return folder
+    if not name and len(market) == 1:
+        name = next(iter(market))
+    if name not in market:
+        raise PluginError(
+            f"This is a marketplace. Name one of its plugins: {', '.join(sorted(market))}."
+        )
+    found = market[name]
+    if isinstance(found, str):
+        raise PluginError(f"{name} is elsewhere ({one_line(found, 120)}): add it from there.")
+    return found
