@@ -15,15 +15,16 @@ LETTERS = {
     letter: frozenset(actions.split())
     for letter, actions in {
         "a": "add", "b": "edit_restore request_restore", "c": "runner_go_on choose", "C": "runner_compare",
-        "d": "diff runner_diff", "e": "rename request_edit edit_content", "E": "export", "f": "fork",
+        "d": "diff runner_diff", "e": "rename request_edit edit edit_content", "E": "export", "f": "fork",
         "g": "request_jump go",
         "G": "go", "h": "close", "i": "login", "j": "focus_block scroll move", "k": "focus_block scroll move",
         "l": "label", "m": "edit_mask", "M": "merge runner_merge", "n": "hit next_match step focus_message",
         "N": "hit next_match step focus_message",
         "o": "request request_open request_enter subagent log", "p": "edit_pin", "P": "parent", "q": "dismiss back",
-        "r": "request_retry restart race", "s": "request_compact compact", "t": "runner_take",
+        "r": "request_retry restart race", "s": "request_compact compact", "t": "runner_take take",
         "u": "undo undelete request_undo step_undo", "v": "toggle_here arrange_order", "V": "arrange_grouping",
-        "w": "runner_steer type", "x": "stop runner_stop delete edit_drop", "X": "stop_all", "y": "copy request_copy",
+        "w": "runner_steer type", "x": "stop runner_stop delete edit_drop drop", "X": "stop_all",
+        "y": "copy request_copy",
     }.items()
 }  # fmt: skip
 """The actions a letter may have. An argument that says what an action does is joined to its name.

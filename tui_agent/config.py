@@ -109,6 +109,22 @@ class CheckpointSettings(BaseModel):
     )
 
 
+class MemorySettings(BaseModel):
+    """``[memory]``: what is kept about a project from one session to the next."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    propose: Literal["attended", "always", "off"] = Field(
+        default="attended",
+        description="Propose lines for /memory at the end of a run: attended (not in -p), always, off.",
+    )
+    tokens: int = Field(
+        default=2_000,
+        ge=0,
+        description="Tokens of the memory and the project's notes that the model is sent; 0: none.",
+    )
+
+
 class ConfigError(UserFacingError):
     """The configuration has a mistake; the message says where, what, and what is accepted."""
 
@@ -270,11 +286,7 @@ class Config(BaseModel):
         "unset: AGENTS.md, then CLAUDE.md.",
     )
     other_programs: OtherPrograms = Field(default_factory=OtherPrograms)
-    notes_tokens: int = Field(
-        default=2_000,
-        ge=0,
-        description="Tokens of the newest project notes that the model is sent; 0: none.",
-    )
+    memory: MemorySettings = Field(default_factory=MemorySettings)
     models: dict[str, ModelSettings] = Field(
         default_factory=dict, description="Models the catalog doesn't know."
     )
@@ -417,6 +429,8 @@ def load_config(
         warnings.append(
             'compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.'
         )
+    if (former := merged.pop("notes_tokens", None)) is not None:
+        merged["memory"] = {"tokens": former} | merged.get("memory", {})
     known, unknown = split_known(Config, merged)
     try:
         config = Config.model_validate(known)

@@ -42,6 +42,8 @@ from tui_agent.agent.run_budget import RunBudget
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
+from tui_agent.files.memory import Memory
+from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DemoCatalog, DemoClient
 from tui_agent.model.settings import ModelSettings
@@ -308,6 +310,7 @@ class Agent:
             prompt,
             web=web_tools(FetchSettings(), SearchSettings(), environ),
             environment=SafeEnvironment(os.environ),
+            memory=Memory(data_dir() / "memory", find_project(cwd)),
             checkpoints=SnapshotStore(store.put_blob, store.blob),
             rules=(Rule("task", "*", Action.ALLOW), *(() if ask else (_NO_LOOPS,)), *rules),
             sandbox=Sandbox(held, (config_dir(), data_dir(), log_dir()), project=cwd),

@@ -10,10 +10,9 @@ from tests.support.scripted_client import Call, Reply
 from tests.support.tree_stage import plant_files, tree_stage, write_files
 from tests.support.ui_app import Stage, screen_text, until
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.files.notes import NOTES_FILE, read_notes
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import TextPart, UserEntry
-from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
+from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.jobs import JobsScreen
 
@@ -133,24 +132,3 @@ async def test_a_new_session_after_the_demo_is_a_demo_again(stage: Stage) -> Non
         await stage.main.controller.run("new")
         await until(lambda: len(stage.agents) == 3, pilot)
         assert not stage.requests[-1].demo, "the open session has a model of its own"
-
-
-async def test_a_note_is_kept_told_to_the_model_shown_and_taken_out(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
-    stage = real_stage(tmp_path, [Reply("Hello.")])
-    project = stage.harness.agent.ports.project
-    async with stage.run() as pilot:
-        await stage.say("Hello.", pilot)
-        stage.main.controller.begin("remember", "Use  pnpm here.")
-        await until(lambda: "Use pnpm here." in read_notes(project), pilot)
-        await until(lambda: f"Noted in {NOTES_FILE}" in " ".join(stage.text().split()), pilot)
-        told = stage.harness.session.active_path()[-1]
-        assert isinstance(told, UserEntry)
-        assert told.synthetic == "remember"
-        stage.main.controller.begin("remember")
-        await stage.until_text("- Use pnpm here.", pilot)
-        await pilot.press("escape")
-        stage.main.controller.begin("forget")
-        await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
-        await pilot.press("enter")
-        await until(lambda: "pnpm" not in read_notes(project), pilot)

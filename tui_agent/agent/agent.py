@@ -31,6 +31,7 @@ from tui_agent.agent.intake import Intake
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.records import McpServerStatus
+from tui_agent.agent.memory.keeper import MemoryKeeper
 from tui_agent.agent.message_queue import QueuedMessage
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
@@ -131,6 +132,7 @@ class Agent:
         self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(self._journal, ports, model=model, mode=mode, effort=effort)
         self._titles = Titles(self._journal, ports, lambda: self.model)
+        self.memory = MemoryKeeper(self._journal, ports)
         self._answerer = Answerer(self._journal, ports)
         self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
         """The files of the project: the session's changes to them, and how they go along when one
@@ -147,6 +149,7 @@ class Agent:
             files=self.files,
             person=self.person,
             subagents=self._subagents,
+            propose=self.memory.propose if ports.memory is not None else None,
         )
         self.jobs = self.tools.jobs
         """The commands that go on in the background; they end with the agent."""
@@ -477,6 +480,7 @@ class Agent:
             writing.cancel()
             await asyncio.wait([writing])
         await self._titles.aclose()
+        await self.memory.aclose()
         await self.tools.aclose()
         await self.tools.diagnostics.aclose()
         await self.jobs.aclose()

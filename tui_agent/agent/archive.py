@@ -1,6 +1,6 @@
 """The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import islice
 
 from tui_agent.context.recalling import names_in_use
@@ -20,7 +20,8 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.errors import EntryDamaged, EntryNotFound
+from tui_agent.session.errors import EntryDamaged, EntryNotFound, StoreError
+from tui_agent.session.ids import short_id
 from tui_agent.session.search import passage
 from tui_agent.session.session import Session
 from tui_agent.tools.base import FoundEntry
@@ -41,11 +42,21 @@ _SEARCHED = 4
 
 
 class SessionArchive:
-    """An ``Archive`` over one session. ``blob`` reads full outputs."""
+    """An ``Archive`` over one session.
 
-    def __init__(self, session: Session, blob: Callable[[str], bytes | None]) -> None:
+    ``blob`` reads full outputs; ``sources`` returns the entries of other sessions, as
+    ``SESSION#ENTRY``, that may be read too.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        blob: Callable[[str], bytes | None],
+        sources: Callable[[], Container[str]] = frozenset,
+    ) -> None:
         self._session = session
         self._blob = blob
+        self._sources = sources
 
     def text(self, entry_id: int) -> str | None:
         """Return all of an entry as text; None when there is no such entry, or it holds none."""
@@ -59,6 +70,12 @@ class SessionArchive:
         if full is not None:
             return full.decode("utf-8", "replace")
         return entry_text(entry)
+
+    def remembered(self, source: str) -> str | None:
+        """Return the entry that a line of the memory comes from, ``SESSION#ENTRY``; None for any other."""
+        if source not in self._sources():
+            return None
+        return entry_named(source, self._session, self._blob)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
         try:
@@ -178,3 +195,24 @@ def entry_text(entry: Entry) -> str | None:
             return entry.summary
         case _:
             return None
+
+
+def entry_named(source: str, session: Session, blob: Callable[[str], bytes | None]) -> str | None:
+    """Return an entry of this session or another, ``SESSION#ENTRY``, as text; None where there is none."""
+    name, _sign, entry = source.partition("#")
+    if not entry.isdecimal():
+        return None
+    if name == short_id(session.id):
+        return SessionArchive(session, blob).text(int(entry))
+    store = session.store
+    try:
+        found = store.session(name)
+        other = Session(store, found.id, estimate=_nothing, read_only=True)
+    except StoreError:
+        return None
+    return SessionArchive(other, blob).text(int(entry))
+
+
+def _nothing(_entry: Entry) -> int:
+    """Count no tokens: what is only read is not measured."""
+    return 0

@@ -18,6 +18,7 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
 from tui_agent.agent.run_budget import BudgetMeter, RunBudget
 from tui_agent.context.settings import ContextSettings
+from tui_agent.files.memory import Memory
 from tui_agent.lazy import dataclass
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.protocol import ModelClient
@@ -58,6 +59,8 @@ class Adjustable:
     """Calls of one answer that run side by side, where they may."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
+    proposes_memory: bool = False
+    """Whether lines for the memory are looked for at the end of a run."""
     fallback_models: tuple[str, ...] = ()
     """Models that stand in, in order, when the chosen one can't be used."""
     sandbox: Sandbox | None = None
@@ -100,6 +103,8 @@ class AgentPorts(Adjustable):
     """The name under which the provider caches requests; empty: the session's."""
     titles: bool = False
     """Whether a model is asked for a title."""
+    memory: Memory | None = None
+    """What is kept about the project from session to session; None where nothing is."""
     knowledge: Knowledge = field(default_factory=Knowledge)
     """Knowledge from files: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)

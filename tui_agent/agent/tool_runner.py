@@ -6,7 +6,7 @@ that only read run side by side; everything else runs in the order the model ask
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -76,6 +76,7 @@ class ToolRunner:
         files: FileRewind,
         person: Person,
         subagents: SubagentHost | None,
+        propose: Callable[[str], str] | None = None,
     ) -> None:
         """Make the runner. ``subagents`` starts subagents; None in a subagent."""
         self._journal = journal
@@ -105,6 +106,7 @@ class ToolRunner:
             keeper=keeper,
             person=person,
             subagents=subagents,
+            propose=propose,
         )
         self._detached = Detached(files.keep_changes)
         self.recorded = Recorded(files.recorder)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.checkpoints.restoring import ChangedFile
     from tui_agent.agent.race.race import Race
     from tui_agent.agent.subagents import FinishedSubagent
+    from tui_agent.app.memory_view import MemoryView
     from tui_agent.app.services import OpenRequest
     from tui_agent.app.side_by_side import Aside
     from tui_agent.config import Config
@@ -259,6 +260,15 @@ class EquipmentPage(Page):
     title: str = "The page of MCP servers"
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryPage(Page):
+    """The project's memory and what is proposed for it; ``lines`` are a diff for where there is no screen."""
+
+    view: MemoryView
+    lines: Sequence[str] = ()
+    title: str = "The memory"
+
+
 class PermissionsPage(Page):
     """Every permission rule with its origin."""
 
@@ -372,7 +382,7 @@ class Frontend:
                 self.say(f"**{page.title}**\n\n{page.text}")
             case Output():
                 self.say(f"```\n{page.text}\n```")
-            case TreePage() | ContextPage():
+            case TreePage() | ContextPage() | MemoryPage():
                 self.say("\n".join([f"**{page.title}**\n\n```", *page.lines, "```"]))
             case DiffPage():
                 self.say(

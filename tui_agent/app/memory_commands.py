@@ -1,34 +1,26 @@
-"""``/remember`` and ``/forget``: the project's notes, which stand in the head of every session."""
+"""``/remember``, ``/forget`` and ``/memory``: what is kept about the project, and what is proposed."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, Report
+from tui_agent.app.frontend import Choice, MemoryPage
 from tui_agent.errors import CommandError
-from tui_agent.files.notes import (
-    NOTES_FILE,
-    NoteError,
-    notes_in,
-    read_notes,
-    with_note,
-    without_note,
-    write_notes,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from tui_agent.app.controller import Controller
+    from tui_agent.app.memory_view import MemoryView
+
+HOW = "Say /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alone."
 
 
 @Command(
     "remember",
-    "add a note for this project, or show them",
+    "keep a line in the project's memory, or show it",
     argument="[TEXT]",
     place=282,
     words="memory, save a fact",
@@ -36,57 +28,88 @@ if TYPE_CHECKING:
 async def remember(controller: Controller, argument: str) -> None:
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
 
-    agent = controller.open_agent
-    project = agent.ports.project
-    note = " ".join(argument.split())
-    if not note:
-        text = await asyncio.to_thread(read_notes, project)
-        lines = text.splitlines() or [
-            f"There are no notes. /remember TEXT writes one into {NOTES_FILE}."
-        ]
-        controller.show(Report("Notes", lines))
+    if not argument.strip():
+        await memory(controller, "")
         return
-    try:
-        await asyncio.to_thread(_change, project, lambda text: with_note(text, note))
-    except NoteError as error:
-        raise CommandError(str(error)) from None
+    agent = controller.open_agent
+    view = await _view(controller)
+    line = await asyncio.to_thread(view.memory.add, argument, view.clock())
     if not agent.running and any(
         isinstance(entry, SystemEntry) for entry in agent.session.active_path()
     ):
-        # The session's head is older than the note.
-        text = f"The user wrote into the project's notes: {note}"
+        # The session's head is older than the line.
+        text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
     controller.say(
-        f"Noted in {NOTES_FILE}: it is in the head of every session. /forget takes it out again."
+        f"Noted in the memory, as “{line.topic}”: every session here begins with it. "
+        "/forget takes it out again."
     )
 
 
 @Command(
     "forget",
-    "remove a note from the project's notes",
+    "remove a line from the project's memory",
     argument="[TEXT]",
     place=284,
     words="memory, delete a note",
 )
 async def forget(controller: Controller, argument: str) -> None:
-    agent = controller.open_agent
-    project = agent.ports.project
-    notes = notes_in(await asyncio.to_thread(read_notes, project))
-    if not notes:
-        controller.say("There are no notes.")
+    view = await _view(controller)
+    if not view.kept:
+        controller.say("The memory is empty.")
         return
     wanted = " ".join(argument.split())
     if not wanted:
-        answers = [(note, one_line(note, 100)) for note in reversed(notes)]
-        wanted = await controller.ask(Choice("Take out which note?", answers)) or ""
-    if wanted in notes:
-        await asyncio.to_thread(_change, project, lambda text: without_note(text, wanted))
-        controller.say(
-            f"Taken out: “{one_line(wanted, 60)}”. /remember with the same words brings it back."
-        )
-    elif wanted:
-        raise CommandError(f"There is no note “{one_line(wanted, 60)}”. /remember shows them.")
+        answers = [(row.key, one_line(row.diff[0][1], 100)) for row in reversed(view.kept)]
+        wanted = await controller.ask(Choice("Take out which line?", answers)) or ""
+    if not wanted:
+        return
+    row = next(
+        (row for row in view.kept if wanted in {row.key, row.line.text, row.line.shown}), None
+    )
+    if row is None:
+        raise CommandError(f"There is no line “{one_line(wanted, 60)}”. /memory shows them.")
+    said = await asyncio.to_thread(view.drop, row)
+    controller.say(f"{said} /memory undo brings it back.")
 
 
-def _change(project: Path, change: Callable[[str], str]) -> None:
-    write_notes(project, change(read_notes(project)))
+@Command(
+    "memory",
+    "answer what is proposed for the project's memory, and edit it",
+    argument="[take TOPIC|drop TOPIC|undo]",
+    place=283,
+    words="notes, facts, proposals",
+)
+async def memory(controller: Controller, argument: str) -> None:
+    view = await _view(controller)
+    verb, _space, topic = argument.strip().partition(" ")
+    if not verb:
+        controller.show(MemoryPage(view, view.lines()))
+    elif verb == "undo":
+        controller.say(await asyncio.to_thread(view.undo))
+    elif verb in {"take", "drop"} and topic.strip():
+        act = view.take if verb == "take" else view.drop
+        controller.say(await asyncio.to_thread(act, view.find(topic)))
+    else:
+        raise CommandError(HOW)
+
+
+async def _view(controller: Controller) -> MemoryView:
+    from tui_agent.agent.archive import entry_named
+    from tui_agent.app.memory_view import MemoryView
+    from tui_agent.session.ids import short_id
+
+    agent = controller.open_agent
+    kept = agent.ports.memory
+    if kept is None:
+        raise CommandError("Nothing is kept for later sessions here.")
+    name = short_id(agent.session.id)
+    view = MemoryView(
+        memory=kept,
+        session=name,
+        text_of=partial(entry_named, session=agent.session, blob=agent.ports.blob),
+        count=agent.counter.text,
+        clock=agent.ports.clock,
+    )
+    await asyncio.to_thread(view.read)
+    return view

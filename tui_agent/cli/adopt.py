@@ -60,7 +60,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
     # What the user leaves out is listed too.
     folders = replace(chosen, left_out=LeftOut())
     trusted = is_trusted(cwd)
-    sources = Sources(folders, config.instructions, config.notes_tokens, config.instructions_order)
+    sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     knowledge = Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
     knowledge.load()
     servers = Extensions(is_trusted).servers(cwd)

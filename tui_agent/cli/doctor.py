@@ -248,7 +248,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
     for problem in hooks.problems:
         yield Finding("hook", problem, ok=False)
     folders = folders_of(cwd, config)
-    sources = Sources(folders, config.instructions, config.notes_tokens, config.instructions_order)
+    sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
     known = Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd))
     yield from _knowledge(known)
     servers = extensions.servers(cwd)

@@ -29,6 +29,7 @@ from tui_agent.app.frontend import (
     DiffPage,
     Frontend,
     Heading,
+    MemoryPage,
     Output,
     Page,
     Question,
@@ -256,6 +257,7 @@ class HeadlessRun(Frontend):
                 return ExitCode.INTERRUPTED
             if self.agent.running:
                 await self._ended
+                await self.agent.memory.settle()
         if self._untold is not None:
             raise self._untold
         return None
@@ -401,7 +403,7 @@ class HeadlessRun(Frontend):
                 self.show(Output(page.title, diff_text(page.files)))
             case RacePage():
                 self.show(Output(page.title, page.text))
-            case TreePage() | ContextPage():
+            case TreePage() | ContextPage() | MemoryPage():
                 self.show(Output(page.title, "\n".join(page.lines)))
             case _:
                 self._failed = True

@@ -46,6 +46,7 @@ from tui_agent.app.frontend import (
     HelpPage,
     JobsPage,
     LongText,
+    MemoryPage,
     ModelChoice,
     ModelPick,
     Output,
@@ -322,7 +323,7 @@ class PlainFrontend(Frontend):
                     f"/{row.name} {row.argument}: {row.help}".replace(" :", ":")
                     for row in command_table()
                 ]
-            case ContextPage():
+            case ContextPage() | MemoryPage():
                 lines = list(page.lines)
             case TreePage():
                 self.controller.soon(self._tree())

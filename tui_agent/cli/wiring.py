@@ -58,6 +58,7 @@ from tui_agent.config import (
     split_key,
 )
 from tui_agent.context.view import resolve
+from tui_agent.files.memory import Memory
 from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
@@ -290,6 +291,7 @@ class Wiring:
         cwd = recorded if is_directory(recorded) else self.cwd
         demo = cwd.is_relative_to(data_dir() / "demo")
         foreign = self.foreign(cwd)
+        memory = Memory(data_dir() / "memory", find_project(cwd))
         ports = make_ports(
             self.models,
             self.store,
@@ -299,8 +301,9 @@ class Wiring:
                 Sources(
                     self._folders(cwd),
                     (*config.instructions, *foreign.instructions),
-                    config.notes_tokens,
+                    config.memory.tokens,
                     config.instructions_order,
+                    memory,
                 ),
                 prompt=prompt,
                 trusted=lambda: self.trusts(cwd),
@@ -314,6 +317,7 @@ class Wiring:
                 {**os.environ, **foreign.environment}, config.sandbox.env, config.sandbox.mask
             ),
             titles=not self.headless,
+            memory=memory,
             tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else Hooks(partial(self.extensions.load_hooks, cwd)),
@@ -394,6 +398,8 @@ class Wiring:
             diagnostics=config.diagnostics,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
+            proposes_memory=config.memory.propose == "always"
+            or (config.memory.propose == "attended" and not self.headless),
             fallback_models=config.fallback_models,
             sandbox=sandbox,
             preset_effort=config.preset_effort,

@@ -1,4 +1,4 @@
-"""The project's notes: one Markdown file with a line for each thing to remember in later sessions."""
+"""The project's own notes: a Markdown file in the repository with a line for each thing to remember."""
 
 from pathlib import Path
 
@@ -9,7 +9,6 @@ from tui_agent.text_files.encodings import user_text
 
 NOTES_FILE = ".tui-agent/notes.md"
 """Where they are, relative to the project."""
-MAX_NOTE_CHARS = 500
 _TITLE = "# Notes"
 _BULLET = "- "
 
@@ -33,19 +32,7 @@ def read_notes(project: Path) -> str:
 
 
 def with_note(text: str, note: str) -> str:
-    """Return the file's text with one note more.
-
-    Raises:
-        NoteError: it is empty, too long or there already.
-    """
-    line = " ".join(note.split())
-    if not line:
-        raise NoteError("There is nothing to remember.")
-    if len(line) > MAX_NOTE_CHARS:
-        raise NoteError(f"A note has at most {MAX_NOTE_CHARS} characters: say it shorter.")
-    if line in notes_in(text):
-        raise NoteError("That is in the notes already.")
-    return f"{text.rstrip() or _TITLE}\n{_BULLET}{line}\n"
+    return f"{text.rstrip() or _TITLE}\n{_BULLET}{note}\n"
 
 
 def without_note(text: str, note: str) -> str:

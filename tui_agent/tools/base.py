@@ -71,6 +71,9 @@ class Archive(Protocol):
     def text(self, entry_id: int) -> str | None:
         """Return all of an entry as text, full outputs included; None when there is no such entry."""
 
+    def remembered(self, source: str) -> str | None:
+        """Return the entry that a line of the project's memory comes from, None where it is gone."""
+
     def names_in_use(self) -> Mapping[str, float]:
         """Return the names in the model's view, with how likely each is to be used again."""
         ...
@@ -189,6 +192,9 @@ class ToolContext:
     recorded."""
     editor: EditorText | None = None
     """The editor with files open; None where there is none."""
+    propose: Callable[[str], str] | None = None
+    """Proposes a line for the project's memory and returns it; None where nothing is kept. Blocks,
+    and raises NotKeptError."""
     ask: Asker | None = None
     """Asks the user questions; None where nobody can be asked."""
     notify: Callable[[str], None] = lambda _text: None

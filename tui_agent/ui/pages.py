@@ -99,6 +99,10 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
             from tui_agent.ui.screens.equipment import EquipmentScreen
 
             return EquipmentScreen(controller, agent, page)
+        case frontend.MemoryPage():
+            from tui_agent.ui.screens.memory import MemoryScreen
+
+            return MemoryScreen(controller, page.view)
         case frontend.PermissionsPage():
             from tui_agent.ui.screens.permissions import PermissionsScreen
 

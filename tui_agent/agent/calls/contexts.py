@@ -1,5 +1,7 @@
 """Makes the surroundings of a call: what its tool may use while it runs."""
 
+from collections.abc import Callable
+
 from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.calls.call import Call
 from tui_agent.agent.channel import Journal
@@ -34,6 +36,7 @@ class ToolContexts:
         keeper: ContextKeeper,
         person: Person,
         subagents: SubagentHost | None,
+        propose: Callable[[str], str] | None,
     ) -> None:
         self._journal = journal
         self._session = journal.session
@@ -43,9 +46,10 @@ class ToolContexts:
         self._jobs = jobs
         self._keeper = keeper
         self._reads = FileReads()
-        self._archive = SessionArchive(self._session, ports.blob)
+        self._archive = SessionArchive(self._session, ports.blob, self._sources)
         self._person = person
         self._subagents = subagents
+        self._propose = propose
 
     def make(self, call: Call) -> ToolContext:
         def report(text: str) -> None:
@@ -74,10 +78,14 @@ class ToolContexts:
             call_id=call.call_id,
             subagents=self._subagents,
             editor=ports.editor,
+            propose=self._propose,
             ask=self._person.asker,
             searcher=model_search(self._journal, ports, self._keeper.model),
             verdict=lambda need: self._gate.decide(need).action.value,
         )
+
+    def _sources(self) -> set[str]:
+        return {line.source for line in self._ports.knowledge.memory}
 
     def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
         """Return the reads of a file that the model still sees as they were, newest first."""

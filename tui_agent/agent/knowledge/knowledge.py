@@ -13,6 +13,7 @@ from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_a
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of
+from tui_agent.files.memory import Memory, MemoryLine, NotKeptError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import SKILL_PREFIX
@@ -197,13 +198,14 @@ class Sources:
     """Where a session's knowledge comes from.
 
     ``instructions`` are files and globs; ``order`` names the main files of a directory, the one
-    that counts first. Of the project's notes the newest ``notes_tokens`` are shown.
+    that counts first. Of the project's memory and notes, ``memory_tokens`` are shown.
     """
 
     folders: Folders
     instructions: tuple[str, ...] = ()
-    notes_tokens: int = 2_000
+    memory_tokens: int = 2_000
     order: tuple[str, ...] = ()
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +252,7 @@ class Knowledge:
         """The kinds of agents; built-in ones first."""
         self.rows: tuple[CommandRow, ...] = ()
         """Completions after a slash: the commands, and the skills as ``skill:NAME``."""
+        self.memory: tuple[MemoryLine, ...] = ()
         self._notes: tuple[str, ...] = ()
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
@@ -294,12 +297,19 @@ class Knowledge:
             except (NoteError, OSError) as error:
                 problems.append(f"{NOTES_FILE}: left out: {error}")
                 notes = ()
+            memory: tuple[MemoryLine, ...] = ()
+            if self._sources.memory is not None:
+                try:
+                    memory = self._sources.memory.read().lines
+                except NotKeptError as error:
+                    problems.append(str(error))
             # All at once: a head that is made while files are read has the old ones.
             self.skills = skills
             self.commands = commands
             self.instructions = instructions
             self.specs = specs
             self._notes = notes
+            self.memory = memory
             self.rows = (
                 *(
                     CommandRow(item.name, item.description, item.argument_hint)
@@ -399,26 +409,59 @@ class Knowledge:
         if own:
             agents = f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>"
         lists = filter(None, [skills, agents])
-        return (*lists, *(item.section for item in self.instructions), *self._note_section(count))
+        files = (item.section for item in self.instructions)
+        return (*lists, *files, *self._remembered(count))
 
-    def _note_section(self, count: Callable[[str], int]) -> Iterator[str]:
+    def _remembered(self, count: Callable[[str], int]) -> Iterator[str]:
+        """Yield the sections of the memory and of the project's own notes, within the room for both."""
         room = 0
         if self._sources is not None:
-            room = self._sources.notes_tokens
-        kept: list[str] = []
-        for note in reversed(self._notes):
-            room -= count(note) + 2
-            if room < 0:
-                break
-            kept.append(f"- {note}")
-        if kept:
-            left_out = len(self._notes) - len(kept)
-            more = []
-            if left_out:
-                more = [f"[{left_out} older notes are in the file only.]"]
-            yield Instruction(NOTES_FILE, "\n".join([*more, *reversed(kept)])).section
+            room = self._sources.memory_tokens
+        recent = sorted(self.memory, key=_last_of_use)
+        rows = {line.topic: _memory_row(line) for line in recent}
+        chosen, room = _newest_within(list(rows.values()), room, count)
+        if chosen:
+            told = [row for line in self.memory if (row := rows[line.topic]) in chosen]
+            more = _left_out(len(rows) - len(told), "in /memory")
+            yield "\n".join(["<memory>", self._prompt("memory"), *more, *told, "</memory>"])
+        notes, _room = _newest_within([f"- {note}" for note in self._notes], room, count)
+        if notes:
+            more = _left_out(len(self._notes) - len(notes), "in the file")
+            yield Instruction(NOTES_FILE, "\n".join([*more, *notes])).section
 
     def skill(self, name: str) -> Skill | None:
         """Return a skill that the user may start; None where there is none of that name."""
         skill = self.skills.get(name)
         return skill if skill is not None and skill.for_user else None
+
+
+def _last_of_use(line: MemoryLine) -> int:
+    return max(line.kept_at, line.used_at)
+
+
+def _memory_row(line: MemoryLine) -> str:
+    source = ""
+    if line.source:
+        source = f" ({line.source})"
+    # A closing tag inside would end the section early.
+    return f"- {line.shown}{source}".replace("</", "<\\/")
+
+
+def _newest_within(
+    rows: Sequence[str], room: int, count: Callable[[str], int]
+) -> tuple[list[str], int]:
+    """Return the last rows that fit into so many tokens, in their order, and the room that is left."""
+    kept: list[str] = []
+    for row in reversed(rows):
+        cost = count(row) + 1
+        if cost > room:
+            break
+        room -= cost
+        kept.append(row)
+    return kept[::-1], room
+
+
+def _left_out(count: int, where: str) -> list[str]:
+    if not count:
+        return []
+    return [f"[{count} more, not used as lately, only {where}.]"]

@@ -1,0 +1,195 @@
+"""Proposes lines for the project's memory at the end of a run, and counts which lines were of use.
+
+One request to a cheap model at most, after runs that did something; the rules that need no model
+otherwise. Nothing is kept without the user's yes. Failures are only logged.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from tui_agent.agent.channel import Journal
+from tui_agent.agent.clients import complete_in_time
+from tui_agent.agent.events import AgentEvent, Notice, RunEnded
+from tui_agent.agent.memory.proposals import FoundLine, index_of, lines_by_rule, read_answer
+from tui_agent.agent.memory.sources import source_of, used_topics
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.preserved import digest
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.files.memory import (
+    UNUSED_SESSIONS,
+    Memory,
+    MemoryState,
+    NotKeptError,
+    Proposal,
+    line_of,
+)
+from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.model.protocol import ModelError
+from tui_agent.safe_text import one_line
+from tui_agent.session.entries import Entry, ToolResultEntry, UserEntry
+from tui_agent.session.errors import StoreError
+from tui_agent.session.ids import short_id
+from tui_agent.session.path_queries import typed_text
+
+log = logging.getLogger(__name__)
+
+MIN_CALLS = 3
+"""Tool calls of a run below which no model is asked about it."""
+WORK_TOKENS = 2_000
+MESSAGE_CHARS = 1_500
+MAX_MESSAGES = 8
+"""Size of what the model is shown: the work, each message of the user, and how many of those."""
+MAX_TOKENS = 300
+SECONDS = 30.0
+"""How long the model may take."""
+SOURCES_SEARCHED = 400
+"""Newest entries of the path that a line's source is looked for in."""
+
+
+class MemoryKeeper:
+    """The memory of the project as one session works on it."""
+
+    def __init__(self, journal: Journal, ports: AgentPorts) -> None:
+        self._journal = journal
+        self._session = journal.session
+        self._ports = ports
+        self._done_with = journal.session.leaf or 0
+        """The last entry of the run before."""
+        self._is_counted = False
+        self._told_at = ports.clock()
+        self._task: asyncio.Task[None] | None = None
+        journal.channel.subscribe(self._on_event)
+
+    def propose(self, note: str) -> str:
+        """Propose a line for the model and return it; reads and writes files.
+
+        Raises:
+            NotKeptError: it can't be a line, or the memory can't be written.
+        """
+        from tui_agent.secret_detector import has_secret
+
+        line = line_of(note)
+        if has_secret(line.text):
+            raise NotKeptError("It looks like a secret: those are not kept.")
+        if self._ports.memory is not None:
+            path = self._session.active_path()
+            found = FoundLine(line, self._session.leaf or 0)
+            self._add(self._ports.memory, [found], path)
+        return line.shown
+
+    async def settle(self) -> None:
+        """Wait until what a run left to do is done, for a run that nobody looks at."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def aclose(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    def _on_event(self, event: AgentEvent) -> None:
+        ports = self._ports
+        if not isinstance(event, RunEnded) or ports.is_subagent or ports.stands_for is not None:
+            return
+        if ports.memory is not None and (self._task is None or self._task.done()):
+            work = self._after_run(ports.memory, is_done=event.reason == "done")
+            self._task = asyncio.get_running_loop().create_task(work)
+
+    async def _after_run(self, memory: Memory, *, is_done: bool) -> None:
+        path = self._session.active_path()
+        entries = [entry for entry in path if entry.id > self._done_with]
+        self._done_with = max([self._done_with, *(entry.id for entry in entries)])
+        try:
+            state = await asyncio.to_thread(self._count, memory, entries)
+            if is_done and self._ports.proposes_memory:
+                found = await self._found(state, entries)
+                state = await asyncio.to_thread(self._add, memory, found, entries)
+        except (NotKeptError, StoreError) as error:
+            log.warning("memory: %s", error)
+            return
+        news = [one for one in state.proposed if one.line.kept_at > self._told_at]
+        if news:
+            self._told_at = max(one.line.kept_at for one in news)
+            lines = "1 line" if len(news) == 1 else f"{len(news)} lines"
+            self._journal.channel.emit(Notice(f"memory: {lines} proposed · /memory"))
+
+    def _count(self, memory: Memory, entries: Sequence[Entry]) -> MemoryState:
+        """Count which lines the run made use of; a session without use of a line counts once."""
+        state = memory.read()
+        sent = {line.topic for line in self._ports.knowledge.memory}
+        if not sent or not entries:
+            return state
+        used = used_topics(state.lines, entries) & sent
+        now = self._ports.clock()
+        is_first = not self._is_counted
+        self._is_counted = True
+
+        def change(state: MemoryState) -> MemoryState:
+            counted = state.counted(used, now)
+            if is_first:
+                counted = counted.counted_unused(sent - used)
+            stale = [line for line in counted.lines if line.unused >= UNUSED_SESSIONS]
+            removals = (
+                Proposal(line=line.model_copy(update={"kept_at": now}), removes=True)
+                for line in stale
+            )
+            return counted.with_proposals(removals)
+
+        return memory.change(change)
+
+    async def _found(self, state: MemoryState, entries: Sequence[Entry]) -> list[FoundLine]:
+        ports = self._ports
+        instructions = "\n".join(item.text for item in ports.knowledge.instructions)
+        model = ports.small_model or ports.settings.compaction.model
+        calls = sum(isinstance(entry, ToolResultEntry) for entry in entries)
+        if model and model != DEMO_MODEL and calls >= MIN_CALLS:
+            try:
+                request = self._request(model, state, entries)
+                answer = await complete_in_time(ports.client, request, self._journal, SECONDS)
+                return read_answer(answer.text)
+            except (ModelError, TimeoutError) as error:
+                log.info("no lines for the memory from %s: %s", model, error)
+        return lines_by_rule(entries, instructions)
+
+    def _request(self, model: str, state: MemoryState, entries: Sequence[Entry]) -> ModelRequest:
+        """Return the request for lines; outputs of tools are not in it, nor anything that was read."""
+        count = self._ports.directory.counter(model).text
+        messages = [
+            f"#{entry.id} {one_line(typed_text(entry.parts), MESSAGE_CHARS)}"
+            for entry in entries
+            if isinstance(entry, UserEntry) and entry.synthetic is None
+        ]
+        said = "\n".join(messages[-MAX_MESSAGES:])
+        work = digest(entries, WORK_TOKENS, count)
+        shown = (
+            f"<memory>\n{index_of(state.lines)}\n</memory>\n\n"
+            f"<user>\n{said}\n</user>\n\n<work>\n{work}\n</work>"
+        )
+        return ModelRequest(
+            model=model,
+            messages=(
+                Message("system", (ContentText(self._ports.prompt("memory_propose")),)),
+                Message("user", (ContentText(shown),)),
+            ),
+            max_output_tokens=MAX_TOKENS,
+            tool_choice="none",
+        )
+
+    def _add(
+        self, memory: Memory, found: Sequence[FoundLine], entries: Sequence[Entry]
+    ) -> MemoryState:
+        now = self._ports.clock()
+        name = short_id(self._session.id)
+        proposals: list[Proposal] = []
+        for one in found:
+            source = source_of(one.line.text, entries[-SOURCES_SEARCHED:], one.entry_id)
+            facts = {
+                "source": f"{name}#{source.entry_id}" if source.entry_id else "",
+                "origin": source.origin,
+                "kept_at": now,
+            }
+            proposals.append(Proposal(line=one.line.model_copy(update=facts)))
+        if not proposals:
+            return memory.read()
+        return memory.change(lambda state: state.with_proposals(proposals))

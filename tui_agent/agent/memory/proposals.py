@@ -1,0 +1,93 @@
+"""Finds lines worth keeping: reads a model's answer, or the user's own words by rule. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tui_agent.context.standing_rules import rules_in
+from tui_agent.files.memory import MemoryLine, NotKeptError, line_of
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.session.entries import Entry, UserEntry
+from tui_agent.session.path_queries import typed_text
+
+MAX_LINES = 3
+"""Lines proposed after a run."""
+MIN_CHARS = 8
+MAX_CHARS = 240
+"""Characters of a proposed line; what is longer is no line."""
+
+_ROW = LazyPattern(
+    r"[\s>*•+-]*(?:\d{1,2}[.)]\s+)?[*_`\"'(\[]*#(?P<entry>\d{1,9})[\])`*_\"']*[\s:,.|–—-]+(?P<line>.*)"
+)
+_QUOTES = "`*_\"'“”|, "
+_LASTING = LazyPattern(
+    r"\b(?:always|never|from now on|in (?:the )?future|every time|in every case|by default|"
+    r"we (?:only|prefer)|i prefer|remember)\b",
+    re.IGNORECASE,
+)
+_ASKED = LazyPattern(
+    r"^(?:please\s+)?(?:remember|keep in mind|note|memorise|memorize)(?:\s+that\b)?[\s:,]+(?P<line>\S.*)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLine:
+    """A line and the entry that was named as its source, 0 where none was."""
+
+    line: MemoryLine
+    entry_id: int = 0
+
+
+def read_answer(answer: str) -> list[FoundLine]:
+    """Return the lines of a model's answer, at most ``MAX_LINES``; what has no number is talk."""
+    found: dict[str, FoundLine] = {}
+    for text in answer.splitlines():
+        row = _ROW.match(text)
+        if row is None:
+            continue
+        line = _usable(row["line"].strip(_QUOTES))
+        if line is not None:
+            found.setdefault(line.topic, FoundLine(line, int(row["entry"])))
+    return list(found.values())[:MAX_LINES]
+
+
+def lines_by_rule(entries: Sequence[Entry], known: str) -> list[FoundLine]:
+    """Return what the user asked to have remembered, and sentences that bind for good, the newest first.
+
+    ``known`` are the texts of instructions: what they say needs no line.
+    """
+    found: dict[str, FoundLine] = {}
+    for entry in reversed(entries):
+        if not isinstance(entry, UserEntry) or entry.synthetic is not None:
+            continue
+        for text in _lasting(typed_text(entry.parts)):
+            line = _usable(text)
+            if line is not None and line.text not in known:
+                found.setdefault(line.text, FoundLine(line, entry.id))
+    return list(found.values())[:MAX_LINES]
+
+
+def _lasting(text: str) -> Iterator[str]:
+    for sentence in re.split(r"(?<=[.!?;])\s+|\n+", text):
+        asked = _ASKED.match(sentence.strip())
+        if asked is not None and not sentence.rstrip().endswith("?"):
+            yield asked["line"]
+        elif any(_LASTING.search(rule) for rule in rules_in(sentence)):
+            yield sentence
+
+
+def _usable(text: str) -> MemoryLine | None:
+    """Return the line of a text; None for one that is too short or long, or holds a secret."""
+    from tui_agent.secret_detector import has_secret
+
+    if not MIN_CHARS <= len(text) <= MAX_CHARS or has_secret(text):
+        return None
+    try:
+        return line_of(text)
+    except NotKeptError:
+        return None
+
+
+def index_of(lines: Iterable[MemoryLine]) -> str:
+    """Return the kept lines as a model is shown them."""
+    return "\n".join(f"- {line.shown}" for line in lines)

@@ -1,0 +1,143 @@
+"""Where a line's words come from, and which lines a run made use of. Pure: found by words, without a model."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tui_agent.files.memory import MemoryLine, words_of
+from tui_agent.lazy import dataclass
+from tui_agent.safe_text import one_line
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    FilePart,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.path_queries import typed_text
+from tui_agent.tools.registry import tool_traits
+
+USER = ""
+MODEL = "the model"
+"""The origins that are no name of something that was read."""
+FOUND = 0.6
+"""Share of a line's words that a text holds which the line comes from."""
+USED = 0.75
+"""Share of a line's words that the model wrote in a run which made use of the line."""
+
+_MAX_TEXT_CHARS = 100_000
+_TITLE_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LineSource:
+    """The entry that holds a line's words, 0 for none, and whose they are."""
+
+    entry_id: int = 0
+    origin: str = MODEL
+
+
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    share: float
+    source: LineSource
+
+
+def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource:
+    """Return where a line comes from.
+
+    What the user said counts first, then what was read, whatever the model said of it. If the
+    words are the model's own, pages that it had read are named too. ``named`` is the entry that
+    the model gave as the source; it counts where no entry holds the words.
+    """
+    words = words_of(text)
+    holders = [holder for entry in entries for holder in _holders(entry, words)]
+    by_user = _best(holder for holder in holders if holder.source.origin == USER)
+    by_model = _best(holder for holder in holders if holder.source.origin == MODEL)
+    read = _best(holder for holder in holders if holder.source.origin not in {USER, MODEL})
+    if by_user is not None and (read is None or by_user.share >= read.share):
+        return by_user.source
+    if read is not None:
+        return read.source
+    entry_id = named
+    if by_model is not None:
+        entry_id = by_model.source.entry_id
+    pages = [_name_of(entry) for entry in entries if _is_page(entry)]
+    if pages:
+        return LineSource(entry_id, f"{MODEL}, after {pages[-1]}")
+    return LineSource(entry_id)
+
+
+def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
+    """Return the topics of the lines whose words, or whose source, the model wrote in answers and calls."""
+    texts = [text for entry in entries for text in _written(entry)]
+    written = frozenset[str]().union(*map(words_of, texts))
+    used = set[str]()
+    for line in lines:
+        words = words_of(line.text)
+        is_named = bool(line.source) and any(line.source in text for text in texts)
+        if is_named or _share(words, written) >= USED:
+            used.add(line.topic)
+    return used
+
+
+def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
+    for origin, text in _texts(entry):
+        share = _share(words, words_of(text[:_MAX_TEXT_CHARS]))
+        if share >= FOUND:
+            yield _Holder(share, LineSource(entry.id, origin))
+
+
+def _best(holders: Iterable[_Holder]) -> _Holder | None:
+    """Return the holder of most of the words, of equal ones the first."""
+    return max(holders, key=_share_of, default=None)
+
+
+def _share_of(holder: _Holder) -> float:
+    return holder.share
+
+
+def _share(words: frozenset[str], others: frozenset[str]) -> float:
+    if not words:
+        return 0.0
+    return len(words & others) / len(words)
+
+
+def _texts(entry: Entry) -> Iterator[tuple[str, str]]:
+    """Yield the texts of an entry, each after its origin."""
+    match entry:
+        case UserEntry() if entry.synthetic is None:
+            typed = typed_text(entry.parts)
+            yield USER, typed
+            for part in entry.parts:
+                if isinstance(part, FilePart):
+                    yield one_line(f"@{part.path}", _TITLE_CHARS), part.text
+                elif isinstance(part, TextPart) and part.text not in typed:
+                    yield "a command's text", part.text
+        case AssistantEntry():
+            yield MODEL, entry.text
+        case ShellEntry() | ToolResultEntry():
+            yield _name_of(entry), entry.output
+        case _:
+            return
+
+
+def _name_of(entry: Entry) -> str:
+    match entry:
+        case ShellEntry():
+            return one_line(f"! {entry.command}", _TITLE_CHARS)
+        case ToolResultEntry():
+            return one_line(f"{entry.tool} {entry.title}", _TITLE_CHARS)
+        case _:
+            return ""
+
+
+def _is_page(entry: Entry) -> bool:
+    return isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].kind == "fetch"
+
+
+def _written(entry: Entry) -> Iterator[str]:
+    if isinstance(entry, AssistantEntry):
+        yield entry.text
+        for call in entry.tool_calls:
+            yield call.arguments

@@ -1,0 +1,209 @@
+"""A project's memory as a person looks at it and answers what is proposed. Its methods read and write files."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+
+from tui_agent.agent.memory.sources import MODEL, USER
+from tui_agent.app.format import age, one_line, plural, tokens
+from tui_agent.errors import CommandError
+from tui_agent.files.memory import Memory, MemoryLine, MemoryState, Proposal, line_of
+from tui_agent.files.notes import NOTES_FILE, NoteError
+from tui_agent.lazy import dataclass
+
+NOTHING = (
+    "Nothing is kept yet. /remember TEXT keeps a line; others are proposed at the end of a run."
+)
+NOT_THERE = "There is nothing on “{}” any more."
+_NOTE = "note {}"
+"""How a line of the project's own notes is called, by its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """A line, or a proposal. ``diff`` are its marks (``+``, ``-``, or a space) with texts."""
+
+    key: str
+    diff: tuple[tuple[str, str], ...]
+    facts: str
+    line: MemoryLine
+    proposal: Proposal | None = None
+    is_foreign: bool = False
+    """The words come from something that was read, not from the user or the model."""
+
+
+@dataclass(slots=True)
+class MemoryView:
+    """One look at the memory. ``session`` is this session's short id.
+
+    ``text_of`` returns the entry that a source names; ``count`` a text's tokens; ``clock``
+    milliseconds since the epoch.
+    """
+
+    memory: Memory
+    session: str
+    text_of: Callable[[str], str | None]
+    count: Callable[[str], int]
+    clock: Callable[[], int]
+    proposed: list[MemoryRow] = field(default_factory=list)
+    kept: list[MemoryRow] = field(default_factory=list)
+
+    def read(self) -> None:
+        """Read it anew; raises NotKeptError."""
+        state = self.memory.read()
+        try:
+            notes = self.memory.notes()
+        except (NoteError, OSError):
+            notes = []  # a session's start says it
+        self.proposed = [self._proposed_row(state, one) for one in state.proposed]
+        self.kept = [self._kept_row(line) for line in state.lines]
+        for number, text in enumerate(notes, 1):
+            line = MemoryLine(topic=_NOTE.format(number), text=text, source=NOTES_FILE)
+            facts = f"{NOTES_FILE} · {tokens(self.count(text))} tokens"
+            self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
+
+    @property
+    def cost(self) -> int:
+        """Tokens of all that is kept."""
+        return sum(self.count(row.line.shown) for row in self.kept)
+
+    def find(self, key: str) -> MemoryRow:
+        """Return the row of a topic, a proposal before a line; raises CommandError."""
+        name = " ".join(key.lower().split())
+        for row in (*self.proposed, *self.kept):
+            if name in {row.key, row.line.topic}:
+                return row
+        raise CommandError(NOT_THERE.format(one_line(key, 60)))
+
+    def take(self, row: MemoryRow) -> str:
+        """Do what a proposal says; returns what was done."""
+        proposal = row.proposal
+        if proposal is None:
+            return "That is kept already: x drops it, e edits it."
+        if proposal.removes:
+            self._change(lambda state: state.without_line(proposal.line, answers=proposal))
+            return f"Dropped: {_quoted(row.line)}."
+        return self._keep(row.line, row)
+
+    def edit(self, row: MemoryRow, text: str) -> str:
+        """Keep a line in other words, which are the user's."""
+        wanted = line_of(text)
+        if wanted.text == row.line.text and wanted.topic == row.line.topic:
+            return self.take(row)
+        if row.line.source == NOTES_FILE:
+            raise CommandError(f"That is a line of {NOTES_FILE}: edit the file.")
+        changed = {"topic": wanted.topic, "text": wanted.text, "origin": USER}
+        return self._keep(row.line.model_copy(update=changed), row)
+
+    def drop(self, row: MemoryRow) -> str:
+        """Decline a proposal, or take a line out."""
+        proposal = row.proposal
+        if proposal is None:
+            try:
+                self.memory.drop(row.line)
+            except (NoteError, OSError) as error:
+                raise CommandError(str(error)) from error
+            return f"Dropped: {_quoted(row.line)}."
+        self._change(lambda state: state.without_proposal(proposal))
+        if proposal.removes:
+            return f"It stays: {_quoted(row.line)}."
+        return f"Not kept: {_quoted(row.line)}. It is not proposed again."
+
+    def undo(self) -> str:
+        """Take back the newest change of the memory, made here or before."""
+        try:
+            change = self.memory.undo()
+        except (NoteError, OSError) as error:
+            raise CommandError(str(error)) from error
+        if change is None:
+            return "Nothing was changed here."
+        line = change.before or change.after
+        if line is None and change.proposal is not None:
+            line = change.proposal.line
+        return f"Undone: {_quoted(line)}." if line is not None else "Undone."
+
+    def lines(self) -> list[str]:
+        """Return the page as text."""
+        if not self.proposed and not self.kept:
+            return [NOTHING]
+        lines: list[str] = []
+        if self.proposed:
+            lines += ["Proposed: /memory take TOPIC, /memory drop TOPIC", *_told(self.proposed), ""]
+        if self.kept:
+            lines += [self.kept_heading, *_told(self.kept)]
+        return lines
+
+    @property
+    def kept_heading(self) -> str:
+        count = plural(len(self.kept), "line")
+        return f"Kept: {count}, {tokens(self.cost)} tokens of each request"
+
+    def _keep(self, line: MemoryLine, row: MemoryRow) -> str:
+        kept = line.model_copy(update={"kept_at": self.clock(), "unused": 0})
+        instead_of = row.line if row.proposal is None else None
+        self._change(
+            lambda state: state.with_line(kept, instead_of=instead_of, answers=row.proposal)
+        )
+        return f"Kept: {_quoted(kept)}."
+
+    def _change(self, change: Callable[[MemoryState], MemoryState]) -> None:
+        self.memory.change(change)
+
+    def _proposed_row(self, state: MemoryState, proposal: Proposal) -> MemoryRow:
+        line = proposal.line
+        before = state.line(line.topic)
+        if proposal.removes:
+            facts = f"of no use in {plural(line.unused, 'session')} · {self._price(line)}"
+            return MemoryRow(f"+{line.topic}", (("-", line.shown),), facts, line, proposal)
+        diff = [("+", line.shown)]
+        if before is not None:
+            diff.insert(0, ("-", before.shown))
+        facts = " · ".join(filter(None, [*self._source(line), self._price(line)]))
+        return MemoryRow(
+            f"+{line.topic}",
+            tuple(diff),
+            facts,
+            line,
+            proposal,
+            is_foreign=line.origin not in {USER, MODEL},
+        )
+
+    def _kept_row(self, line: MemoryLine) -> MemoryRow:
+        if line.uses:
+            use = (
+                f"of use {plural(line.uses, 'time')}, last {age(line.used_at, self.clock() / 1000)}"
+            )
+        elif line.unused:
+            use = f"of no use in {plural(line.unused, 'session')}"
+        else:
+            use = "not used yet"
+        facts = " · ".join(filter(None, [*self._source(line), use, self._price(line)]))
+        is_foreign = line.origin not in {USER, MODEL}
+        return MemoryRow(line.topic, ((" ", line.shown),), facts, line, is_foreign=is_foreign)
+
+    def _source(self, line: MemoryLine) -> list[str]:
+        session, _sign, entry = line.source.partition("#")
+        where = ""
+        if entry:
+            where = f"#{entry} here" if session == self.session else f"{session} #{entry}"
+        whose = f"from {line.origin}"
+        if line.origin == USER:
+            whose = "your words"
+        elif line.origin == MODEL:
+            whose = "the model's words"
+        return [where, whose]
+
+    def _price(self, line: MemoryLine) -> str:
+        return f"{tokens(self.count(line.shown))} tokens"
+
+
+def _told(rows: Sequence[MemoryRow]) -> list[str]:
+    lines: list[str] = []
+    for row in rows:
+        lines += [f"{mark} {text}" for mark, text in row.diff]
+        warning = "! " if row.is_foreign else ""
+        lines.append(f"    {warning}{row.facts}")
+    return lines
+
+
+def _quoted(line: MemoryLine) -> str:
+    return f"“{one_line(line.text, 60)}”"

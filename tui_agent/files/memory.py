@@ -1,0 +1,364 @@
+"""A project's memory: one line for each topic, sent in every session, and lines that are proposed for it.
+
+Only a person's yes makes a line. Proposals stand beside the lines and are never sent. Both are kept
+in the program's data directory; the functions on a ``MemoryState`` are pure.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tui_agent.errors import UserFacingError
+from tui_agent.files.atomic import write_atomically
+from tui_agent.files.inside import read_regular
+from tui_agent.files.notes import (
+    NOTES_FILE,
+    notes_in,
+    read_notes,
+    with_note,
+    without_note,
+    write_notes,
+)
+from tui_agent.path_checks import is_there, real_path
+from tui_agent.safe_text import visible
+from tui_agent.session.locks import FileLock
+from tui_agent.word_lists import listed
+
+MAX_CHARS = 500
+"""Characters of a line."""
+MAX_TOPIC_CHARS = 24
+MAX_LINES = 200
+MAX_PROPOSED = 12
+"""Proposals that wait for an answer; the oldest make room."""
+MAX_DECLINED = 200
+MAX_CHANGES = 50
+"""Changes that can be undone."""
+UNUSED_SESSIONS = 20
+"""Sessions that had a line and made no use of it, after which its removal is proposed."""
+
+_MAX_BYTES = 4_000_000
+_LOCK_SECONDS = 5.0
+_TOPIC = re.compile(r"([^\W_][\w ./+-]{0,23}):\s+(\S.*)")
+_WORD = re.compile(r"\w[\w.+-]*\w|\w")
+_COMMON = listed(
+    "a all always an and any are at avoid be been before by can do don't ensure every for from has "
+    "have here i in is it its make must need needs never no not of on only or our out please "
+    "remember run should so sure that the their them then there they this to up us use used uses "
+    "using was we when with you your",
+)
+"""Words that say nothing about the subject of a line."""
+
+
+class NotKeptError(UserFacingError):
+    """Something can't be kept; the sentence is for a person or a model."""
+
+
+class MemoryLine(BaseModel):
+    """What is kept about a topic.
+
+    ``source`` is where it comes from, as ``SESSION#ENTRY``, "" for a person's own line; ``origin``
+    names what the words come from where that is not the user: ``webfetch example.com``. Times are
+    milliseconds since the epoch.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    topic: str
+    text: str
+    source: str = ""
+    origin: str = ""
+    kept_at: int = 0
+    used_at: int = 0
+    uses: int = 0
+    unused: int = 0
+    """Sessions in a row that had it and made no use of it."""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.topic}: {self.text}"
+
+
+class Proposal(BaseModel):
+    """A line that may be kept, in place of the line on its topic; or one that may go."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    line: MemoryLine
+    removes: bool = False
+
+
+class MemoryChange(BaseModel):
+    """What an answer changed: a line, and the proposal that was answered. None: there was none."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    before: MemoryLine | None = None
+    after: MemoryLine | None = None
+    proposal: Proposal | None = None
+
+
+class MemoryState(BaseModel):
+    """All that is kept for a project. Topics are unique, among the lines and among the proposals."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+    lines: tuple[MemoryLine, ...] = ()
+    proposed: tuple[Proposal, ...] = ()
+    declined: tuple[str, ...] = ()
+    """Texts that nobody wants to have proposed again."""
+    changes: tuple[MemoryChange, ...] = ()
+
+    def line(self, topic: str) -> MemoryLine | None:
+        return next((line for line in self.lines if line.topic == topic), None)
+
+    def proposal(self, topic: str) -> Proposal | None:
+        return next((one for one in self.proposed if one.line.topic == topic), None)
+
+    def knows(self, text: str) -> bool:
+        return any(_same(line.text, text) for line in self.lines)
+
+    def with_line(
+        self,
+        line: MemoryLine,
+        *,
+        instead_of: MemoryLine | None = None,
+        answers: Proposal | None = None,
+    ) -> "MemoryState":
+        """Keep a line in place of another, else of the one on its topic, perhaps as the answer to a proposal.
+
+        Raises:
+            NotKeptError: there are too many lines.
+        """
+        if instead_of is not None and instead_of.topic != line.topic:
+            topics = [one.topic for one in self.lines]
+            line = line.model_copy(update={"topic": free_topic(line.topic, topics)})
+        before = instead_of or self.line(line.topic)
+        if before is None and len(self.lines) >= MAX_LINES:
+            raise NotKeptError(f"The memory has {MAX_LINES} lines: drop some of them in /memory.")
+        return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
+
+    def without_line(self, line: MemoryLine, *, answers: Proposal | None = None) -> "MemoryState":
+        return _changed(self, MemoryChange(before=line, proposal=answers))
+
+    def without_proposal(self, proposal: Proposal) -> "MemoryState":
+        """Decline a proposal; a line whose removal was proposed is kept, and counted from now on."""
+        line = self.line(proposal.line.topic)
+        if proposal.removes and line is not None:
+            fresh = line.model_copy(update={"unused": 0})
+            return _changed(self, MemoryChange(before=line, after=fresh, proposal=proposal))
+        declined = (*self.declined, proposal.line.text)[-MAX_DECLINED:]
+        state = _changed(self, MemoryChange(proposal=proposal))
+        return state.model_copy(update={"declined": declined})
+
+    def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
+        """Add what is new; a later proposal takes the place of an earlier one on its topic."""
+        proposed = list(self.proposed)
+        for proposal in proposals:
+            if not self._is_news(proposal):
+                continue
+            proposed = [one for one in proposed if one.line.topic != proposal.line.topic]
+            proposed.append(proposal)
+        return self.model_copy(update={"proposed": tuple(proposed[-MAX_PROPOSED:])})
+
+    def counted(self, used: Collection[str], now: int) -> "MemoryState":
+        """Count a run that made use of the lines on some topics."""
+        lines = [
+            line.model_copy(update={"uses": line.uses + 1, "used_at": now, "unused": 0})
+            if line.topic in used
+            else line
+            for line in self.lines
+        ]
+        return self.model_copy(update={"lines": tuple(lines)})
+
+    def counted_unused(self, topics: Collection[str]) -> "MemoryState":
+        """Count a session that was sent the lines on some topics and made no use of them."""
+        lines = [
+            line.model_copy(update={"unused": line.unused + 1}) if line.topic in topics else line
+            for line in self.lines
+        ]
+        return self.model_copy(update={"lines": tuple(lines)})
+
+    def undone(self) -> "MemoryState":
+        """Take back the newest change; a proposal that it answered waits again."""
+        if not self.changes:
+            return self
+        change = self.changes[-1]
+        update: dict[str, object] = {
+            "changes": self.changes[:-1],
+            "lines": _replaced(self.lines, change.after, change.before),
+        }
+        if change.proposal is not None:
+            text = change.proposal.line.text
+            update["declined"] = tuple(one for one in self.declined if not _same(one, text))
+            others = (one for one in self.proposed if one.line.topic != change.proposal.line.topic)
+            update["proposed"] = (*others, change.proposal)
+        return self.model_copy(update=update)
+
+    def _is_news(self, proposal: Proposal) -> bool:
+        if proposal.removes:
+            return self.line(proposal.line.topic) is not None
+        text = proposal.line.text
+        declined = any(_same(one, text) for one in self.declined)
+        waiting = any(_same(one.line.text, text) and not one.removes for one in self.proposed)
+        return not (declined or waiting or self.knows(text))
+
+
+class Memory:
+    """The memory of one project, on disk. Reading and writing block; several programs may do both."""
+
+    def __init__(self, folder: Path, project: Path) -> None:
+        self.project = project
+        real = str(real_path(project))
+        name = re.sub(r"[^\w.-]", "_", project.name)[:40]
+        digest = hashlib.sha256(real.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+        self.path = folder / f"{name}-{digest}.json"
+
+    def read(self) -> MemoryState:
+        """Return what is kept; raises NotKeptError where it can't be read."""
+        if not is_there(self.path):
+            return MemoryState()
+        try:
+            return MemoryState.model_validate_json(read_regular(self.path, _MAX_BYTES) or b"")
+        except ValidationError as error:
+            raise NotKeptError(f"The memory {self.path} can't be read: mend or move it.") from error
+
+    def change(self, change: Callable[[MemoryState], MemoryState]) -> MemoryState:
+        """Apply a change to what is on disk now, and return the outcome.
+
+        Raises:
+            NotKeptError: it can't be read or written, or the change refuses.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path.with_suffix(".lock"))
+            try:
+                if not lock.take(timeout=_LOCK_SECONDS):
+                    raise NotKeptError("Another program is writing the memory; try again.")
+                before = self.read()
+                after = change(before)
+                if after != before:
+                    write_atomically(self.path, after.model_dump_json().encode(), mode=0o600)
+            finally:
+                lock.close()
+        except OSError as error:
+            why = error.strerror or error
+            raise NotKeptError(f"The memory {self.path} can't be written: {why}.") from error
+        return after
+
+    def add(self, text: str, now: int) -> MemoryLine:
+        """Keep a line in the user's words, on a topic of its own; raises NotKeptError."""
+        line = line_of(text)
+        if line.text in map(line_text, self.notes()):
+            raise NotKeptError("That is in the memory already.")
+
+        def change(state: MemoryState) -> MemoryState:
+            if state.knows(line.text):
+                raise NotKeptError("That is in the memory already.")
+            topics = {one.topic for one in state.lines}
+            topic = free_topic(line.topic, topics)
+            return state.with_line(line.model_copy(update={"topic": topic, "kept_at": now}))
+
+        return self.change(change).lines[-1]
+
+    def drop(self, line: MemoryLine) -> None:
+        """Take a line out, one of the project's notes from their file; raises NotKeptError, NoteError, OSError."""
+        if line.source == NOTES_FILE:
+            write_notes(self.project, without_note(read_notes(self.project), line.text))
+        self.change(lambda state: state.without_line(line))
+
+    def undo(self) -> MemoryChange | None:
+        """Take back the newest change and return it, None where there is none; raises as ``drop``."""
+        undone: list[MemoryChange] = []
+
+        def change(state: MemoryState) -> MemoryState:
+            undone.extend(state.changes[-1:])
+            before = undone[0].before if undone else None
+            if before is None or before.source != NOTES_FILE:
+                return state.undone()
+            write_notes(self.project, with_note(read_notes(self.project), before.text))
+            return state.model_copy(update={"changes": state.changes[:-1]})
+
+        self.change(change)
+        return undone[0] if undone else None
+
+    def notes(self) -> list[str]:
+        """Return the lines of the project's own file of notes; raises NoteError, OSError."""
+        return notes_in(read_notes(self.project))
+
+
+def line_text(text: str) -> str:
+    """Return a text as one line in which nothing acts or hides."""
+    return visible(" ".join(text.split()))
+
+
+def line_of(text: str) -> MemoryLine:
+    """Return the line of a text such as ``build: use pnpm``; without a topic it gets one.
+
+    Raises:
+        NotKeptError: it is empty or too long.
+    """
+    line = line_text(text)
+    if not line:
+        raise NotKeptError("There is nothing to remember.")
+    if len(line) > MAX_CHARS:
+        raise NotKeptError(f"A line has at most {MAX_CHARS} characters: say it shorter.")
+    found = _TOPIC.fullmatch(line)
+    if found is None:
+        return MemoryLine(topic=_topic_of(line), text=line)
+    return MemoryLine(topic=" ".join(found[1].lower().split()), text=found[2])
+
+
+def free_topic(topic: str, taken: Iterable[str]) -> str:
+    """Return the topic, with a number after it where there is a line on it already."""
+    others = set(taken)
+    number = 1
+    name = topic
+    while name in others:
+        number += 1
+        name = f"{topic} {number}"
+    return name
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the words that say what a text is about, in lower case."""
+    return frozenset(_WORD.findall(text.lower())) - _COMMON
+
+
+def _topic_of(text: str) -> str:
+    words = (word for word in _WORD.findall(text.lower()) if word not in _COMMON)
+    return next(words, "note")[:MAX_TOPIC_CHARS]
+
+
+def _same(one: str, other: str) -> bool:
+    return one.casefold().rstrip(".") == other.casefold().rstrip(".")
+
+
+def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
+    """Apply a change, so that it can be undone; the proposal that it answers no longer waits."""
+    proposed = state.proposed
+    if change.proposal is not None:
+        topic = change.proposal.line.topic
+        proposed = tuple(one for one in proposed if one.line.topic != topic)
+    return state.model_copy(
+        update={
+            "lines": _replaced(state.lines, change.before, change.after),
+            "proposed": proposed,
+            "changes": (*state.changes, change)[-MAX_CHANGES:],
+        }
+    )
+
+
+def _replaced(
+    lines: Iterable[MemoryLine], old: MemoryLine | None, new: MemoryLine | None
+) -> tuple[MemoryLine, ...]:
+    """Return lines with one in the place of another, by their topics; None stands for no line."""
+    rows = list(lines)
+    topics = [line.topic for line in rows]
+    at = len(rows)
+    if old is not None and old.topic in topics:
+        at = topics.index(old.topic)
+    rows[at : at + 1] = [new] if new is not None else []
+    return tuple(rows)

@@ -1,0 +1,159 @@
+"""The project's memory: what is proposed as a diff, below it what is kept; each is answered by a key."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import OptionList
+from textual.widgets.option_list import Option
+
+from tui_agent.app.format import plural, visible
+from tui_agent.app.frontend import Output, TextLine
+from tui_agent.app.memory_view import NOTHING
+from tui_agent.ui.screens.page import Page
+from tui_agent.ui.widgets.options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui_agent.app.controller import Controller
+    from tui_agent.app.memory_view import MemoryRow, MemoryView
+
+_STYLES = {"+": "added", "-": "removed", " ": "kept"}
+
+
+class MemoryScreen(Page[None]):
+    """Shows proposals and lines; nothing is kept without a key of the user's."""
+
+    HEADING = "Memory of this project"
+    KEYS = "t take  x drop  e edit  u undo  enter where it is from  ↑↓ move  esc back"
+    AUTO_FOCUS = "OptionList"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("t", "take", "take", show=False),
+        Binding("x,delete", "drop", "drop", show=False),
+        Binding("e", "edit", "edit", show=False),
+        Binding("u", "undo", "undo", show=False),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "memory--added",
+        "memory--removed",
+        "memory--kept",
+        "memory--facts",
+        "memory--foreign",
+        "memory--heading",
+    }
+
+    listing = getters.query_one(Options)
+
+    def __init__(self, controller: Controller, view: MemoryView) -> None:
+        super().__init__()
+        self._controller = controller
+        self._view = view
+
+    def body(self) -> ComposeResult:
+        yield Options(id="lines", compact=True)
+
+    def on_mount(self) -> None:
+        self._draw()
+
+    @property
+    def _row(self) -> MemoryRow | None:
+        option = self.listing.highlighted_option
+        rows = (*self._view.proposed, *self._view.kept)
+        return next((row for row in rows if option is not None and row.key == option.id), None)
+
+    def _draw(self) -> None:
+        view = self._view
+        at = self.listing.highlighted
+        self.listing.set_options(self._options())
+        self.show_facts("" if view.proposed or view.kept else NOTHING)
+        first = next(
+            (place for place, row in enumerate(self.listing.options) if not row.disabled), None
+        )
+        if at is None or first is None:
+            self.listing.highlighted = first
+            return
+        last = len(self.listing.options) - 1
+        at = min(max(at, first), last)
+        if self.listing.options[at].disabled:
+            at += 1 if at < last else -1
+        self.listing.highlighted = at
+
+    def _options(self) -> Iterator[Option]:
+        view = self._view
+        if view.proposed:
+            yield self._title_row(f"Proposed: {plural(len(view.proposed), 'line')}, not sent yet")
+            yield from map(self._option, view.proposed)
+        if view.kept:
+            gap = "\n" if view.proposed else ""
+            yield self._title_row(f"{gap}{view.kept_heading}")
+            yield from map(self._option, view.kept)
+
+    def _title_row(self, text: str) -> Option:
+        return Option(Content.styled(text, ".memory--heading"), disabled=True)
+
+    def _option(self, row: MemoryRow) -> Option:
+        parts = [
+            Content.styled(visible(f"{mark} {text}\n"), f".memory--{_STYLES[mark]}")
+            for mark, text in row.diff
+        ]
+        style = "foreign" if row.is_foreign else "facts"
+        sign = "! " if row.is_foreign else ""
+        facts = Content.styled(visible(f"    {sign}{row.facts}"), f".memory--{style}")
+        return Option(Content.assemble(*parts, facts), id=row.key)
+
+    # -- keys
+
+    def action_take(self) -> None:
+        self._answer(self._view.take)
+
+    def action_drop(self) -> None:
+        self._answer(self._view.drop)
+
+    def action_edit(self) -> None:
+        row = self._row
+        if row is not None:
+            self._controller.soon(self._edit(row))
+
+    def action_undo(self) -> None:
+        self._controller.soon(self._do(self._view.undo))
+
+    @on(OptionList.OptionSelected)
+    def _selected(self) -> None:
+        row = self._row
+        if row is not None:
+            self._controller.soon(self._show_source(row.line.source))
+
+    async def _show_source(self, source: str) -> None:
+        """Show the entry that a line comes from."""
+        if "#" not in source:
+            self.notice.say_briefly("It was written by hand.")
+            return
+        text = await asyncio.to_thread(self._view.text_of, source)
+        if text is None:
+            self.notice.say_briefly(f"{source} is gone: its session was deleted.")
+            return
+        self._controller.show(Output(source, text))
+
+    def _answer(self, act: Callable[[MemoryRow], str]) -> None:
+        row = self._row
+        if row is not None:
+            self._controller.soon(self._do(lambda: act(row)))
+
+    async def _edit(self, row: MemoryRow) -> None:
+        text = await self._controller.ask(TextLine("Keep it as", row.line.shown, "keep"))
+        if text is not None:
+            await self._do(lambda: self._view.edit(row, text))
+
+    async def _do(self, act: Callable[[], str]) -> None:
+        """Change the memory, and show it as it is then."""
+        said = await asyncio.to_thread(act)
+        await asyncio.to_thread(self._view.read)
+        if self.is_attached:
+            self._draw()
+            self.notice.say_briefly(f"{said} u takes it back.")
