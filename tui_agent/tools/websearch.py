@@ -37,7 +37,7 @@ class WebSearchTool(Tool[WebSearchInput]):
     """Asks a service, or the model's provider. It sends the call's arguments, and reads no page itself."""
 
     name: ClassVar[str] = "websearch"
-    description: ClassVar[str] = "Find web pages; webfetch reads them."
+    description: ClassVar[str] = "Find web pages."
     Input = WebSearchInput
     traits = ToolTraits(
         kind="fetch",

@@ -34,6 +34,7 @@ _TEXT_FIELDS = ("content", "description", "highlights", "text", "snippet", "summ
 _DAY_FIELDS = ("published_date", "publishedDate", "page_age")
 _ERROR_FIELDS = ("error", "detail", "message")
 _MARKUP = re.compile(r"</?(?:strong|b|em|i|mark|span|br|p)\b[^<>]{0,80}>", re.IGNORECASE)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _RANGES = ((1, "day"), (31, "month"))
 """Days that a time range of SearXNG covers, with its name."""
 
@@ -346,7 +347,7 @@ def _words(value: object) -> str:
     """Return a text, or the texts of a list, on one line without markup."""
     texts = as_list(value) or [value]
     joined = " … ".join(text for text in map(as_text, texts) if text.strip())[:_READ_CHARS]
-    return " ".join(html.unescape(_MARKUP.sub("", joined)).split())
+    return " ".join(_CONTROLS.sub(" ", html.unescape(_MARKUP.sub("", joined))).split())
 
 
 def _day(value: object) -> date | None:

@@ -33,8 +33,8 @@ def web_address(text: str) -> str:
         return ""
     try:
         return str(read_address(text))
-    except ToolError as error:
-        raise ValueError(str(error).rstrip(".")) from None
+    except ToolError:
+        raise ValueError("it is a web address without a user, http://localhost:8888") from None
 
 
 class FetchSettings(BaseModel):
