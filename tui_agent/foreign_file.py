@@ -5,10 +5,12 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from tui_agent.files.inside import OutsideError, read_file, read_inside
+from tui_agent.files.stamps import Stamp, settled_stamp
 from tui_agent.json_text import loads
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.text_files.encodings import settings_text
@@ -62,11 +64,24 @@ class ForeignFile:
 def read_foreign(path: Path, shown: str, project: Path | None = None) -> ForeignFile | None:
     """Return a JSON (also with comments) or TOML file, None where there is none.
 
-    ``project``: the file is the project's, and is not read where it leads out of that.
+    It is read once while it stays the same. ``project``: the file is the project's, and is not read
+    where it leads out of that.
     """
-    of_project = project is not None
     if not os.path.lexists(path):
         return None
+    stamp = settled_stamp(path)
+    if stamp is None or stamp.size > MAX_PROJECT_BYTES:
+        return _read(path, shown, project)
+    return _read_once(path, shown, project, stamp)
+
+
+@lru_cache(maxsize=200)
+def _read_once(path: Path, shown: str, project: Path | None, _stamp: Stamp) -> ForeignFile | None:
+    return _read(path, shown, project)
+
+
+def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
+    of_project = project is not None
     try:
         text = _text(path, project)
         if path.suffix == ".toml":

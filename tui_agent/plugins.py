@@ -11,6 +11,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tui_agent.claude_settings import hook_rows
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside
+from tui_agent.files.stamps import Stamp, settled_stamp
 from tui_agent.foreign_file import ForeignFile, read_foreign
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.places import Kind
@@ -42,6 +44,10 @@ _NOT_READ = {
     "monitors": "monitors",
 }
 _FOLDERS_NOT_READ = {"bin": "programs"}
+
+
+Files = tuple[tuple[Path, int], ...]
+"""A plugin's files, each with its bits for running it."""
 
 
 class PluginError(UserFacingError):
@@ -275,12 +281,35 @@ def market_of(root: Path) -> dict[str, Path | str]:
 
 
 def digest_of(root: Path) -> str:
-    """Return a digest of a folder's names, modes and contents.
+    """Return a digest of a folder's names, modes and contents; the contents are read once while they stay the same.
 
     Raises:
         PluginError: it is too large, or holds a link that leads out of it.
     """
+    files = tuple(_files(root))
+    stamps = tuple(settled_stamp(path) for path, _mode in files)
+    if None in stamps:
+        return _digest(root, files)
+    return _digest_once(root, files, stamps)
+
+
+@lru_cache(maxsize=50)
+def _digest_once(root: Path, files: Files, _stamps: tuple[Stamp | None, ...]) -> str:
+    return _digest(root, files)
+
+
+def _digest(root: Path, files: Files) -> str:
     whole = hashlib.sha256()
+    for path, mode in files:
+        data = path.read_bytes()
+        shown = path.relative_to(root).as_posix().encode("utf-8", "surrogateescape")
+        whole.update(b"%d %s %d %d " % (len(shown), shown, len(data), mode))
+        whole.update(data)
+    return whole.hexdigest()
+
+
+def _files(root: Path) -> Iterator[tuple[Path, int]]:
+    """Yield a plugin's files, each with its bits for running it, in a fixed order."""
     count = 0
     size = 0
     for directory, folders, names in os.walk(root):
@@ -302,12 +331,7 @@ def digest_of(root: Path) -> str:
                 raise PluginError(
                     f"{root} has more than {MAX_FILES:,} files or {MAX_BYTES // 1_000_000} MB."
                 )
-            shown = path.relative_to(root).as_posix().encode("utf-8", "surrogateescape")
-            whole.update(
-                b"%d %s %d %d " % (len(shown), shown, status.st_size, status.st_mode & 0o111)
-            )
-            whole.update(path.read_bytes())
-    return whole.hexdigest()
+            yield path, status.st_mode & 0o111
 
 
 def _normal(path: Path) -> Path:
