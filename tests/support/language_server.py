@@ -49,6 +49,12 @@ def words(pattern: str) -> list[dict[str, Any]]:
     ]
 
 
+def name_in(found: dict[str, Any]) -> str:
+    at = found["range"]["start"]
+    text = Path(unquote(urlsplit(found["uri"]).path)).read_text()
+    return re.split(r"\W", text.split("\n")[at["line"]][at["character"] :])[0]
+
+
 def name_at(params: dict[str, Any]) -> str:
     at = params["position"]
     line = texts[params["textDocument"]["uri"]].split("\n")[at["line"]]
@@ -96,7 +102,7 @@ def answer(method: str, params: dict[str, Any]) -> Any:
             return {"contents": {"kind": "markdown", "value": "\n".join([name_at(params), *heard])}}
         case "workspace/symbol":
             found = words(rf"(?:def|class) (\w*{params['query']}\w*)")
-            return [{"name": "x", "kind": 12, "location": one} for one in found]
+            return [{"name": name_in(one), "kind": 12, "location": one} for one in found]
     return None
 
 
@@ -173,7 +179,14 @@ def main() -> None:
             hear(message)
         elif message["method"] == "initialize":
             roots.append(Path(unquote(urlsplit(message["params"]["rootUri"]).path)))
-            names = ("definition", "references", "implementation", "hover", "callHierarchy")
+            names = (
+                "definition",
+                "references",
+                "implementation",
+                "hover",
+                "callHierarchy",
+                "workspaceSymbol",
+            )
             able = {f"{name}Provider": HOW != "knows little" for name in names}
             send({"id": message["id"], "result": {"capabilities": able}})
             if HOW == "edits":

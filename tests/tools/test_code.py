@@ -1,5 +1,6 @@
 """Code navigation as the model meets it: real processes of a scripted language server."""
 
+import contextlib
 import json
 import shlex
 import sys
@@ -7,14 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply
+from tests.support.thoroughness import examples
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.projection import ModelTraits
 from tui_agent.sandbox import Sandbox, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.tools.code import CodeTool
+from tui_agent.tools.language_servers.answers import (
+    callers_of,
+    hover_text,
+    places_of,
+    plain_names,
+    symbols_of,
+)
+from tui_agent.tools.language_servers.connection import Frames, ServerError
 from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.registry import builtin_tools
 
@@ -45,8 +57,8 @@ def navigating(
     """Return an agent whose model makes some calls, in a project with a server that behaves in some way."""
     project = make_project(tmp_path)
     command = shlex.join([sys.executable, str(SERVER), how])
-    settings = CodeSettings(timeout=timeout, servers={"*.py": command})
-    tool = CodeTool(project, ports.pop("settings", settings))
+    chosen = CodeSettings(timeout=timeout, servers={"*.py": command})
+    tool = CodeTool(project, ports.pop("chosen", chosen))
     script = [*(Reply(calls=(step,)) for step in steps), Reply("Done.")]
     return make_agent(tmp_path, script, tools=(*builtin_tools(), tool), **ports)
 
@@ -73,7 +85,7 @@ async def test_names_lines_and_files_are_asked_about(tmp_path: Path) -> None:
         code("hover", path="app.py:5"),
         code("symbols", path="app.py"),
         code("symbols", "tot"),
-        code("implementations", "total", "use.py"),
+        code("implementations", "total", "app.py"),
     )
     found = await outputs(harness)
     total = "app.py:5: def total(shapes):"
@@ -112,6 +124,33 @@ async def test_a_question_that_means_nothing_says_what_would(
 ) -> None:
     (output,) = await outputs(navigating(tmp_path, call))
     assert said in output
+
+
+async def test_what_a_library_declares_is_asked_about_where_it_stands(tmp_path: Path) -> None:
+    (output,) = await outputs(navigating(tmp_path, code("references", "sum")))
+    assert output.startswith("app.py:6: ")
+    assert output.endswith(
+        "[No declaration was found in the project. This is for sum in app.py:6.]"
+    )
+
+
+async def test_a_name_of_several_things_says_so(tmp_path: Path) -> None:
+    harness = navigating(tmp_path, code("hover", "area"))
+    (tmp_path / "project" / "b.py").write_text("class Other:\n    def area(self): pass\n")
+    (output,) = await outputs(harness)
+    assert "[area is declared in 2 places." in output
+
+
+async def test_files_without_a_server_do_not_keep_others_from_being_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    harness = navigating(tmp_path, code("definition", "total"), code("definition", "only"))
+    (tmp_path / "project" / "a.zig").write_text("fn total() void {}")
+    (tmp_path / "project" / "a.go").write_text("func total() {}\nfunc only() {}")
+    total, only = await outputs(harness)
+    assert total == "app.py:5: def total(shapes):"
+    assert only == "No language server for Go is installed (gopls). Search with grep."
 
 
 async def test_files_that_change_meanwhile_are_known(tmp_path: Path) -> None:
@@ -193,15 +232,15 @@ async def test_a_server_that_keeps_dying_is_left_alone(tmp_path: Path) -> None:
 
 
 async def test_a_program_that_is_no_server_says_why(tmp_path: Path) -> None:
-    settings = CodeSettings(servers={"*.py": "sh -c 'echo no such option >&2; exit 2'"})
-    (output,) = await outputs(navigating(tmp_path, code("hover", "total"), settings=settings))
+    chosen = CodeSettings(servers={"*.py": "sh -c 'echo no such option >&2; exit 2'"})
+    (output,) = await outputs(navigating(tmp_path, code("hover", "total"), chosen=chosen))
     assert "sh ended with exit code 2, its last line: no such option." in output
 
 
 @needs_bubblewrap
 async def test_the_projects_own_server_runs_in_the_sandbox(tmp_path: Path) -> None:
     harness = navigating(
-        tmp_path, code("hover", "total"), settings=CodeSettings(), sandbox=box(tmp_path)
+        tmp_path, code("hover", "total"), chosen=CodeSettings(), sandbox=box(tmp_path)
     )
     own = tmp_path / "project" / ".venv" / "bin" / "pyright-langserver"
     own.parent.mkdir(parents=True)
@@ -211,7 +250,7 @@ async def test_the_projects_own_server_runs_in_the_sandbox(tmp_path: Path) -> No
 
 
 async def test_what_is_found_runs_in_the_sandbox_only(tmp_path: Path) -> None:
-    harness = navigating(tmp_path, code("hover", "total"), settings=CodeSettings())
+    harness = navigating(tmp_path, code("hover", "total"), chosen=CodeSettings())
     own = tmp_path / "project" / ".venv" / "bin" / "pyright-langserver"
     own.parent.mkdir(parents=True)
     own.symlink_to(SERVER)
@@ -231,7 +270,67 @@ def box(tmp_path: Path) -> Sandbox:
 ANY = ModelTraits("any")
 
 
-def test_it_is_offered_where_a_server_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("area", ("area",)),
+        ("(*Square).Area", ("Square", "Area")),
+        ("(Square[T]).Area", ("Square", "Area")),
+        ("impl<T> Shape for Square<T>", ("Square",)),
+        ("main(String[])", ("main",)),
+        ("shapes::Shape", ("shapes", "Shape")),
+        ("<function>", ("<function>",)),
+        ("", ("",)),
+    ],
+)
+def test_symbols_of_each_language_have_plain_names(name: str, names: tuple[str, ...]) -> None:
+    assert plain_names(name) == names
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["uri", "range", "start", "line", "character", "name", "children", "location", "from",
+             "fromRanges", "contents", "value", "containerName", "selectionRange", "targetUri"]
+        ),
+        inner, max_size=4,
+    ),
+)  # fmt: skip
+
+
+@settings(max_examples=examples(200))
+@given(ANYTHING)
+def test_no_answer_is_too_odd_to_be_read(result: Any) -> None:
+    for read in (places_of, symbols_of, callers_of, hover_text):
+        assert list(read(result)) is not None
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.dictionaries(st.text(), st.integers())), st.data())
+def test_messages_arrive_however_they_are_cut(messages: list[Any], data: st.DataObject) -> None:
+    bodies = [json.dumps(message).encode() for message in messages]
+    sent = b"".join(b"log\r\nContent-Length: %d\r\n\r\n%b" % (len(one), one) for one in bodies)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=5)))
+    frames = Frames()
+    ends = zip([0, *cuts], [*cuts, len(sent)], strict=True)
+    assert [one for first, end in ends for one in frames.feed(sent[first:end])] == messages
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.binary(max_size=60) | st.just(b"Content-Length: 2\r\n\r\n{}"), max_size=5))
+def test_no_output_is_too_odd_to_be_refused(chunks: list[bytes]) -> None:
+    frames = Frames()
+    with contextlib.suppress(ServerError):
+        for chunk in chunks:
+            assert all(message == {} for message in frames.feed(chunk))
+
+
+def test_it_is_offered_where_a_server_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
     project = make_project(tmp_path)
     lua = CodeSettings(servers={"*.lua": "lua-language-server"})
     python = CodeSettings(servers={"*.py": "pylsp"})

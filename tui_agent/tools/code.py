@@ -19,7 +19,7 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.language_servers.known import find_server, languages_in
+from tui_agent.tools.language_servers.known import has_server
 from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.outputs import Output, counted, finish
 from tui_agent.tools.paths import find, locate, missing, path_needs, relocate
@@ -79,10 +79,7 @@ class CodeTool(Tool[CodeInput]):
     @cached_property
     def _can_act(self) -> bool:
         """Whether the project has a language with a server. Looked at once, as requests must have the same tools."""
-        return any(
-            find_server(language, self._project, self._settings)
-            for language in languages_in(self._project, self._settings)
-        )
+        return has_server(self._project, self._settings)
 
     def needs(self, arguments: CodeInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         path, _line, _column = _place_of(arguments, context)
@@ -103,7 +100,7 @@ class CodeTool(Tool[CodeInput]):
             context.view.reading,
             stands_for=context.stands_for,
         )
-        answer = await Lookup(self._servers, place).answer(question)
+        answer = await Lookup(self._servers, place, context.report).answer(question)
         output = await asyncio.to_thread(_output, self.title(arguments), answer, context)
         return await finish(output, context)
 
@@ -117,7 +114,7 @@ class CodeTool(Tool[CodeInput]):
 
 def _place_of(arguments: CodeInput, context: ToolContext) -> tuple[str, int | None, int | None]:
     """Return the path that a call names, with the line and column that stand behind it."""
-    path = arguments.path.strip() or "."
+    path = arguments.path.strip() or str(context.project)
     found = _PLACE.fullmatch(path)
     if found is None or os.path.lexists(context.cwd / path):
         return path, None, None
@@ -210,7 +207,7 @@ def _output(title: str, answer: "Answer", context: ToolContext) -> Output:
         text = f"{text}\n{shown_quote(answer.spots[0].path, answer.text)}"
 
     def footer(shown: int) -> str:
-        return "\n".join(_notes(rows.counts, shown, answer.is_partial))
+        return "\n".join([*_notes(rows.counts, shown), *answer.notes])
 
     return Output(
         text=text or "Nothing found.",
@@ -221,7 +218,7 @@ def _output(title: str, answer: "Answer", context: ToolContext) -> Output:
     )
 
 
-def _notes(counts: Counter[Access], shown: int, loading: str) -> Iterator[str]:
+def _notes(counts: Counter[Access], shown: int) -> Iterator[str]:
     total = counts["shown"] + counts["named"]
     if shown < total:
         yield f"[{shown:,} of {total:,} places. For the rest search with grep.]"
@@ -229,5 +226,3 @@ def _notes(counts: Counter[Access], shown: int, loading: str) -> Iterator[str]:
         yield "[Lines outside of the project are not shown: read the file.]"
     if counts["hidden"]:
         yield f"[Not shown, in files that may hold secrets: {counted(counts['hidden'], 'place')}.]"
-    if loading:
-        yield f"[{loading} is still loading the project: there may be more. Ask again later.]"

@@ -1,17 +1,21 @@
 """Answers of language servers, read row by row: a row that is none is left out. Pure."""
 
+import re
 from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 MAX_NESTED = 50
 """Depth of symbols in symbols."""
 _FUNCTIONS = frozenset({6, 9, 12})
 _VARIABLES = frozenset({13, 14})
 """The protocol's kinds of symbols: method, constructor and function; variable and constant."""
+_RECEIVER = LazyPattern(r"^\(\*?(\w+)[^)]*\)\.")
+_TYPES = LazyPattern(r"(<(?:[^<>]|<[^<>]*>)*>|\(.*)", re.DOTALL)
+_BETWEEN = LazyPattern(r"::|[./]")
 Number = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -103,12 +107,21 @@ def symbols_of(result: Any, around: tuple[str, ...] = (), kind: int = 0) -> list
             continue
         outer = around
         if row.container:
-            outer = (row.container,)
-        names = (*outer, row.name.partition("(")[0])
+            outer = plain_names(row.container)
+        names = (*outer, *plain_names(row.name))
         found.append(Symbol(names, row.start, row.uri))
         if row.children and len(names) < MAX_NESTED:
             found += symbols_of(row.children, names, row.kind)
     return found
+
+
+def plain_names(name: str) -> tuple[str, ...]:
+    """Return the names in a symbol's, without types: ``(*T).M``, ``impl A for T<U>``, ``m(int)``, ``a::b``."""
+    receiver = _RECEIVER.sub(r"\1.", name)
+    plain = _TYPES.sub("", receiver).split()
+    if not plain:
+        return (name,)
+    return tuple(filter(None, _BETWEEN.split(plain[-1]))) or (name,)
 
 
 def callers_of(result: Any) -> list[Place]:

@@ -134,9 +134,11 @@ class Connection:
             async with asyncio.timeout(seconds):
                 await self._send({"id": number, "method": method, "params": params})
                 return await answer
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError) as error:
             self._later({"method": "$/cancelRequest", "params": {"id": number}})
-            raise ServerError(f"did not answer within {seconds:g} s") from None
+            if isinstance(error, TimeoutError):
+                raise ServerError(f"did not answer within {seconds:g} s") from None
+            raise
         finally:
             del self._waiting[number]
             if answer.done() and not answer.cancelled():

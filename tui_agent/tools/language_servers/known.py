@@ -4,6 +4,7 @@ import fnmatch
 import os
 import shlex
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
@@ -14,6 +15,10 @@ MAX_NAMES = 3_000
 """Names that are looked at to find a project's languages, the nearest first."""
 MAX_DEPTH = 4
 _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
+
+
+_LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})
+"""Servers that load what a question needs before they answer it, whatever they are at besides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,11 @@ class ServerCommand:
     @property
     def name(self) -> str:
         return Path(self.words[0]).name.removesuffix("-langserver")
+
+    @property
+    def loads_first(self) -> bool:
+        """Whether its answers have gaps until it has loaded the project."""
+        return self.name not in _LOAD_ON_DEMAND
 
 
 LANGUAGES = (
@@ -106,19 +116,20 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
     return None
 
 
-def languages_in(root: Path, settings: CodeSettings) -> list[Language]:
-    """Return the languages of a project by the names of its nearest files. Takes some milliseconds."""
-    found: dict[str, Language] = {}
+def has_server(root: Path, settings: CodeSettings) -> bool:
+    """Return whether a server is there for one of the nearest files. Takes some milliseconds."""
+    known: dict[str, bool] = {}
     for name in _names(root):
         language = language_of(name, settings)
-        if language is not None:
-            found.setdefault(language.name, language)
-    return list(found.values())
+        if language is not None and language.name not in known:
+            known[language.name] = find_server(language, root, settings) is not None
+            if known[language.name]:
+                return True
+    return False
 
 
-def _names(root: Path) -> list[str]:
-    """Return the names of the nearest files, without hidden directories and those of output."""
-    names: list[str] = []
+def _names(root: Path) -> Iterator[str]:
+    """Yield the names of the nearest files, without hidden directories and those of output."""
     pending = deque([(str(root), 0)])
     looked_at = 0
     while pending and looked_at < MAX_NAMES:
@@ -131,7 +142,6 @@ def _names(root: Path) -> list[str]:
         looked_at += len(found)
         for row in found:
             if not row.is_dir(follow_symlinks=False):
-                names.append(row.name)
+                yield row.name
             elif depth < MAX_DEPTH and not row.name.startswith(".") and row.name not in _LEFT_OUT:
                 pending.append((row.path, depth + 1))
-    return names

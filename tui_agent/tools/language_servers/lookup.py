@@ -1,7 +1,7 @@
 """Answers one question about code: finds what is meant, asks the servers, returns places in files."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +19,12 @@ from tui_agent.tools.language_servers.answers import (
     symbols_of,
 )
 from tui_agent.tools.language_servers.connection import ServerError
-from tui_agent.tools.language_servers.known import LANGUAGES, Language, find_server, language_of
+from tui_agent.tools.language_servers.known import (
+    LANGUAGES,
+    ServerCommand,
+    find_server,
+    language_of,
+)
 from tui_agent.tools.language_servers.server import LanguageServer, ServerPlace
 from tui_agent.tools.language_servers.servers import LanguageServers
 from tui_agent.tools.language_servers.spots import (
@@ -34,12 +39,18 @@ from tui_agent.tools.language_servers.spots import (
 )
 from tui_agent.tools.searching import cut_line
 
-MAX_CANDIDATES = 8
+MAX_CANDIDATES = 20
 """Files that are looked through for the declaration of a name."""
 MAX_SPOTS = 5
 """Declarations of one name that a server is asked about."""
 MAX_HOVER = 8_000
 """Characters of a type with its documentation."""
+
+_AMBIGUOUS = (
+    "[{name} is declared in {count} places. For one of them ask with Class.name or path:line.]"
+)
+_ELSEWHERE = "[No declaration was found in the project. This is for {name} in {place}.]"
+_LOADING = "[{name} is still loading the project: there may be more. Ask again later.]"
 
 Operation = Literal["definition", "references", "implementations", "callers", "hover", "symbols"]
 _METHODS = {
@@ -70,18 +81,23 @@ class Answer:
 
     spots: Sequence[Spot]
     text: str = ""
-    is_partial: str = ""
-    """The server that was still loading the project; "" for none."""
+    notes: tuple[str, ...] = ()
 
 
 class Lookup:
     """One call's questions to servers."""
 
-    def __init__(self, servers: LanguageServers, place: ServerPlace) -> None:
+    def __init__(
+        self, servers: LanguageServers, place: ServerPlace, report: Callable[[str], None]
+    ) -> None:
+        """``report`` shows the user what is waited for."""
         self._servers = servers
         self._settings = servers.settings
         self._place = place
+        self._report = report
+        self._commands: dict[str, ServerCommand | None] = {}
         self._asked: list[LanguageServer] = []
+        self._notes: list[str] = []
 
     async def answer(self, question: Question) -> Answer:
         if question.op == "symbols":
@@ -93,29 +109,52 @@ class Lookup:
             declared = await self._declared(names, question.path)
             if declared and question.op == "definition":
                 return self._answer(declared)
+            if len(declared) > 1:
+                self._notes.append(_AMBIGUOUS.format(name=question.symbol, count=len(declared)))
             spots = declared or await self._mentioned(names[-1], question.path)
         else:
             spots = await self._in_line(question, question.line)
         if question.op == "hover":
             return await self._hover(spots)
-        places = [place for spot in spots for place in await self._places(question.op, spot)]
+        asked = spots[:MAX_SPOTS]
+        places = [place for spot in asked for place in await self._places(question.op, spot)]
         if question.op == "definition":
             return self._answer(places)
         return self._answer(_sorted(places))
 
     def _answer(self, spots: Iterable[Spot], text: str = "") -> Answer:
-        loading = [server.name for server in self._asked if server.is_loading]
-        return Answer(list(dict.fromkeys(spots)), text, loading[0] if loading else "")
+        loading = [_LOADING.format(name=one.name) for one in self._asked if one.is_loading]
+        return Answer(list(dict.fromkeys(spots)), text, (*self._notes, *loading))
 
     # -- what is meant ------------------------------------------------------------------------------------------
 
     async def _declared(self, names: tuple[str, ...], where: Path) -> list[Spot]:
-        """Return where a name is declared in the files that mention it."""
+        """Return where a name is declared: in the files that seem to do it, of many also where servers know it."""
         found: list[Spot] = []
-        for path in await self._files_with(names[-1], where, "--word-regexp"):
+        files = [where]
+        seem: set[Path] = set()
+        if is_directory(where):
+            mentioned = await self._mentions(names[-1], where, "--word-regexp")
+            files = list(dict.fromkeys(mention.path for mention in mentioned))
+            seem = {mention.path for mention in mentioned if mention.is_declared}
+        for path in files[: len(seem) or 1][:MAX_CANDIDATES]:
             symbols = await self._symbols_in(path)
             found += [Spot(path, symbol.start) for symbol in symbols if symbol.is_called(names)]
-        return found[:MAX_SPOTS]
+        # A server without an index reads the whole project to know what is called like that.
+        asked = files
+        if len(seem) <= MAX_CANDIDATES:
+            asked = [path for path in files if self._is_indexed(path)]
+        if is_directory(where):
+            found += [
+                spot
+                for spot, symbol in await self._symbols_known(names[-1], asked)
+                if symbol.is_called(names) and spot.path.is_relative_to(where)
+            ]
+        # One place may be named by its word and by its line.
+        places: dict[tuple[Path, int], Spot] = {}
+        for spot in found:
+            places.setdefault((spot.path, spot.at.line), spot)
+        return list(places.values())
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
         """Return the first place of a name that is declared elsewhere: in a library."""
@@ -123,6 +162,8 @@ class Lookup:
             lines = await asyncio.to_thread(lines_in, mention.path)
             if mention.line < len(lines):
                 spots = spots_in_line(mention.path, mention.line, lines[mention.line], name)
+                place = f"{mention.path.name}:{mention.line + 1}"
+                self._notes.append(_ELSEWHERE.format(name=name, place=place))
                 return spots[:1]
         raise ToolError(f"No file of code has the name {name}. Search text with grep.")
 
@@ -160,25 +201,29 @@ class Lookup:
             return [Spot(path, one.start) for one in found if wanted in one.names[-1].lower()]
         if not symbol:
             raise ToolError("Name a file as path, or part of a name as symbol.")
-        spots: list[Spot] = []
-        languages: dict[str, Path] = {}
-        for file in await self._files_with(symbol, path, "--ignore-case"):
-            language = language_of(file.name, self._settings)
-            if language is not None:
-                languages.setdefault(language.name, file)
-        for file in languages.values():
-            server = await self._server(file)
-            await self._update(server, file)
-            result = await self._ask(server, "workspace/symbol", {"query": symbol})
-            found_places = [_place(one) for one in symbols_of(result)]
-            spots += self._spots(server, found_places)
-        return [spot for spot in spots if spot.path.is_relative_to(path)]
+        mentioned = await self._mentions(symbol, path, "--ignore-case")
+        files = list(dict.fromkeys(mention.path for mention in mentioned))
+        known = await self._symbols_known(symbol, files)
+        return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
-    async def _files_with(self, name: str, where: Path, *options: str) -> list[Path]:
-        if is_file(where):
-            return [where]
-        found = await self._mentions(name, where, *options)
-        return list(dict.fromkeys(mention.path for mention in found))[:MAX_CANDIDATES]
+    async def _symbols_known(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
+        """Return the symbols like a name that the servers of some files know in the project."""
+        firsts: dict[tuple[str, ...], Path] = {}
+        for file in files:
+            command = self._command(file)
+            if command is not None:
+                firsts.setdefault(command.words, file)
+        found: list[tuple[Spot, Symbol]] = []
+        for file in firsts.values():
+            server = await self._server(file)
+            if not server.capabilities.get("workspaceSymbolProvider"):
+                continue
+            await self._open(server, file)
+            for symbol in symbols_of(await self._ask(server, "workspace/symbol", {"query": name})):
+                path = server.path_of(symbol.uri)
+                if path is not None:
+                    found.append((Spot(path, symbol.start), symbol))
+        return found
 
     async def _mentions(self, name: str, where: Path, *options: str) -> list[Mention]:
         """Return the lines with a name in files that a server is there for."""
@@ -187,32 +232,58 @@ class Lookup:
         found = await mentions(name, root, [*globs, *self._settings.servers], *options)
         if is_file(where):
             found = [mention for mention in found if mention.path == where]
-        return [mention for mention in found if not is_secret_file(mention.path)]
+        usable = [mention for mention in found if self._command(mention.path) is not None]
+        if found and not usable:
+            raise self._no_server(found[0].path)
+        return [mention for mention in usable if not is_secret_file(mention.path)]
 
     # -- questions ------------------------------------------------------------------------------------------------
 
-    async def _server(self, path: Path) -> LanguageServer:
+    def _command(self, path: Path) -> ServerCommand | None:
+        """Return the server for a file, None where none is known or installed."""
         language = language_of(path.name, self._settings)
         if language is None:
-            raise ToolError(f"No language server is known for {path.name}. Search it with grep.")
-        command = find_server(language, self._place.project, self._settings)
+            return None
+        if language.name not in self._commands:
+            found = find_server(language, self._place.project, self._settings)
+            self._commands[language.name] = found
+        return self._commands[language.name]
+
+    async def _server(self, path: Path) -> LanguageServer:
+        command = self._command(path)
         if command is None:
-            raise ToolError(_not_installed(language))
+            raise self._no_server(path)
         try:
-            server = await self._servers.running(command, self._place)
+            server = await self._servers.running(command, self._place, self._report)
+            if server not in self._asked:
+                self._asked.append(server)
+                await server.tell_changes()
         except ServerError as error:
             raise ToolError(f"{command.name} {error}. Search with grep.") from None
-        if server not in self._asked:
-            self._asked.append(server)
         return server
 
-    async def _update(self, server: LanguageServer, path: Path) -> None:
+    def _is_indexed(self, path: Path) -> bool:
+        command = self._command(path)
+        return command is not None and command.loads_first
+
+    def _no_server(self, path: Path) -> ToolError:
+        language = language_of(path.name, self._settings)
+        if language is None:
+            return ToolError(f"No language server is known for {path.name}. Search with grep.")
+        names = " or ".join(words[0] for words in language.servers) or "none is set"
+        return ToolError(
+            f"No language server for {language.name} is installed ({names}). Search with grep."
+        )
+
+    async def _open(self, server: LanguageServer, path: Path) -> None:
         try:
-            await server.update(path)
+            await server.open(path)
         except ServerError as error:
             raise ToolError(f"{server.name} {error}.") from None
 
     async def _ask(self, server: LanguageServer, method: str, params: dict[str, Any]) -> Any:
+        if server.is_loading:
+            self._report(f"{server.name} is loading the project.\n")
         try:
             return await server.ask(method, params)
         except ServerError as error:
@@ -220,7 +291,7 @@ class Lookup:
 
     async def _symbols_in(self, path: Path) -> list[Symbol]:
         server = await self._server(path)
-        await self._update(server, path)
+        await self._open(server, path)
         document = {"textDocument": {"uri": server.uri_of(path)}}
         return symbols_of(await self._ask(server, "textDocument/documentSymbol", document))
 
@@ -229,7 +300,7 @@ class Lookup:
         method, capability = _METHODS[op]
         if not server.capabilities.get(capability):
             raise ToolError(f"{server.name} has no {op}.")
-        await self._update(server, spot.path)
+        await self._open(server, spot.path)
         params = {
             "textDocument": {"uri": server.uri_of(spot.path)},
             "position": {"line": spot.at.line, "character": spot.at.character},
@@ -267,12 +338,3 @@ class Lookup:
 
 def _sorted(spots: Iterable[Spot]) -> list[Spot]:
     return sorted(spots, key=lambda spot: (spot.path, spot.at.line, spot.at.character))
-
-
-def _place(symbol: Symbol) -> Place:
-    return Place.model_construct(uri=symbol.uri, start=symbol.start)
-
-
-def _not_installed(language: Language) -> str:
-    names = " or ".join(words[0] for words in language.servers) or "none is set"
-    return f"No language server for {language.name} is installed ({names}). Search with grep."

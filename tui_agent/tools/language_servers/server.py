@@ -18,7 +18,6 @@ from tui_agent.processes.process import Command
 from tui_agent.sandbox import Launch, Sandbox, SandboxError, View
 from tui_agent.sandbox.view import RuleOfReading
 from tui_agent.text_files.encodings import user_text
-from tui_agent.tools.language_servers.answers import Position
 from tui_agent.tools.language_servers.connection import Connection, RefusedError, ServerError
 from tui_agent.tools.language_servers.known import ServerCommand
 from tui_agent.version import __version__
@@ -135,7 +134,7 @@ class LanguageServer:
 
     @property
     def is_loading(self) -> bool:
-        return bool(self._loading)
+        return self.command.loads_first and bool(self._loading)
 
     async def start(self) -> None:
         self._stamps = await self._seen_files()
@@ -177,12 +176,6 @@ class LanguageServer:
                     raise
         return await connection.request(method, params, self.timeout)
 
-    async def ask_at(self, method: str, path: Path, at: Position, **more: Any) -> Any:
-        """Return the result of a request about a place in a file."""
-        document = {"uri": self.uri_of(path)}
-        position = {"line": at.line, "character": at.character}
-        return await self.ask(method, {"textDocument": document, "position": position, **more})
-
     # -- files ----------------------------------------------------------------------------------------------------
 
     def uri_of(self, path: Path) -> str:
@@ -203,12 +196,15 @@ class LanguageServer:
             return self.place.project / path.relative_to(self.place.root)
         return path
 
-    async def update(self, path: Path | None = None) -> None:
-        """Tell the server what has changed in the project, and have a file open in it."""
+    async def tell_changes(self) -> None:
+        """Tell the server which files of the project have changed since the last time."""
         async with self._updating:
             await self._tell_changes()
-            if path is not None:
-                await self._open(path)
+
+    async def open(self, path: Path) -> None:
+        """Have a file open in the server, as it is now."""
+        async with self._updating:
+            await self._open(path)
 
     async def _tell_changes(self) -> None:
         seen = await self._seen_files()
@@ -357,6 +353,8 @@ class LanguageServer:
         return self._connection
 
     async def _wait_until_loaded(self) -> None:
+        if not self.command.loads_first:
+            return
         loop = asyncio.get_running_loop()
         if not self._spoke.is_set():
             # Most say at once that they begin to load.

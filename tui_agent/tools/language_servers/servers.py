@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 
@@ -28,8 +29,10 @@ class LanguageServers:
     _failures: Counter[_Key] = field(default_factory=Counter)
     _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def running(self, command: ServerCommand, place: ServerPlace) -> LanguageServer:
-        """Return the server of a language, started where it does not run.
+    async def running(
+        self, command: ServerCommand, place: ServerPlace, report: Callable[[str], None]
+    ) -> LanguageServer:
+        """Return the server of a language, started where it does not run, which is reported.
 
         Raises:
             ServerError: it does not start, or ended too often.
@@ -42,6 +45,7 @@ class LanguageServers:
                 self._failures[key] += 1
                 server = None
             if server is None:
+                report(f"Starting {command.name}.\n")
                 server = await self._start(key, command, place)
             self._running[key] = server
             return server

@@ -19,12 +19,14 @@ MAX_NAMED = 12
 _BETWEEN_NAMES = LazyPattern(r"::|->|[.:#/]")
 _WORD = LazyPattern(r"[^\W\d][\w$]*")
 _MENTION = LazyPattern(rb"(\d+):(.*)", re.DOTALL)
-_DECLARES = LazyPattern(
-    r"^\s*(?:[\w#@*&()]+\s+){0,5}?"
-    r"(?:def|class|func|fn|function|struct|enum|union|trait|interface|type|const|let|var|static|mod"
-    r"|namespace|define|macro_rules!|typedef)\b"
-)
-"""Begins a line that probably says what a name is."""
+_DECLARED = r"""
+    ^\s*(?:[\w@\#*&<>,()]+\s+){0,5}?
+    (?: (?:def|class|func|fn|function|struct|enum|union|trait|interface|type|const|let|var|static|mod
+          |namespace|define|macro_rules!|typedef)\s+ (?:\([^)]*\)\s*)? NAME(?![\w$])
+      | NAME\s*\(.*\{\s*$
+      | NAME\s*(?::[^=]{0,80})?=(?!=)
+    )"""
+"""A line that says what a name is: by a word before it, as a method with its body, as a variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class Mention:
 
     path: Path
     line: int
-    text: str
+    is_declared: bool
+    """Whether the line looks like its declaration."""
 
 
 def names_of(symbol: str) -> tuple[str, ...]:
@@ -88,10 +91,11 @@ async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -
         ToolError: they can't be searched here.
     """
     found: list[Mention] = []
+    declared = re.compile(_DECLARED.replace("NAME", re.escape(name)), re.VERBOSE)
 
     def sink(lines: list[bytes]) -> None:
         if len(found) < MAX_MENTIONS:
-            found.extend(_mentions_in(lines, root))
+            found.extend(_mentions_in(lines, root, declared))
 
     types = [f"--type-add=code:{glob}" for glob in globs]
     showing = ("--line-number", "--with-filename", "--no-heading", "--null", "--max-columns=400")
@@ -105,15 +109,15 @@ async def mentions(name: str, root: Path, globs: Sequence[str], *options: str) -
     return sorted(found, key=_order)
 
 
-def _mentions_in(lines: list[bytes], root: Path) -> Iterator[Mention]:
+def _mentions_in(lines: list[bytes], root: Path, declared: re.Pattern[str]) -> Iterator[Mention]:
     for line in lines:
         raw_path, _end, rest = line.partition(b"\0")
         parts = _MENTION.match(rest)
         if parts is not None:
             path = root / raw_path.decode("utf-8", "surrogateescape").removeprefix("./")
-            yield Mention(path, int(parts[1]) - 1, parts[2].decode("utf-8", "replace"))
+            text = parts[2].decode("utf-8", "replace")
+            yield Mention(path, int(parts[1]) - 1, declared.match(text) is not None)
 
 
 def _order(mention: Mention) -> tuple[bool, int, Path, int]:
-    declares = _DECLARES.match(mention.text) is not None
-    return not declares, len(mention.path.parts), mention.path, mention.line
+    return not mention.is_declared, len(mention.path.parts), mention.path, mention.line
