@@ -56,8 +56,7 @@ class ClaudeSettings:
             yield "environment variable", name, value
         for event, groups in self.hooks.items():
             for row in hook_rows(groups):
-                command = row.get("command") or row.get("url") or row.get("prompt") or ""
-                yield "hook", event, f"runs {command}"
+                yield "hook", event, effect_of_hook(row)
 
 
 def user_settings(home: Path) -> ClaudeSettings | None:
@@ -74,6 +73,13 @@ def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
         file = read_foreign(path, path.relative_to(project).as_posix(), project)
         if file is not None:
             yield ClaudeSettings(file)
+
+
+def effect_of_hook(row: Mapping[str, Any]) -> str:
+    """Return what a hook does, in words."""
+    if question := row.get("prompt"):
+        return f"asks the small model: {question}"
+    return f"runs {row.get('command') or row.get('url') or row.get('type')}"
 
 
 def _is_settable(name: str, value: str) -> bool:

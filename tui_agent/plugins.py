@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from tui_agent.claude_settings import hook_rows
+from tui_agent.claude_settings import effect_of_hook, hook_rows
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside
@@ -102,10 +102,7 @@ class Plugin:
                     )
         for file in self.hooks():
             for event, groups in file.section("hooks").items():
-                runs = [
-                    f"runs {row.get('command') or row.get('type')}" for row in hook_rows(groups)
-                ]
-                yield "hook", f"{event}: {'; '.join(runs)}"
+                yield "hook", f"{event}: {'; '.join(map(effect_of_hook, hook_rows(groups)))}"
         for file in self.servers():
             for name, row in file.section("mcpServers").items():
                 effect = "cannot be read"

@@ -81,8 +81,9 @@ def test_commands_and_agents_of_a_project_wait_for_trust(
     assert found["Claude Code", "rev"]["state"] == "in use"
 
 
-@pytest.mark.usefixtures("project")
-def test_people_read_it_by_program_and_doctor_counts_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_read_it_by_program_and_doctor_counts_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["adopt"]) == 0
     text = capsys.readouterr().out
     assert (
@@ -91,10 +92,16 @@ def test_people_read_it_by_program_and_doctor_counts_it(capsys: pytest.CaptureFi
         < text.index("  … waits")
         < text.index("Codex\n")
     )
+    hook = {"CwdChanged": [{"hooks": [{"type": "command", "command": "x"}]}]}
+    write(project / ".claude/settings.local.json", json.dumps({"hooks": hook}))
     run(["doctor"])
+    out = capsys.readouterr().out
     assert (
-        "Found files of Claude Code, Codex, OpenCode, Pi: 8 in use, 1 waiting for your trust"
-        in capsys.readouterr().out
+        "CwdChanged (.claude/settings.local.json:1) does not run: this event is not sent here"
+        in out
+    )
+    assert (
+        "Found files of Claude Code, Codex, OpenCode, Pi: 8 in use, 1 waiting for your trust" in out
     )
 
 

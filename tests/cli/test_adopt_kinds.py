@@ -36,7 +36,6 @@ SETTINGS = {
     "enabledPlugins": {"a@b": True},
 }
 SERVERS = json.dumps({"mcpServers": {"s": {"command": "true"}}})
-PROMPT_HOOK = "Stop"
 
 KINDS: list[tuple[str, str, str, list[tuple[str, str]]]] = [
     ("Claude Code", "home/.claude/CLAUDE.md", "mine @team.md", [("~/.claude/CLAUDE.md", USED)]),
@@ -50,7 +49,7 @@ KINDS: list[tuple[str, str, str, list[tuple[str, str]]]] = [
     ("Claude Code", "home/.claude/rules/own.md", "own", [("~/.claude/rules/own.md", USED)]),
     ("Claude Code", ".claude/settings.json", json.dumps(SETTINGS), [
         ("Bash(make *)", WAITS), ("Bash(git push *)", USED), ("Read(./secrets/**)", USED), ("/srv/docs", WAITS),
-        ("defaultMode", WITHOUT), ("LEVEL", WAITS), ("PreToolUse guard", WAITS), (PROMPT_HOOK, WITHOUT),
+        ("defaultMode", WITHOUT), ("LEVEL", WAITS), ("PreToolUse guard", WAITS), ("Stop Is it done?", WAITS),
         ("CwdChanged", WITHOUT), ("statusLine", WITHOUT), ("outputStyle", WITHOUT), ("model", WITHOUT),
         ("enabledPlugins", WITHOUT),
     ]),

@@ -37,6 +37,7 @@ from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.repeats import Repeats
 from tui_agent.agent.shell import interrupted, run_shell
+from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.agent.subagents import Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
@@ -121,7 +122,9 @@ class Agent:
     ) -> None:
         self.channel = channel = EventChannel()
         held = Containment(ports.sandbox, lambda: self.tools.gate.view())  # noqa: PLW0108 - the gate is made later
-        ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit, held))
+        ports = replace(
+            ports, hooks=ports.hooks.bound(self._about, channel.emit, held, self._ask_for_hook)
+        )
         channel.subscribe(ports.meter.hear)
         self.session = session
         self.ports = ports
@@ -190,6 +193,11 @@ class Agent:
         """The user's own commands that run now."""
         self._is_project_ready = True
         channel.subscribe(self._prepare_project)
+
+    async def _ask_for_hook(self, text: str, seconds: float) -> str:
+        return await ask_small_model(
+            text, "hook_judge", self._journal, self.ports, model=self.model, seconds=seconds
+        )
 
     # Made on first use, because only a person asks for these: a run of one message needs none of
     # them.

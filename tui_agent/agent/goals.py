@@ -7,12 +7,11 @@ own budgets. Each round begins with a message, and so can be branched from.
 from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.clients import complete_in_time
 from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
+from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.context.preserved import digest
-from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.templates import fill
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ModelError
@@ -28,7 +27,6 @@ IDLE_ROUNDS = 3
 DIGEST_TOKENS = 3_000
 ANSWER_CHARS = 6_000
 """Size of what the judge is shown of the work, and of the last answer."""
-MAX_TOKENS = 300
 SECONDS = 60.0
 """How long the judge may take."""
 
@@ -124,17 +122,10 @@ class Goals:
             f"<goal>\n{self.goal}\n</goal>\n\n<work>\n{work}\n</work>\n\n"
             f"<answer>\n{said[-ANSWER_CHARS:]}\n</answer>"
         )
-        request = ModelRequest(
-            model=model,
-            messages=(
-                Message("system", (ContentText(self._ports.prompt("goal_judge")),)),
-                Message("user", (ContentText(shown),)),
-            ),
-            max_output_tokens=MAX_TOKENS,
-            tool_choice="none",
+        told = await ask_small_model(
+            shown, "goal_judge", self._journal, self._ports, model=model, seconds=SECONDS
         )
-        told = await complete_in_time(self._ports.client, request, self._journal, SECONDS)
-        return read_judgement(told.text)
+        return read_judgement(told)
 
     def _say(self, text: str) -> None:
         self._journal.channel.emit(Notice(text))

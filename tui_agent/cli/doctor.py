@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.programs.found import ItemState
 from tui_agent.agent.programs.inventory import inventory, summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.app.logins import keys_of
@@ -252,7 +253,11 @@ def _extensions(config: Config) -> Iterator[Finding]:
     known = Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd))
     yield from _knowledge(known)
     servers = extensions.servers(cwd)
-    if said := summary(inventory(folders, known, servers, trusted=is_trusted(cwd))):
+    items = inventory(folders, known, servers, trusted=is_trusted(cwd))
+    for item in items:
+        if item.kind == "hook" and item.state is ItemState.WITHOUT_EFFECT:
+            yield Finding("hook", f"{item.name} ({item.place}) does not run: {item.why}")
+    if said := summary(items):
         yield Finding("other programs", said)
 
 

@@ -251,9 +251,11 @@ class Extensions:
             cwd, Path.home(), left_out, trusted=self._trusts(cwd)
         ):
             row = settings_of(found, sandboxed=of_project)
-            handlers += (
-                claude_hook(found, made) for made in self._hook(row, cwd, environment, problems)
-            )
+            if found.is_question:
+                made: Iterable[CommandHook] = [CommandHook(row, cwd, environment)]
+            else:
+                made = self._hook(row, cwd, environment, problems)
+            handlers += (claude_hook(found, hook) for hook in made)
         for plugin in PluginStore(data_dir() / PLUGINS).plugins():
             given = SafeEnvironment(
                 {**os.environ, ROOT_VARIABLE: str(plugin.root)},

@@ -22,6 +22,7 @@ from tui_agent.agent.hooks.claude_hooks import (
 from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks
 from tui_agent.context.request import request_bytes
 from tui_agent.foreign_file import ForeignFile
+from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import ToolStatus
 
 ENVIRONMENT = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
@@ -168,14 +169,63 @@ def test_matchers_mean_their_names_of_tools(matcher: str, tool: str, handled: bo
 def test_what_is_not_run_is_named(tmp_path: Path) -> None:
     odd = settings_file(
         TeammateIdle=[group("x")],
-        PreToolUse=[{"hooks": [{"type": "prompt", "prompt": "x"}]}, 3],
+        PreToolUse=[{"hooks": [{"type": "http", "url": "http://x.test"}]}, 3],
         Stop="x",
     )
     assert [(hook.event, hook.why) for hook in hooks_in(odd) if isinstance(hook, UnusableHook)] == [
         ("TeammateIdle", "this event is not sent here"),
-        ("PreToolUse", "hooks of type prompt are not run here"),
+        ("PreToolUse", "hooks of type http are not run here"),
     ]
     assert len(list(hooks_in(odd))) == 2
+
+
+def question(text: str, matcher: str = "") -> dict[str, Any]:
+    return {"matcher": matcher, "hooks": [{"type": "prompt", "prompt": text}]}
+
+
+async def test_a_question_to_the_model_refuses_with_its_reason(tmp_path: Path) -> None:
+    script = [
+        Reply(calls=(call("bash", command="make"),)),
+        Reply('No: {"ok": false, "reason": "Not on Fridays."}', cost=0.5),
+        Reply("k"),
+    ]
+    harness = start(tmp_path, script, PreToolUse=[question("May it? $ARGUMENTS Answer.", "Bash")])
+    await harness.say("go")
+    (result,) = harness.results()
+    assert result.status is ToolStatus.DENIED
+    assert "Not on Fridays." in result.output
+    asked = request_bytes(harness.client.requests[1]).decode()
+    assert "May it? {" in asked
+    assert "make" in asked
+    assert "$ARGUMENTS" not in asked
+    assert harness.session.info.side_cost == pytest.approx(0.5)
+
+
+async def test_a_question_sends_work_back_until_its_answer_is_yes(tmp_path: Path) -> None:
+    script = [
+        Reply("Done."),
+        Reply('{"ok": false, "reason": "No test was run."}'),
+        Reply("Now."),
+        Reply('{"ok": true}'),
+    ]
+    harness = start(tmp_path, script, Stop=[question("Were tests run?")])
+    assert (await harness.say("fix it")).steps == 2
+    assert "No test was run." in request_bytes(harness.client.requests[2]).decode()
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (Reply("Perhaps."), "did not answer with ok"),
+        (Reply(error=ModelError(ErrorKind.NOT_FOUND, "no such model")), "no such model"),
+    ],
+)
+async def test_a_question_without_an_answer_is_said_and_stops_nothing(
+    tmp_path: Path, reply: Reply, why: str
+) -> None:
+    harness = start(tmp_path, [Reply("Done."), reply], Stop=[question("Is it done?")])
+    assert (await harness.say("fix it")).reason == "done"
+    assert any(why in notice for notice in harness.notices())
 
 
 async def test_one_in_the_background_holds_nothing_up(tmp_path: Path) -> None:

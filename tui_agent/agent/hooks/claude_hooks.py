@@ -36,8 +36,9 @@ from tui_agent.agent.hooks.settings import EventName, HookSettings
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, parse_piece, rules_of
 from tui_agent.foreign_file import ForeignFile
-from tui_agent.json_text import as_text, loads, objects
+from tui_agent.json_text import as_dict, as_text, loads, objects
 from tui_agent.lazy import dataclass
+from tui_agent.model.protocol import ModelError
 from tui_agent.permission import PermissionNeed
 from tui_agent.tools.registry import BUILTIN
 
@@ -56,6 +57,8 @@ EVENTS: dict[str, EventName] = {
     "SessionEnd": "session_end",
 }
 """Their events that are sent here, with ours."""
+_ARGUMENTS = "$ARGUMENTS"
+"""Stands in a question for what it is about."""
 DEFAULT_TIMEOUT = 60
 MAX_TIMEOUT = 600
 
@@ -94,7 +97,7 @@ _MAX_GROUPS = 8
 
 @dataclass(frozen=True, slots=True)
 class FoundHook:
-    """One command of a settings file.
+    """One command of a settings file, or one question to a model.
 
     ``event`` is their name; ``condition`` a rule that a call has to match.
     """
@@ -102,10 +105,12 @@ class FoundHook:
     event: str
     matcher: str
     command: str
+    """What is run, or the question."""
     timeout: float
     place: str
     condition: str = ""
     in_background: bool = False
+    is_question: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,8 @@ def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
 
 def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
     """Return a hook that runs as ``handler`` does."""
-    return ClaudeHook(
+    kind = QuestionHook if found.is_question else ClaudeHook
+    return kind(
         settings=handler.settings,
         cwd=handler.cwd,
         environment={**handler.environment, "CLAUDE_PROJECT_DIR": str(handler.cwd)},
@@ -225,6 +231,42 @@ class ClaudeHook(CommandHook):
         return any(rule.matches(need, tool) for rule in rules)
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionHook(ClaudeHook):
+    """A question to the small model, which answers whether the work may go on."""
+
+    async def __call__(self, payload: Payload) -> HookAnswer:
+        if self.ask is None:
+            raise HookError("there is no model to ask")
+        given = self.given(payload).decode()
+        question = self.found.command
+        if _ARGUMENTS in question:
+            text = question.replace(_ARGUMENTS, given)
+        else:
+            text = f"{question}\n\n{given}"
+        try:
+            told = await self.ask(text, self.found.timeout)
+        except TimeoutError:
+            raise HookError(f"no answer after {self.found.timeout:g} s") from None
+        except ModelError as error:
+            raise HookError(f"the model can't be asked: {error}") from None
+        return _judged(payload.event, told)
+
+
+def _judged(event: str, told: str) -> HookAnswer:
+    """Return what a model's JSON object says; raises HookError where it is none."""
+    start = told.find("{")
+    try:
+        said = as_dict(loads(told[start : told.rfind("}") + 1]))
+    except ValueError:
+        said = {}
+    if not isinstance(said.get("ok"), bool):
+        raise HookError(f"the model did not answer with ok: {told[:80]!r}")
+    if said["ok"]:
+        return ANSWERS[event]()
+    return _blocking(event, as_text(said.get("reason")) or "no reason given")
+
+
 def _hooks_of(
     event: str, group: Mapping[str, Any], file: ForeignFile
 ) -> Iterator[FoundHook | UnusableHook]:
@@ -232,13 +274,14 @@ def _hooks_of(
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, dict):
             continue
-        command = str(row.get("command") or "")
+        kind = row.get("type", "command")
+        command = str(row.get(kind) or "") if kind in {"command", "prompt"} else ""
         matcher = str(group.get("matcher") or "")
         place = file.place(command or event)
         if event not in EVENTS:
             yield UnusableHook(event, place, "this event is not sent here")
-        elif row.get("type", "command") != "command" or not command:
-            yield UnusableHook(event, place, f"hooks of type {row.get('type')} are not run here")
+        elif not command:
+            yield UnusableHook(event, place, f"hooks of type {kind} are not run here")
         elif problem := _problem_of(matcher):
             yield UnusableHook(event, place, f"its matcher {problem}: {matcher[:60]}")
         else:
@@ -250,6 +293,7 @@ def _hooks_of(
                 place=place,
                 condition=str(row.get("if") or ""),
                 in_background=row.get("async") is True,
+                is_question=kind == "prompt",
             )
 
 

@@ -6,7 +6,7 @@ A hook that fails is reported, and work goes on without it.
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -63,6 +63,9 @@ CLOSING_SECONDS = 5
 MIN_SUMMARY_CHARS = 20
 """Characters; a shorter summary says nothing."""
 
+AskModel = Callable[[str, float], Awaitable[str]]
+"""Returns a model's answer to a hook's question; raises as models do, TimeoutError after so many seconds."""
+
 AnswerT = TypeVar("AnswerT", bound=HookAnswer)
 SummaryT = TypeVar("SummaryT", bound=SummaryAnswer)
 
@@ -92,6 +95,8 @@ class CommandHook:
     """Names a file of the project that it runs and that is not as it was trusted."""
     report: Callable[[str], None] = lambda _text: None
     """Called with a report of changes the sandbox dropped."""
+    ask: AskModel | None = None
+    """Asks the small model, for hooks that are a question to it."""
 
     @property
     def name(self) -> str:
@@ -242,11 +247,13 @@ class Hooks:
         about: Callable[[], About] = About,
         report: Callable[[Notice], None] = lambda _notice: None,
         containment: Containment | None = None,
+        ask: AskModel | None = None,
     ) -> None:
         self._load = load
         self._about = about
         self._report = report
         self._containment = containment
+        self._ask = ask
         self._handlers: tuple[CommandHook, ...] | None = () if load is None else None
         self._telling: set[asyncio.Task[None]] = set()
         self._began = False
@@ -256,8 +263,9 @@ class Hooks:
         about: Callable[[], About],
         report: Callable[[Notice], None],
         containment: Containment | None = None,
+        ask: AskModel | None = None,
     ) -> "Hooks":
-        return Hooks(self._load, about, report, containment)
+        return Hooks(self._load, about, report, containment, ask)
 
     @property
     def about(self) -> About:
@@ -269,7 +277,9 @@ class Hooks:
             loaded = await asyncio.to_thread(self._load)
             if self._handlers is None:
                 self._handlers = tuple(
-                    replace(handler, containment=self._containment, report=self._warn)
+                    replace(
+                        handler, containment=self._containment, report=self._warn, ask=self._ask
+                    )
                     for handler in loaded.handlers
                 )
                 for problem in loaded.problems:

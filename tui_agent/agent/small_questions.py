@@ -1,0 +1,30 @@
+"""Single questions to the small model beside the conversation, whose session pays for them."""
+
+from tui_agent.agent.channel import Journal
+from tui_agent.agent.clients import complete_in_time
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.request import ContentText, Message, ModelRequest
+
+MAX_TOKENS = 300
+
+
+async def ask_small_model(
+    text: str, prompt: str, journal: Journal, ports: AgentPorts, *, model: str, seconds: float
+) -> str:
+    """Return the answer to a text below one of our prompts; ``model`` is asked where there is no small one.
+
+    Raises:
+        ModelError: it can't be asked.
+        TimeoutError: it takes longer than ``seconds``.
+    """
+    request = ModelRequest(
+        model=ports.small_model or model,
+        messages=(
+            Message("system", (ContentText(ports.prompt(prompt)),)),
+            Message("user", (ContentText(text),)),
+        ),
+        max_output_tokens=MAX_TOKENS,
+        tool_choice="none",
+    )
+    answer = await complete_in_time(ports.client, request, journal, seconds)
+    return answer.text
