@@ -1,5 +1,7 @@
 """Compacting and pruning from the screen, on real agents: every flow, and Escape at every point of it."""
 
+import asyncio
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +14,33 @@ from tests.support.real_stage import (
     working_script,
     write_modules,
 )
-from tests.support.scripted_client import Reply
+from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.ui_app import press, run_command, send, until, write
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.run_state import Phase as RunPhase
+from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
-from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
 from tui_agent.ui.screens.compact import CompactPhase, CompactScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen
+
+
+class Held(ScriptedClient):
+    """Keeps steps waiting while ``is_held``, until the user has looked."""
+
+    def __init__(self, script: Any, looked: asyncio.Event) -> None:
+        super().__init__(script)
+        self.looked = looked
+        self.is_held: Callable[[], bool] = bool
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if self.is_held():
+            await self.looked.wait()
+        async for event in super().stream(request):
+            yield event
+
 
 TURNS = 4
 BY_HAND = ContextSettings(prune=PruneSettings(when="off"))
@@ -312,3 +331,46 @@ async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path
         await until(
             lambda: stage.screen is stage.main and "summary ready" not in stage.text(), pilot
         )
+
+
+async def test_one_that_asks_says_so_and_an_edit_made_while_the_work_goes_on_counts(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "stage").mkdir()
+    worker = Steady(999, summary=Reply(SUMMARY, cost=0.02))
+    settings = ContextSettings(
+        compaction=CompactionSettings(keep_recent_share=0.5, auto="ask"),
+        prune=PruneSettings(when="off"),
+    )
+    looked = asyncio.Event()
+    stage = real_stage(
+        tmp_path,
+        worker,
+        window=32_000,
+        settings=settings,
+        max_steps=999,
+        rules=(Rule("*", "*", Action.ALLOW, "flag"),),
+    )
+    client = Held(worker, looked)
+    stage.harness.agent.ports.client = client
+    client.is_held = lambda: stage.harness.agent.context.has_summary
+    async with stage.run((120, 40)) as pilot:
+        stage.main.controller.outbox.submit("Read everything.")
+        await stage.until_text("The summary is ready; the history is compacted with it at", pilot)
+        assert "f4 to look" in stage.text()
+        await pilot.press("f4")
+        await until(lambda: getattr(stage.screen, "phase", None) is CompactPhase.WAITING, pilot)
+        assert stage.harness.agent.running
+        await write(pilot, "Mine: ")
+        await press(pilot, "escape")
+        assert stage.screen is stage.main
+        looked.set()
+        await until(lambda: bool(stage.harness.entries(CompactionEntry)), pilot)
+        worker.steps = 0
+        (made,) = stage.harness.entries(CompactionEntry)
+        assert made.summary.startswith("Mine: ## Goal")
+        assert (made.trigger, made.prepared) == ("threshold", True)
+        assert worker.summaries == 1
+        await stage.until_text("Compacted automatically: ", pilot)
+        assert "f5 undo" in stage.text()
+        await stage.harness.ended()

@@ -118,9 +118,9 @@ async def test_a_wrong_value_is_explained_and_changes_nothing(tmp_path: Path) ->
 async def test_yes_or_no_is_changed_with_enter(tmp_path: Path) -> None:
     stage, path = a_stage(tmp_path)
     async with stage.run() as pilot:
-        await opened(stage, pilot, "compaction.auto")
+        await opened(stage, pilot, "compaction.resume")
         await press(pilot, "enter")
-        saved = {"compaction": {"auto": False}}
+        saved = {"compaction": {"resume": False}}
         await until(lambda: tomllib.loads(path.read_text()) == saved, pilot)
 
 
@@ -191,17 +191,17 @@ async def test_settings_stand_in_six_groups_as_sentences_with_on_and_off(tmp_pat
         ids = [str(option.id) for option in screen.listing.options]
         assert [one for one in ids if one.startswith("[")] == [f"[{name}]" for name in GROUPS]
         assert len(GROUPS) == 6
-        await write(pilot, "compact auto")
+        await write(pilot, "after a compaction")
         await pilot.pause()
         row = next(
-            line for line in screen_text(stage).split("\n") if "Compact automatically" in line
+            line for line in screen_text(stage).split("\n") if "Go on after a compaction" in line
         )
-        assert row.split()[:4] == ["Compact", "automatically", "on", "compaction.auto"]
+        assert row.split()[:6] == ["Go", "on", "after", "a", "compaction", "on"]
         await press(pilot, "enter")
         row = next(
-            line for line in screen_text(stage).split("\n") if "Compact automatically" in line
+            line for line in screen_text(stage).split("\n") if "Go on after a compaction" in line
         )
-        assert row.split()[:3] == ["Compact", "automatically", "off"]
+        assert row.split()[:6] == ["Go", "on", "after", "a", "compaction", "off"]
 
 
 def test_every_setting_has_a_sentence_of_its_own_and_a_group() -> None:

@@ -697,6 +697,25 @@ class PreparedSummary:
         if is_wanted and drafted is None:
             self._tried = tried
         self.review(order.model)
+        if self.ready is not None:
+            self._ask(order.model)
+
+    def _ask(self, model: str) -> None:
+        """Say that the summary can be looked at, where the settings want that; no answer is a yes."""
+        size = self._compactor.size(model)
+        settings = self._ports.settings.for_model(model).compaction
+        if settings.auto == "ask" and size.threshold is not None:
+            at = f"{size.threshold / size.window:.0%}"
+            text = f"The summary is ready; the history is compacted with it at {at}."
+            self._channel.emit(Notice(text, action="compact", label="to look"))
+
+    def edit(self, draft: "Draft", text: str) -> bool:
+        """Put another text into the ready summary; returns whether it still is the one of ``draft``."""
+        if self.ready is None or self.ready.spent is not draft.spent:
+            return False
+        # A provider's own compaction is what it was made of, which the text no longer is.
+        self.ready = replace(self.ready, summary=text, style="summary", item=None)
+        return True
 
     async def _written(
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost

@@ -210,12 +210,13 @@ class MessageRefused:
 class Notice:
     """A message for the user: information, warning or error.
 
-    ``action`` names a command that helps.
+    ``action`` names a command that helps, ``label`` what it does where that isn't its name.
     """
 
     message: str
     severity: Literal["information", "warning", "error"] = "information"
     action: str | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

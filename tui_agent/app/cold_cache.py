@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tui_agent.app.commands import command_table, find
+from tui_agent.app.commands import remedy_of
 from tui_agent.app.format import money, tokens
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.path_queries import newest
@@ -40,16 +40,13 @@ class ColdCache:
         if not forgotten or agent.running or self._controller.agent is not agent:
             return
         dollars = self._controller.services.reread_cost(agent.model, forgotten)
-        command = find("compact", command_table())
-        keymap = self._controller.frontend.keymap
-        key = keymap.get("compact", command.key if command is not None else "")
         about = ""
         if dollars:
             about = f", about {money(dollars)} more"
         self._controller.say(
             f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew"
             f"{about}.",
-            remedy=(key or "/compact", "compact first", "screen.command('compact')"),
+            remedy=remedy_of("compact", self._controller.frontend.keymap, "compact first"),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
@@ -89,6 +89,16 @@ def command_table() -> tuple[Command, ...]:
     for name in sorted(path.stem for path in Path(__file__).parent.glob("*_commands.py")):
         import_module(f"{package}.{name}")
     return tuple(sorted(_ROWS, key=lambda row: (row.place, row.handler.__module__)))
+
+
+def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[str, str, str]:
+    """Return key, label and action of a remedy that is a command; one without a key is named."""
+    command = find(name, command_table())
+    key = keymap.get(name, command.key if command is not None else "")
+    action = f"screen.command('{name}')"
+    if key:
+        return key, label or name, action
+    return f"/{name}", label, action
 
 
 def commands_of(agent: Agent | None) -> list[Command]:

@@ -124,7 +124,8 @@ async def compact(controller: Controller, argument: str) -> None:
         return
     if boundary is not None and not agent.session.on_path(boundary):
         raise CommandError(f"#{boundary} is not on this branch.")
-    if controller.frontend.has_screen and not focus and not agent.running:
+    can_look = not agent.running or agent.context.has_summary
+    if controller.frontend.has_screen and not focus and can_look:
         controller.show(CompactPage())
         return
     outcome = await agent.compact(focus or None, boundary=boundary)

@@ -76,9 +76,10 @@ class CompactionSettings(_Settings):
     """What replaces the history: "summary", written by a model; "native", the provider's own
     compaction (OpenAI, Azure OpenAI, xAI and Anthropic), which only the same model can read. Other
     providers get a summary."""
-    auto: bool = True
-    """Compact when the next request would pass the threshold. Off: stop at the limit and offer
-    choices."""
+    auto: bool | Literal["ask"] = True
+    """Compact when the next request would pass the threshold. "ask": say so when the summary is
+    ready, a few steps before, to be looked at and edited; no answer is a yes. Off: stop at the
+    limit and offer choices."""
     threshold: Threshold = None
     """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used,
     -20000 tokens left, 0 never. Empty: the window less the reserve."""

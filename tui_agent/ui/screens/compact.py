@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +13,7 @@ from textual.containers import VerticalScroll
 from textual.timer import Timer
 from textual.widgets import Input, Static, TextArea
 
-from tui_agent.agent.events import AgentEvent, CompactionProgress
+from tui_agent.agent.events import AgentEvent, CompactionEnded, CompactionProgress, RunEnded
 from tui_agent.app import plans
 from tui_agent.app.format import plural
 from tui_agent.app.frontend import Choice
@@ -35,6 +36,7 @@ FLUSH_SECONDS = 0.15
 """Time between two looks at the stream."""
 WEIGH_SECONDS = 0.4
 """How long the summary is left alone before it is weighed again."""
+GONE = "The conversation went on without this summary: it is not used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
 
 
@@ -44,6 +46,8 @@ class CompactPhase(StrEnum):
     PLAN = "plan"
     WRITING = "writing"
     EDIT = "edit"
+    WAITING = "waiting"
+    """A prepared summary is edited while the agent works; it is applied at the threshold."""
     REFUSED = "refused"
 
 
@@ -51,6 +55,7 @@ KEYS = {
     CompactPhase.PLAN: "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
     CompactPhase.WRITING: "esc stop",
     CompactPhase.EDIT: "ctrl+s apply  esc back",
+    CompactPhase.WAITING: "ctrl+s apply after this step  esc back, with your changes",
     CompactPhase.REFUSED: "esc back",
 }
 
@@ -177,7 +182,7 @@ class CompactScreen(Dialog[None]):
         match phase:
             case CompactPhase.PLAN:
                 self.field.focus()
-            case CompactPhase.EDIT:
+            case CompactPhase.EDIT | CompactPhase.WAITING:
                 self.editor.focus()
             case _:
                 self.set_focus(None)
@@ -231,10 +236,16 @@ class CompactScreen(Dialog[None]):
     def _edit(self, draft: Draft) -> None:
         self._draft = draft
         self.editor.text = draft.summary
-        self._enter(CompactPhase.EDIT)
+        self._enter(CompactPhase.WAITING if self._agent.running else CompactPhase.EDIT)
         self._weigh()
 
     def _agent_said(self, event: AgentEvent) -> None:
+        if self.phase is CompactPhase.WAITING:
+            if isinstance(event, CompactionEnded) and event.error is None:
+                self.dismiss(None)
+            elif isinstance(event, RunEnded):
+                self._enter(CompactPhase.EDIT)
+                self._weigh()
         if isinstance(event, CompactionProgress) and self.phase is CompactPhase.WRITING:
             self._written.append(event.text)
             if self._timer is None:
@@ -256,13 +267,15 @@ class CompactScreen(Dialog[None]):
 
     @on(TextArea.Changed)
     def _edited(self) -> None:
-        if self.phase is CompactPhase.EDIT:
+        if self.phase is CompactPhase.WAITING:
+            self._keep_changes()
+        if self.phase in {CompactPhase.EDIT, CompactPhase.WAITING}:
             self._end_stream()
             self._timer = self.set_timer(WEIGH_SECONDS, self._weigh)
 
     @work(group="weigh", exclusive=True)
     async def _weigh(self) -> None:
-        if self._draft is None or self.phase is not CompactPhase.EDIT:
+        if self._draft is None or self.phase not in {CompactPhase.EDIT, CompactPhase.WAITING}:
             return
         weighed = await self._agent.context.compactor.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
@@ -270,7 +283,22 @@ class CompactScreen(Dialog[None]):
         else:
             self._say(plans.weighed_text(weighed, self._draft))
 
+    def _keep_changes(self) -> None:
+        """Have the prepared summary say what is in the editor; it may be applied at any moment."""
+        draft = self._draft
+        if draft is None or self.editor.text == draft.summary:
+            return
+        if self._agent.context.compactor.prepared.edit(draft, self.editor.text):
+            self._draft = replace(draft, summary=self.editor.text)
+        else:
+            self._say(GONE, "warning")
+
     async def action_apply(self) -> None:
+        if self.phase is CompactPhase.WAITING:
+            self._keep_changes()
+            await self._agent.compact(None)
+            self.dismiss(None)
+            return
         if self.phase is not CompactPhase.EDIT or self._draft is None:
             return
         if self._agent.running:
@@ -310,4 +338,6 @@ class CompactScreen(Dialog[None]):
                 ChoiceScreen(Choice("Discard the summary you edited?", answers)), answered
             )
         else:
+            if self.phase is CompactPhase.WAITING:
+                self._keep_changes()
             self.dismiss(None)

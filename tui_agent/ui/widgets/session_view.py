@@ -43,12 +43,14 @@ from tui_agent.agent.events import (
     TitleChanged,
 )
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
+from tui_agent.app.commands import remedy_of
 from tui_agent.app.format import age, one_line, plural, short_path, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, ToolResultEntry
+from tui_agent.session.path_queries import newest
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import Todo, TodoStatus, current_todos
 from tui_agent.ui.attention import Sign
@@ -195,6 +197,8 @@ class SessionView(Room):
         self._focused_entry: int | None = None
         self._facts_changed = False
         """Whether the main screen's facts on session and request need another look."""
+        self._told_compaction = 0
+        """The newest automatic compaction that was said."""
         self.cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(
             self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0)
@@ -377,14 +381,11 @@ class SessionView(Room):
             case MessageRefused(text=text, reason=reason):
                 main.put_back(text)
                 main.say(f"A hook refused the message: {reason}", "warning")
-            case Notice(message=note, severity=severity, action=action):
+            case Notice(message=note, severity=severity, action=action, label=label):
                 if severity != "information":
                     self._controller.warnings.said.append((main.clock(), note))
-                main.notice.add(
-                    note,
-                    severity,
-                    ("", f"/{action}", f"screen.command('{action}')") if action else None,
-                )
+                remedy = remedy_of(action, main.keymap, label) if action else None
+                main.notice.add(note, severity, remedy)
             case CompactionStarted(tokens_before=tokens_before):
                 self.transcript.show_notice(
                     f"Compacting {tokens(tokens_before)} tokens of history …"
@@ -419,8 +420,23 @@ class SessionView(Room):
             # Of one that nobody asked for, whoever began it reports how the work goes on without
             # it.
             self._main.say(ended.error, "warning")
+        elif not ended.error and ended.trigger != "manual":
+            self._tell_of_compaction()
         self._facts_changed = True
         self._main.refresh_bindings()
+
+    def _tell_of_compaction(self) -> None:
+        """Say what an automatic compaction did, with the key that takes it back."""
+        if self.agent is None:
+            return
+        made = newest(self.agent.session.active_path(), CompactionEntry)
+        if made is None or made.id == self._told_compaction:
+            return
+        self._told_compaction = made.id
+        self._main.notice.add(
+            f"Compacted automatically: {tokens(made.tokens_before)} → {tokens(made.tokens_after)} tokens of history.",
+            remedy=remedy_of("undo", self._main.keymap),
+        )
 
     def _run_ended(self, event: RunEnded) -> None:
         self._main.attention.run_ended(event)
