@@ -117,6 +117,7 @@ class MemorySettings(BaseModel):
     propose: Literal["attended", "always", "off"] = Field(
         default="attended",
         description="Propose lines for /memory at the end of a run: attended (not in -p), always, off.",
+        json_schema_extra=ONLY_USER,
     )
     tokens: int = Field(
         default=2_000,

@@ -149,3 +149,26 @@ def test_each_process_goes_on_with_the_bytes_of_the_one_before(
     assert "Be careful." in whole
     assert "interrupted" in whole
     assert "the fifth" in sent[-1][-1]
+
+
+def test_what_is_kept_is_sent_in_later_sessions_and_what_is_proposed_is_not(
+    place: Place, warm_server: ModelServer
+) -> None:
+    place.move_to_new_project()
+    note = Call("remember", {"note": "ports: The server listens on 8081."})
+    warm_server.play(Turn(tool_calls=(note,)), Turn(text="Proposed."), Turn(text="Hello."))
+    done = place.run("-p", "which port is it?")
+    assert done.returncode == 0
+    assert "memory: 1 line proposed · /memory" in done.stderr
+    assert place.run("-p", "hi").returncode == 0
+    assert "8081" not in json.dumps(sent(warm_server)["messages"])
+    assert "+ ports: The server listens on 8081." in place.run("-p", "/memory").stdout
+    assert place.run("-p", "/memory take ports").returncode == 0
+    warm_server.play(Turn(text="Hello."))
+    assert place.run("-p", "hi").returncode == 0
+    assert "- ports: The server listens on 8081." in json.dumps(sent(warm_server)["messages"])
+    assert not list(place.project.iterdir()), "nothing is written into the project"
+    place.move_to_new_project()
+    warm_server.play(Turn(text="Hello."))
+    assert place.run("-p", "hi").returncode == 0
+    assert "8081" not in json.dumps(sent(warm_server)["messages"])

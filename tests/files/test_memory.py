@@ -1,6 +1,7 @@
 """The memory on disk and its changes: each can be undone, and several programs may write."""
 
 import contextlib
+import subprocess
 import tempfile
 import threading
 from pathlib import Path
@@ -119,3 +120,29 @@ def test_an_odd_file_is_an_error_or_a_memory(data: bytes) -> None:
         with contextlib.suppress(NotKeptError):
             assert isinstance(memory.read(), MemoryState)
         assert memory.path.read_bytes() == data
+
+
+def test_worktrees_share_a_memory_and_a_checkout_cannot_name_another(tmp_path: Path) -> None:
+    main = tmp_path / "main"
+    main.mkdir()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(main)]
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(tmp_path / "side")], check=True)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / ".git").write_text((tmp_path / "side" / ".git").read_text())
+    paths = [Memory(tmp_path, tmp_path / name).path for name in ("main", "side", "other")]
+    assert paths[0] == paths[1]
+    assert paths[0] != paths[2]
+
+
+def test_foreign_proposals_make_room_first() -> None:
+    mine = Proposal(line=MemoryLine(topic="mine", text="my words"))
+    flood = [
+        Proposal(line=MemoryLine(topic=f"t{n}", text=f"line {n}", origin="webfetch evil.example"))
+        for n in range(50)
+    ]
+    state = MemoryState().with_proposals([mine, *flood])
+    assert len(state.proposed) == MAX_PROPOSED
+    assert state.proposal("mine") == mine

@@ -1,6 +1,6 @@
 """The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from tui_agent.context.recalling import names_in_use
@@ -44,15 +44,15 @@ _SEARCHED = 4
 class SessionArchive:
     """An ``Archive`` over one session.
 
-    ``blob`` reads full outputs; ``sources`` returns the entries of other sessions, as
-    ``SESSION#ENTRY``, that may be read too.
+    ``blob`` reads full outputs; ``sources`` returns, by topic, the entries that the memory's lines
+    come from, as ``SESSION#ENTRY``.
     """
 
     def __init__(
         self,
         session: Session,
         blob: Callable[[str], bytes | None],
-        sources: Callable[[], Container[str]] = frozenset,
+        sources: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._session = session
         self._blob = blob
@@ -71,10 +71,9 @@ class SessionArchive:
             return full.decode("utf-8", "replace")
         return entry_text(entry)
 
-    def remembered(self, source: str) -> str | None:
-        """Return the entry that a line of the memory comes from, ``SESSION#ENTRY``; None for any other."""
-        if source not in self._sources():
-            return None
+    def remembered(self, topic: str) -> str | None:
+        """Return the entry that the memory's line on a topic comes from, perhaps of another session."""
+        source = self._sources().get(topic.lower(), "")
         return entry_named(source, self._session, self._blob)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:

@@ -12,8 +12,11 @@ from tui_agent.app.frontend import Choice, MemoryPage
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_agent.app.controller import Controller
     from tui_agent.app.memory_view import MemoryView
+    from tui_agent.files.memory import MemoryLine
 
 HOW = "Say /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alone."
 
@@ -104,11 +107,17 @@ async def _view(controller: Controller) -> MemoryView:
     if kept is None:
         raise CommandError("Nothing is kept for later sessions here.")
     name = short_id(agent.session.id)
+
+    def cost(lines: Sequence[MemoryLine]) -> int:
+        count = agent.counter.text
+        return count(agent.ports.knowledge.memory_section(lines, count).text)
+
     view = MemoryView(
         memory=kept,
         session=name,
         text_of=partial(entry_named, session=agent.session, blob=agent.ports.blob),
         count=agent.counter.text,
+        cost=cost,
         clock=agent.ports.clock,
     )
     await asyncio.to_thread(view.read)

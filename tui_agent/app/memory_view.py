@@ -3,10 +3,18 @@
 from collections.abc import Callable, Sequence
 from dataclasses import field
 
-from tui_agent.agent.memory.sources import MODEL, USER
+from tui_agent.agent.memory.section import row_of
 from tui_agent.app.format import age, one_line, plural, tokens
 from tui_agent.errors import CommandError
-from tui_agent.files.memory import Memory, MemoryLine, MemoryState, Proposal, line_of
+from tui_agent.files.memory import (
+    MODEL,
+    USER,
+    Memory,
+    MemoryLine,
+    MemoryState,
+    Proposal,
+    line_of,
+)
 from tui_agent.files.notes import NOTES_FILE, NoteError
 from tui_agent.lazy import dataclass
 
@@ -27,22 +35,21 @@ class MemoryRow:
     facts: str
     line: MemoryLine
     proposal: Proposal | None = None
-    is_foreign: bool = False
-    """The words come from something that was read, not from the user or the model."""
 
 
 @dataclass(slots=True)
 class MemoryView:
     """One look at the memory. ``session`` is this session's short id.
 
-    ``text_of`` returns the entry that a source names; ``count`` a text's tokens; ``clock``
-    milliseconds since the epoch.
+    ``text_of`` returns the entry that a source names; ``count`` a text's tokens, ``cost`` those of
+    lines as they are sent; ``clock`` milliseconds since the epoch.
     """
 
     memory: Memory
     session: str
     text_of: Callable[[str], str | None]
     count: Callable[[str], int]
+    cost: Callable[[Sequence[MemoryLine]], int]
     clock: Callable[[], int]
     proposed: list[MemoryRow] = field(default_factory=list)
     kept: list[MemoryRow] = field(default_factory=list)
@@ -60,11 +67,6 @@ class MemoryView:
             line = MemoryLine(topic=_NOTE.format(number), text=text, source=NOTES_FILE)
             facts = f"{NOTES_FILE} · {tokens(self.count(text))} tokens"
             self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
-
-    @property
-    def cost(self) -> int:
-        """Tokens of all that is kept."""
-        return sum(self.count(row.line.shown) for row in self.kept)
 
     def find(self, key: str) -> MemoryRow:
         """Return the row of a topic, a proposal before a line; raises CommandError."""
@@ -135,7 +137,8 @@ class MemoryView:
     @property
     def kept_heading(self) -> str:
         count = plural(len(self.kept), "line")
-        return f"Kept: {count}, {tokens(self.cost)} tokens of each request"
+        lines = [row.line for row in self.kept]
+        return f"Kept: {count}, {tokens(self.cost(lines))} tokens of each request"
 
     def _keep(self, line: MemoryLine, row: MemoryRow) -> str:
         kept = line.model_copy(update={"kept_at": self.clock(), "unused": 0})
@@ -158,14 +161,7 @@ class MemoryView:
         if before is not None:
             diff.insert(0, ("-", before.shown))
         facts = " · ".join(filter(None, [*self._source(line), self._price(line)]))
-        return MemoryRow(
-            f"+{line.topic}",
-            tuple(diff),
-            facts,
-            line,
-            proposal,
-            is_foreign=line.origin not in {USER, MODEL},
-        )
+        return MemoryRow(f"+{line.topic}", tuple(diff), facts, line, proposal)
 
     def _kept_row(self, line: MemoryLine) -> MemoryRow:
         if line.uses:
@@ -177,8 +173,7 @@ class MemoryView:
         else:
             use = "not used yet"
         facts = " · ".join(filter(None, [*self._source(line), use, self._price(line)]))
-        is_foreign = line.origin not in {USER, MODEL}
-        return MemoryRow(line.topic, ((" ", line.shown),), facts, line, is_foreign=is_foreign)
+        return MemoryRow(line.topic, ((" ", line.shown),), facts, line)
 
     def _source(self, line: MemoryLine) -> list[str]:
         session, _sign, entry = line.source.partition("#")
@@ -193,14 +188,14 @@ class MemoryView:
         return [where, whose]
 
     def _price(self, line: MemoryLine) -> str:
-        return f"{tokens(self.count(line.shown))} tokens"
+        return f"{tokens(self.count(row_of(line)))} tokens"
 
 
 def _told(rows: Sequence[MemoryRow]) -> list[str]:
     lines: list[str] = []
     for row in rows:
         lines += [f"{mark} {text}" for mark, text in row.diff]
-        warning = "! " if row.is_foreign else ""
+        warning = "! " if row.line.is_foreign else ""
         lines.append(f"    {warning}{row.facts}")
     return lines
 

@@ -22,17 +22,22 @@ from tui_agent.files.notes import (
     without_note,
     write_notes,
 )
+from tui_agent.files.own_git import main_worktree
 from tui_agent.path_checks import is_there, real_path
 from tui_agent.safe_text import visible
 from tui_agent.session.locks import FileLock
 from tui_agent.word_lists import listed
+
+USER = ""
+MODEL = "the model"
+"""The origins of words that were read nowhere."""
 
 MAX_CHARS = 500
 """Characters of a line."""
 MAX_TOPIC_CHARS = 24
 MAX_LINES = 200
 MAX_PROPOSED = 12
-"""Proposals that wait for an answer; the oldest make room."""
+"""Proposals that wait for an answer; the oldest make room, those of foreign words first."""
 MAX_DECLINED = 200
 MAX_CHANGES = 50
 """Changes that can be undone."""
@@ -42,6 +47,8 @@ UNUSED_SESSIONS = 20
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
 _TOPIC = re.compile(r"([^\W_][\w ./+-]{0,23}):\s+(\S.*)")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+"""Characters of scripts without spaces between words; each is compared as a word."""
 _WORD = re.compile(r"\w[\w.+-]*\w|\w")
 _COMMON = listed(
     "a all always an and any are at avoid be been before by can do don't ensure every for from has "
@@ -79,6 +86,11 @@ class MemoryLine(BaseModel):
     @property
     def shown(self) -> str:
         return f"{self.topic}: {self.text}"
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the words come from a page, a file or a command."""
+        return self.origin not in {USER, MODEL}
 
 
 class Proposal(BaseModel):
@@ -161,7 +173,10 @@ class MemoryState(BaseModel):
                 continue
             proposed = [one for one in proposed if one.line.topic != proposal.line.topic]
             proposed.append(proposal)
-        return self.model_copy(update={"proposed": tuple(proposed[-MAX_PROPOSED:])})
+        while len(proposed) > MAX_PROPOSED:
+            foreign = (at for at, one in enumerate(proposed) if one.line.is_foreign)
+            del proposed[next(foreign, 0)]
+        return self.model_copy(update={"proposed": tuple(proposed)})
 
     def counted(self, used: Collection[str], now: int) -> "MemoryState":
         """Count a run that made use of the lines on some topics."""
@@ -207,12 +222,15 @@ class MemoryState(BaseModel):
 
 
 class Memory:
-    """The memory of one project, on disk. Reading and writing block; several programs may do both."""
+    """The memory of one project, on disk; worktrees of a repository share one.
+
+    Reading and writing block; several programs may do both.
+    """
 
     def __init__(self, folder: Path, project: Path) -> None:
         self.project = project
-        real = str(real_path(project))
-        name = re.sub(r"[^\w.-]", "_", project.name)[:40]
+        real = str(real_path(main_worktree(project)))
+        name = re.sub(r"[^\w.-]", "_", Path(real).name)[:40]
         digest = hashlib.sha256(real.encode("utf-8", "surrogateescape")).hexdigest()[:12]
         self.path = folder / f"{name}-{digest}.json"
 
@@ -324,7 +342,13 @@ def free_topic(topic: str, taken: Iterable[str]) -> str:
 
 def words_of(text: str) -> frozenset[str]:
     """Return the words that say what a text is about, in lower case."""
-    return frozenset(_WORD.findall(text.lower())) - _COMMON
+    words = set[str]()
+    for word in _WORD.findall(text.lower()):
+        if _UNSPACED.search(word):
+            words.update(word)
+        else:
+            words.add(word)
+    return frozenset(words) - _COMMON
 
 
 def _topic_of(text: str) -> str:

@@ -364,6 +364,20 @@ def shared_directory(repository: Path) -> Path:
     return repository
 
 
+def main_worktree(top: Path) -> Path:
+    """Return the project that ``top`` is a worktree of, ``top`` itself where it is none.
+
+    The repository has to know the worktree: a file in a checkout could name any other.
+    """
+    repository = repository_of(top)
+    if repository is None or real_path(_line(repository / "gitdir") or "") != real_path(
+        top / ".git"
+    ):
+        return top
+    shared = real_path(shared_directory(repository))
+    return shared.parent if shared.name == ".git" else top
+
+
 def head_of(repository: Path, shared: Path) -> str | None:
     """Return the commit that is checked out; None before the first one, and where references are kept otherwise."""
     head = _line(repository / "HEAD") or ""

@@ -71,8 +71,8 @@ class Archive(Protocol):
     def text(self, entry_id: int) -> str | None:
         """Return all of an entry as text, full outputs included; None when there is no such entry."""
 
-    def remembered(self, source: str) -> str | None:
-        """Return the entry that a line of the project's memory comes from, None where it is gone."""
+    def remembered(self, topic: str) -> str | None:
+        """Return the entry that a line of the project's memory comes from, None where there is none."""
 
     def names_in_use(self) -> Mapping[str, float]:
         """Return the names in the model's view, with how likely each is to be used again."""

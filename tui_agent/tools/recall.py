@@ -11,7 +11,7 @@ from tui_agent.context.recalling import fits, outline, recall_limits
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import Archive, FoundEntry, FreeTool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import FoundEntry, FreeTool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, counted, finish
 
 MAX_HITS = 12
@@ -20,8 +20,8 @@ WITH_LINES = 6
 _ADDRESS = re.compile(
     r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9}))?\s*", re.IGNORECASE
 )
-_SOURCE = re.compile(r"\s*\(?([0-9a-f]{8}) ?#(\d{1,9})\)?\s*")
-"""Where a line of the project's memory comes from: a session and its entry."""
+_REMEMBERED = re.compile(r"\s*memory[\s:]+(\S.*?)\s*", re.IGNORECASE)
+"""A topic of the project's memory, whose line comes from an entry of some session."""
 _NUMBERED = re.compile(r"(\d+)\t")
 """How a line of a file begins that was read: its number is the line's."""
 
@@ -59,8 +59,10 @@ class RecallTool(FreeTool[RecallInput]):
                 arguments = arguments.model_copy(update=span)
             roomy = replace(context, limits=recall_limits(context.limits))
             return await self._entry(int(address[1]), arguments, roomy)
-        if source := _SOURCE.fullmatch(arguments.what):
-            return await self._remembered(f"{source[1]}#{source[2]}", context.archive, context)
+        if remembered := _REMEMBERED.fullmatch(arguments.what):
+            text = await asyncio.to_thread(context.archive.remembered, remembered[1])
+            if text is not None:
+                return await finish(Output(text, arguments.what, stored=False), context)
         found = await asyncio.to_thread(context.archive.search, arguments.what, MAX_HITS)
         if not found:
             raise ToolError(f"Nothing in this session matches {arguments.what!r}; try other words.")
@@ -73,13 +75,6 @@ class RecallTool(FreeTool[RecallInput]):
         return await finish(
             Output("\n".join(lines), title, footer=footer, metadata=metadata, stored=False), context
         )
-
-    @staticmethod
-    async def _remembered(source: str, archive: Archive, context: ToolContext) -> ToolResult:
-        text = await asyncio.to_thread(archive.remembered, source)
-        if text is None:
-            raise ToolError(f"No line of the memory comes from {source}, or its session is gone.")
-        return await finish(Output(text, source, stored=False), context)
 
     @staticmethod
     async def _entry(entry_id: int, wanted: RecallInput, context: ToolContext) -> ToolResult:

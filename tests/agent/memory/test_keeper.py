@@ -1,5 +1,6 @@
 """What a run leaves to be remembered: who is asked, where the words come from, and which lines were of use."""
 
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Harness, make_agent
+from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, call
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
@@ -163,8 +165,8 @@ async def test_the_source_of_a_line_is_recalled_from_another_session(tmp_path: P
     memory_of(tmp_path).change(lambda state: state.with_line(line))
     script = Script(
         [
-            Reply(calls=(call("recall", what=line.source),)),
-            Reply(calls=(call("recall", what=f"{line.source[:8]}#1"),)),
+            Reply(calls=(call("recall", what=f"memory {line.topic}"),)),
+            Reply(calls=(call("recall", what="memory elsewhere"),)),
         ],
         Reply("none"),
     )
@@ -172,7 +174,7 @@ async def test_the_source_of_a_line_is_recalled_from_another_session(tmp_path: P
     await finished(second, "when do deploys go out?")
     found, refused = second.results()
     assert "deploys go out on Tuesdays only" in found.output
-    assert "No line of the memory comes from" in refused.output
+    assert "Nothing in this session matches" in refused.output
     assert memory_of(tmp_path).read().lines[0].uses == 1
 
 
@@ -185,3 +187,45 @@ async def test_a_damaged_memory_is_said_and_left_as_it_is(tmp_path: Path) -> Non
     await harness.agent.memory.settle()
     assert memory.path.read_text() == "{odd"
     assert any(str(memory.path) in text for text in harness.notices())
+
+
+async def test_three_lines_are_proposed_in_a_run_whoever_proposes_them(tmp_path: Path) -> None:
+    notes = [f"topic{number}: Line number {number} of the model." for number in range(4)]
+    calls = tuple(call("remember", note=note) for note in notes)
+    script = Script([Reply(calls=calls)], Reply("#2 more: One more line of the small model."))
+    harness = start(tmp_path, script)
+    assert len(await finished(harness, "go")) == 3
+    assert script.asked == []
+    refused = [one for one in harness.results() if "in this run already" in one.output]
+    assert len(refused) == 1
+
+
+@pytest.mark.parametrize("always", [False, True])
+async def test_a_run_without_a_screen_proposes_only_if_it_is_asked_to(
+    tmp_path: Path, always: bool
+) -> None:
+    script = Script(WORK, Reply("#2 build: Run make services first."))
+    harness = start(tmp_path, script, proposes_memory=always)
+    err = io.StringIO()
+    assert await run_headless(harness, "look around", err=err) == 0
+    assert len(script.asked) == int(always)
+    assert ("memory: 1 line proposed" in err.getvalue()) is always
+
+
+async def test_proposals_are_answered_without_a_screen(tmp_path: Path) -> None:
+    work = [Reply(calls=(call("remember", note="build: Run make services first."),))]
+    harness = start(tmp_path, Script(work, Reply("none")), proposes_memory=False)
+    await finished(harness, "go")
+    out, err = io.StringIO(), io.StringIO()
+    assert await run_headless(harness, "/memory", out=out) == 0
+    assert "+ build: Run make services first." in out.getvalue()
+    assert await run_headless(harness, "/memory take build", err=err) == 0
+    assert "Kept:" in err.getvalue()
+    memory = memory_of(tmp_path)
+    assert [line.topic for line in memory.read().lines] == ["build"]
+    assert await run_headless(harness, "/memory drop nothing", err=err) == 1
+    assert "There is nothing on “nothing” any more." in err.getvalue()
+    assert await run_headless(harness, "/memory undo") == 0
+    assert memory.read().lines == ()
+    assert await run_headless(harness, "/memory drop build") == 0
+    assert memory.read().proposed == ()

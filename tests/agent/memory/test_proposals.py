@@ -68,7 +68,7 @@ def test_any_text_has_a_source_and_a_use(line: str, said: str) -> None:
     source = source_of(line, entries)
     assert source.entry_id in {0, 1, 2}
     used_topics([MemoryLine(topic="x", text=line)], entries)
-    assert len(lines_by_rule(entries, "")) <= MAX_LINES
+    assert len(lines_by_rule(entries)) <= MAX_LINES
 
 
 def page(entry_id: int, tool: str, output: str) -> ToolResultEntry:

@@ -84,8 +84,8 @@ class ToolContexts:
             verdict=lambda need: self._gate.decide(need).action.value,
         )
 
-    def _sources(self) -> set[str]:
-        return {line.source for line in self._ports.knowledge.memory}
+    def _sources(self) -> dict[str, str]:
+        return {line.topic: line.source for line in self._ports.knowledge.memory}
 
     def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
         """Return the reads of a file that the model still sees as they were, newest first."""

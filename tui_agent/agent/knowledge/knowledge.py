@@ -13,6 +13,12 @@ from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_a
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of
+from tui_agent.agent.memory.section import (
+    MemorySection,
+    left_out,
+    memory_section,
+    newest_within,
+)
 from tui_agent.files.memory import Memory, MemoryLine, NotKeptError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.lazy import dataclass
@@ -253,6 +259,8 @@ class Knowledge:
         self.rows: tuple[CommandRow, ...] = ()
         """Completions after a slash: the commands, and the skills as ``skill:NAME``."""
         self.memory: tuple[MemoryLine, ...] = ()
+        self.told_topics: frozenset[str] = frozenset()
+        """The topics of the memory that the last head told of."""
         self._notes: tuple[str, ...] = ()
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
@@ -412,56 +420,27 @@ class Knowledge:
         files = (item.section for item in self.instructions)
         return (*lists, *files, *self._remembered(count))
 
-    def _remembered(self, count: Callable[[str], int]) -> Iterator[str]:
-        """Yield the sections of the memory and of the project's own notes, within the room for both."""
+    def memory_section(
+        self, lines: Sequence[MemoryLine], count: Callable[[str], int]
+    ) -> MemorySection:
+        """Return the section that a head has of some lines of the memory."""
         room = 0
         if self._sources is not None:
             room = self._sources.memory_tokens
-        recent = sorted(self.memory, key=_last_of_use)
-        rows = {line.topic: _memory_row(line) for line in recent}
-        chosen, room = _newest_within(list(rows.values()), room, count)
-        if chosen:
-            told = [row for line in self.memory if (row := rows[line.topic]) in chosen]
-            more = _left_out(len(rows) - len(told), "in /memory")
-            yield "\n".join(["<memory>", self._prompt("memory"), *more, *told, "</memory>"])
-        notes, _room = _newest_within([f"- {note}" for note in self._notes], room, count)
+        return memory_section(lines, self._prompt("memory"), room, count)
+
+    def _remembered(self, count: Callable[[str], int]) -> Iterator[str]:
+        """Yield the sections of the memory and of the project's own notes, within the room for both."""
+        memory = self.memory_section(self.memory, count)
+        self.told_topics = memory.topics
+        if memory.text:
+            yield memory.text
+        notes, _room = newest_within([f"- {note}" for note in self._notes], memory.room, count)
         if notes:
-            more = _left_out(len(self._notes) - len(notes), "in the file")
+            more = left_out(len(self._notes) - len(notes), "in the file")
             yield Instruction(NOTES_FILE, "\n".join([*more, *notes])).section
 
     def skill(self, name: str) -> Skill | None:
         """Return a skill that the user may start; None where there is none of that name."""
         skill = self.skills.get(name)
         return skill if skill is not None and skill.for_user else None
-
-
-def _last_of_use(line: MemoryLine) -> int:
-    return max(line.kept_at, line.used_at)
-
-
-def _memory_row(line: MemoryLine) -> str:
-    source = ""
-    if line.source:
-        source = f" ({line.source})"
-    # A closing tag inside would end the section early.
-    return f"- {line.shown}{source}".replace("</", "<\\/")
-
-
-def _newest_within(
-    rows: Sequence[str], room: int, count: Callable[[str], int]
-) -> tuple[list[str], int]:
-    """Return the last rows that fit into so many tokens, in their order, and the room that is left."""
-    kept: list[str] = []
-    for row in reversed(rows):
-        cost = count(row) + 1
-        if cost > room:
-            break
-        room -= cost
-        kept.append(row)
-    return kept[::-1], room
-
-
-def _left_out(count: int, where: str) -> list[str]:
-    if not count:
-        return []
-    return [f"[{count} more, not used as lately, only {where}.]"]

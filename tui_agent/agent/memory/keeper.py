@@ -6,12 +6,19 @@ otherwise. Nothing is kept without the user's yes. Failures are only logged.
 
 import asyncio
 import logging
+import threading
 from collections.abc import Sequence
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import complete_in_time
 from tui_agent.agent.events import AgentEvent, Notice, RunEnded
-from tui_agent.agent.memory.proposals import FoundLine, index_of, lines_by_rule, read_answer
+from tui_agent.agent.memory.proposals import (
+    MAX_LINES,
+    FoundLine,
+    index_of,
+    lines_by_rule,
+    read_answer,
+)
 from tui_agent.agent.memory.sources import source_of, used_topics
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.preserved import digest
@@ -57,6 +64,9 @@ class MemoryKeeper:
         self._done_with = journal.session.leaf or 0
         """The last entry of the run before."""
         self._is_counted = False
+        self._proposing = threading.Lock()
+        self._proposed = 0
+        """Lines that the model proposed in this run."""
         self._told_at = ports.clock()
         self._task: asyncio.Task[None] | None = None
         journal.channel.subscribe(self._on_event)
@@ -72,6 +82,10 @@ class MemoryKeeper:
         line = line_of(note)
         if has_secret(line.text):
             raise NotKeptError("It looks like a secret: those are not kept.")
+        with self._proposing:
+            if self._proposed >= MAX_LINES:
+                raise NotKeptError(f"{MAX_LINES} lines are proposed in this run already.")
+            self._proposed += 1
         if self._ports.memory is not None:
             path = self._session.active_path()
             found = FoundLine(line, self._session.leaf or 0)
@@ -102,22 +116,25 @@ class MemoryKeeper:
         self._done_with = max([self._done_with, *(entry.id for entry in entries)])
         try:
             state = await asyncio.to_thread(self._count, memory, entries)
-            if is_done and self._ports.proposes_memory:
+            room = MAX_LINES - self._proposed
+            self._proposed = 0
+            if is_done and room > 0 and self._ports.proposes_memory:
                 found = await self._found(state, entries)
-                state = await asyncio.to_thread(self._add, memory, found, entries)
+                state = await asyncio.to_thread(self._add, memory, found[:room], entries)
         except (NotKeptError, StoreError) as error:
             log.warning("memory: %s", error)
             return
         news = [one for one in state.proposed if one.line.kept_at > self._told_at]
         if news:
             self._told_at = max(one.line.kept_at for one in news)
-            lines = "1 line" if len(news) == 1 else f"{len(news)} lines"
+            waiting = len(state.proposed)
+            lines = "1 line" if waiting == 1 else f"{waiting} lines"
             self._journal.channel.emit(Notice(f"memory: {lines} proposed · /memory"))
 
     def _count(self, memory: Memory, entries: Sequence[Entry]) -> MemoryState:
         """Count which lines the run made use of; a session without use of a line counts once."""
         state = memory.read()
-        sent = {line.topic for line in self._ports.knowledge.memory}
+        sent = self._ports.knowledge.told_topics
         if not sent or not entries:
             return state
         used = used_topics(state.lines, entries) & sent
@@ -140,7 +157,6 @@ class MemoryKeeper:
 
     async def _found(self, state: MemoryState, entries: Sequence[Entry]) -> list[FoundLine]:
         ports = self._ports
-        instructions = "\n".join(item.text for item in ports.knowledge.instructions)
         model = ports.small_model or ports.settings.compaction.model
         calls = sum(isinstance(entry, ToolResultEntry) for entry in entries)
         if model and model != DEMO_MODEL and calls >= MIN_CALLS:
@@ -150,7 +166,7 @@ class MemoryKeeper:
                 return read_answer(answer.text)
             except (ModelError, TimeoutError) as error:
                 log.info("no lines for the memory from %s: %s", model, error)
-        return lines_by_rule(entries, instructions)
+        return await asyncio.to_thread(lines_by_rule, entries)
 
     def _request(self, model: str, state: MemoryState, entries: Sequence[Entry]) -> ModelRequest:
         """Return the request for lines; outputs of tools are not in it, nor anything that was read."""
@@ -181,8 +197,11 @@ class MemoryKeeper:
     ) -> MemoryState:
         now = self._ports.clock()
         name = short_id(self._session.id)
+        instructions = "\n".join(item.text for item in self._ports.knowledge.instructions)
         proposals: list[Proposal] = []
         for one in found:
+            if one.line.text in instructions:
+                continue
             source = source_of(one.line.text, entries[-SOURCES_SEARCHED:], one.entry_id)
             facts = {
                 "source": f"{name}#{source.entry_id}" if source.entry_id else "",

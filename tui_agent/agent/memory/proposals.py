@@ -51,18 +51,15 @@ def read_answer(answer: str) -> list[FoundLine]:
     return list(found.values())[:MAX_LINES]
 
 
-def lines_by_rule(entries: Sequence[Entry], known: str) -> list[FoundLine]:
-    """Return what the user asked to have remembered, and sentences that bind for good, the newest first.
-
-    ``known`` are the texts of instructions: what they say needs no line.
-    """
+def lines_by_rule(entries: Sequence[Entry]) -> list[FoundLine]:
+    """Return what the user asked to have remembered, and sentences that bind for good, the newest first."""
     found: dict[str, FoundLine] = {}
     for entry in reversed(entries):
         if not isinstance(entry, UserEntry) or entry.synthetic is not None:
             continue
         for text in _lasting(typed_text(entry.parts)):
             line = _usable(text)
-            if line is not None and line.text not in known:
+            if line is not None:
                 found.setdefault(line.text, FoundLine(line, entry.id))
     return list(found.values())[:MAX_LINES]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tui_agent.files.memory import MemoryLine, words_of
+from tui_agent.files.memory import MODEL, USER, MemoryLine, words_of
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
@@ -17,9 +17,6 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import typed_text
 from tui_agent.tools.registry import tool_traits
 
-USER = ""
-MODEL = "the model"
-"""The origins that are no name of something that was read."""
 FOUND = 0.6
 """Share of a line's words that a text holds which the line comes from."""
 USED = 0.75
@@ -69,13 +66,13 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
 
 
 def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
-    """Return the topics of the lines whose words, or whose source, the model wrote in answers and calls."""
+    """Return the topics of the lines whose words, or whose topic to recall, the model wrote in answers and calls."""
     texts = [text for entry in entries for text in _written(entry)]
     written = frozenset[str]().union(*map(words_of, texts))
     used = set[str]()
     for line in lines:
         words = words_of(line.text)
-        is_named = bool(line.source) and any(line.source in text for text in texts)
+        is_named = any(f"memory {line.topic}" in text for text in texts)
         if is_named or _share(words, written) >= USED:
             used.add(line.topic)
     return used
@@ -83,7 +80,11 @@ def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[st
 
 def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
     for origin, text in _texts(entry):
-        share = _share(words, words_of(text[:_MAX_TEXT_CHARS]))
+        searched = text[:_MAX_TEXT_CHARS].lower()
+        # Cheap, and never less than the share that counts.
+        if sum(word in searched for word in words) < FOUND * len(words):
+            continue
+        share = _share(words, words_of(searched))
         if share >= FOUND:
             yield _Holder(share, LineSource(entry.id, origin))
 

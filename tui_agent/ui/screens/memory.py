@@ -102,8 +102,8 @@ class MemoryScreen(Page[None]):
             Content.styled(visible(f"{mark} {text}\n"), f".memory--{_STYLES[mark]}")
             for mark, text in row.diff
         ]
-        style = "foreign" if row.is_foreign else "facts"
-        sign = "! " if row.is_foreign else ""
+        style = "foreign" if row.line.is_foreign else "facts"
+        sign = "! " if row.line.is_foreign else ""
         facts = Content.styled(visible(f"    {sign}{row.facts}"), f".memory--{style}")
         return Option(Content.assemble(*parts, facts), id=row.key)
 

@@ -1,0 +1,59 @@
+"""The memory as the model is sent it: the lines that were of use last, within so many tokens. Pure."""
+
+from collections.abc import Callable, Sequence
+
+from tui_agent.files.memory import MemoryLine
+from tui_agent.lazy import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySection:
+    """The section of the head, "" for none, the topics it tells of, and the tokens that are left."""
+
+    text: str
+    topics: frozenset[str]
+    room: int
+
+
+def memory_section(
+    lines: Sequence[MemoryLine], words: str, room: int, count: Callable[[str], int]
+) -> MemorySection:
+    """Return the section of some lines; ``words`` stand above them, ``room`` is in tokens."""
+    recent = sorted(lines, key=_last_of_use)
+    rows, left = newest_within([row_of(line) for line in recent], room, count)
+    if not rows:
+        return MemorySection("", frozenset(), room)
+    told = [line for line in lines if row_of(line) in rows]
+    more = left_out(len(lines) - len(told), "in /memory")
+    text = "\n".join(["<memory>", words, *more, *map(row_of, told), "</memory>"])
+    return MemorySection(text, frozenset(line.topic for line in told), left)
+
+
+def row_of(line: MemoryLine) -> str:
+    """Return a line as it is sent."""
+    # A closing tag inside would end the section early.
+    return f"- {line.shown}".replace("</", "<\\/")
+
+
+def newest_within(
+    rows: Sequence[str], room: int, count: Callable[[str], int]
+) -> tuple[list[str], int]:
+    """Return the last rows that fit into so many tokens, in their order, and the tokens that are left."""
+    kept: list[str] = []
+    for row in reversed(rows):
+        cost = count(row) + 1
+        if cost > room:
+            break
+        room -= cost
+        kept.append(row)
+    return kept[::-1], room
+
+
+def left_out(count: int, where: str) -> list[str]:
+    if not count:
+        return []
+    return [f"[{count} more, not used as lately, only {where}.]"]
+
+
+def _last_of_use(line: MemoryLine) -> int:
+    return max(line.kept_at, line.used_at)
