@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import threading
-import tomllib
 from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from tui_agent.cli.arguments import parse
 from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import Config, ConfigError, config_path, set_value
-from tui_agent.model.served import LocalServer
-from tui_agent.model.settings import ModelSettings
 from tui_agent.session.session import Session
 from tui_agent.ui import app
 
@@ -42,8 +39,6 @@ class Parts:
             path=Path("config.toml"), warnings=(), config=SimpleNamespace(models={})
         )
         self.default_model = str
-        self.added: list[tuple[str, ModelSettings]] = []
-        self.router = SimpleNamespace(add=lambda *given: self.added.append(given))
 
     def make_agent(self, _session: Session, _servers: Any) -> Any:
         async def warm() -> None:
@@ -100,22 +95,6 @@ async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(
     clock.now += PAUSE * 1.01
     await asyncio.wait_for(parts.ready.wait(), 60)
     assert parts.asked == ["host for m", "encoding"]
-
-
-def test_of_a_chosen_server_only_the_address_becomes_a_setting(
-    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path))
-    url = "http://127.0.0.1:8080/v1"
-
-    chosen = ControllerWiring(cast("Any", parts)).use_server(
-        LocalServer("llama.cpp", url, ("openai/smol",)), "openai/smol"
-    )
-
-    assert chosen == "openai/smol"
-    assert parts.added == [("openai/smol", ModelSettings(base_url=url))]
-    table = tomllib.loads((tmp_path / "config.toml").read_text())
-    assert table == {"model": "openai/smol", "models": {"openai/smol": {"base_url": url}}}
 
 
 async def test_nothing_is_loaded_while_somebody_types(parts: Parts, clock: Clock) -> None:

@@ -1,6 +1,6 @@
 """Servers are asked for their models, when somebody lists or picks models."""
 
-import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,15 @@ from tests.support.price_file import write_prices
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.discovery import (
-    KnownPort,
     Server,
     SilentServerError,
     ask,
-    discover,
     refresh,
     servers,
+    usual_servers,
 )
 from tui_agent.model.keys import Keys
-from tui_agent.model.providers import provider_of
+from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
@@ -317,60 +316,45 @@ def test_answers_that_cannot_be_read_are_asked_for_anew(tmp_path: Path, text: st
     assert ServedModels(path).answer("http://a") is None
 
 
-async def test_servers_and_their_windows_are_found() -> None:
-    models = {"qwen3:8b": 40_960, "nomic-embed-text": 2_048}
-    catalog = Catalog()
-    with ModelServer(models=models) as server, socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        ports = [
-            KnownPort("Ollama", server.port, "ollama"),
-            KnownPort("vLLM", server.port),
-            KnownPort("llama.cpp", nobody.getsockname()[1]),
-        ]
-        found = await discover(ports, catalog=catalog, seconds=PATIENT)
-
-    urls = {(server.name, model): server.base_url for server in found for model in server.models}
-    ollama, vllm = urls["Ollama", "ollama/qwen3:8b"], urls["vLLM", "openai/qwen3:8b"]
-    assert ollama == f"http://127.0.0.1:{server.port}"
-    windows = [
-        said.models["qwen3:8b"].window
-        for url in (ollama, vllm)
-        if (said := catalog.served.answer(url))
-    ]
-    assert windows == [32_768, 40_960]
-    assert not [server for server in found if server.name == "llama.cpp"]
-
-
-async def test_what_only_embeds_is_not_found(tmp_path: Path) -> None:
+async def test_servers_of_this_machine_and_their_windows_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write_prices(
         tmp_path / "prices.json",
         {"nomic-embed": {"mode": "embedding", "litellm_provider": "ollama"}},
     )
-    with ModelServer(models={"nomic-embed": 2_048, "qwen3:8b": 40_960}) as server:
-        found = await discover(
-            [KnownPort("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT
-        )
-
-    assert [server.models for server in found] == [("openai/qwen3:8b",)]
-
-
-async def test_somebody_else_on_the_port_is_no_server() -> None:
-    with ModelServer() as server:
-        ports = [KnownPort("Ollama", server.port, "ollama"), KnownPort("vLLM", server.port)]
-        assert await discover(ports, seconds=PATIENT) == []
-
-
-async def test_a_server_of_the_settings_is_asked_at_its_address_and_named_as_there() -> None:
-    with ModelServer(models={"qwen3:8b": 40_960}) as server, socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        here = ModelSettings(base_url=f"http://127.0.0.1:{server.port}/v1", context_window=9_000)
-        gone = ModelSettings(base_url=f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
-        own = {
-            "openai/qwen3:8b": here,
-            "openai/gone": gone,
-            "openai/known": ModelSettings(context_window=5_000),
+    models = {"qwen3:8b": 40_960, "nomic-embed": 2_048}
+    with ModelServer(models=models) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        places = {
+            "ollama": url,
+            "hosted_vllm": f"{url}/v1",
+            "llamafile": refused_url(),
+            "lm_studio": refused_url(),
         }
-        found = await discover([KnownPort("vLLM", server.port)], own=own, seconds=PATIENT)
-    assert [(server.models, server.base_url) for server in found] == [
-        (("openai/qwen3:8b",), here.base_url)
+        for name, place in places.items():
+            monkeypatch.setitem(PROVIDERS, name, replace(PROVIDERS[name], local_url=place))
+        catalog = Catalog(path=path)
+        await refresh(usual_servers(catalog.addresses), catalog.served, seconds=PATIENT)
+        windows = {info.id: info.context_window for info in catalog.models()}
+
+    assert windows == {"ollama/qwen3:8b": 32_768, "hosted_vllm/qwen3:8b": 40_960}
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST", "[::1]", "0.0.0.0"])
+def test_a_server_of_the_settings_is_not_looked_for_again(host: str) -> None:
+    known = [f"http://{host}:8000/v1", "http://example.com:8080/v1", "", "nonsense"]
+    named = {"LM_STUDIO_API_BASE": "http://studio.lan:1234/v1"}
+    assert [server.provider.name for server in usual_servers(Addresses(named), known)] == [
+        "Ollama",
+        "llama.cpp",
     ]
+
+
+def test_only_usual_ports_of_this_machine_are_looked_at() -> None:
+    assert {server.host: server.provider.name for server in usual_servers(Addresses())} == {
+        "127.0.0.1:11434": "Ollama",
+        "127.0.0.1:1234": "LM Studio",
+        "127.0.0.1:8080": "llama.cpp",
+        "127.0.0.1:8000": "vLLM",
+    }

@@ -30,7 +30,7 @@ def app_services(**given: Any) -> AppServices:
         "forget_rule": nothing, "keep_rule": nothing,
         "check_command": lambda _project: "", "keep_check": nothing,
         "models": tuple, "ask_servers": nobody, "judge_model": nothing, "reread_cost": nothing, "price": nothing,
-        "provider_keys": dict, "own_servers": tuple, "find_servers": nobody,
-        "use_server": lambda server, model: f"{server.name}/{model}", "list_files": nobody, "branch": nobody,
+        "provider_keys": dict, "find_servers": nobody,
+        "list_files": nobody, "branch": nobody,
     }  # fmt: skip
     return cast("AppServices", SimpleNamespace(**plain | given))

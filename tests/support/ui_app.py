@@ -25,7 +25,6 @@ from tui_agent import errors
 from tui_agent.agent.events import AgentEvent
 from tui_agent.app.services import AppServices, FirstView, Look, ModelRow, OpenHow, OpenRequest
 from tui_agent.config import Config, UiSettings
-from tui_agent.model.served import LocalServer
 from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -170,7 +169,6 @@ def make_stage(
         "tests/test_views.py",
         "README.md",
     ),
-    servers: Sequence[LocalServer] = (),
     **services: Any,
 ) -> Stage:
     store = open_store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
@@ -205,9 +203,6 @@ def make_stage(
     async def branch(_root: Path) -> str | None:
         return "main*"
 
-    async def find_servers() -> Sequence[LocalServer]:
-        return servers
-
     parts: dict[str, Any] = {
         "store": store,
         "open_session": open_session,
@@ -220,7 +215,6 @@ def make_stage(
         "config_path": Path("~/.config/tui-agent/config.toml"),
         "state_dir": tmp_path / "state",
         "models": lambda: MODELS,
-        "find_servers": find_servers,
         "list_files": list_files,
         "branch": branch,
     }

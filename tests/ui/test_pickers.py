@@ -22,8 +22,9 @@ from tests.support.ui_app import (
     write,
 )
 from tui_agent.app.services import FirstView, ModelRow, OpenHow, OpenRequest
+from tui_agent.config import Config
 from tui_agent.model.naming import NameStanding, NameVerdict
-from tui_agent.model.served import LocalServer
+from tui_agent.model.settings import ModelSettings
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
@@ -311,50 +312,66 @@ async def test_a_theme_is_previewed_escape_restores_and_one_that_is_picked_is_ke
         assert stage.saved == {"ui.theme": "gruvbox"}
 
 
-async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_path: Path) -> None:
-    asked = []
-    server = LocalServer("Ollama", "http://127.0.0.1:11434/v1", ("qwen3:4b", "devstral"))
-
-    async def find() -> list[LocalServer]:
-        asked.append(True)
-        return [server]
-
-    used: list[tuple[LocalServer, str]] = []
-
-    def use(chosen: LocalServer, model: str) -> str:
-        used.append((chosen, model))
-        return f"ollama/{model}"
-
-    stage = make_stage(
-        tmp_path, start=FirstView(screen="welcome"), find_servers=find, use_server=use
-    )
-    async with stage.run((80, 30)) as pilot:
-        await until(lambda: "Welcome" in screen_text(stage), pilot)
-        assert asked == []
-        await write(pilot, "so")
-        await until(lambda: stage.main.prompt.text == "so", pilot)
-        assert asked == [], "what is typed is text"
-        await pilot.press("tab", "s")
-        await until(lambda: "2  use devstral on Ollama" in screen_text(stage), pilot)
-        await press(pilot, "tab", "2")
-        assert used == [(server, "devstral")]
-        assert stage.agent.model == "ollama/devstral"
-
-
-async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(
-    tmp_path: Path,
+@pytest.mark.parametrize("is_there", [True, False])
+async def test_servers_of_this_machine_are_looked_for_when_the_page_opens(
+    tmp_path: Path, is_there: bool
 ) -> None:
-    own = LocalServer("localhost:8080", "http://localhost:8080/v1", ("openai/one", "openai/two"))
+    asked = []
+    answered = asyncio.Event()
+    listed: list[ModelRow] = []
+    slow = asyncio.Event()
+
+    async def find_servers() -> list[str]:
+        asked.append(True)
+        await answered.wait()
+        if not is_there:
+            return []
+        listed.append(ModelRow("ollama/devstral", "ollama", 64_000, has_key=True))
+        return ["Ollama at 127.0.0.1:11434: 1 model, asked just now"]
+
+    async def ask_servers(model: str | None) -> list[str]:
+        if model is None and is_there:
+            await slow.wait()
+        return []
+
     stage = make_stage(
         tmp_path,
         start=FirstView(screen="welcome"),
-        own_servers=lambda: [own],
-        use_server=lambda _server, model: model,
+        models=lambda: [*listed, ModelRow("demo", "demo", has_key=True)],
+        find_servers=find_servers,
+        ask_servers=ask_servers,
     )
-    async with stage.run((80, 30)) as pilot:
-        await until(lambda: "2  use openai/two on localhost:8080" in screen_text(stage), pilot)
-        await press(pilot, "tab", "down", "enter")
-        assert stage.agent.model == "openai/two"
+    async with stage.run((100, 30)) as pilot:
+        await until(lambda: "Welcome" in screen_text(stage), pilot)
+        await write(pilot, "mo")
+        await until(lambda: stage.main.prompt.text == "mo", pilot)
+        await pilot.press("tab", "m")
+        await rows(stage, pilot, 1)
+        assert asked == [True], "nobody is asked before the page is open"
+        answered.set()
+        if not is_there:
+            await until(
+                lambda: "No model server answers on this machine" in screen_text(stage), pilot
+            )
+            return
+        # A gateway that has not answered yet holds up nothing.
+        await until(lambda: "ollama/devstral" in screen_text(stage), pilot)
+        assert "Ollama at 127.0.0.1:11434: 1 model" in screen_text(stage)
+        await pilot.press("enter")
+        await until(lambda: stage.agent.model == "ollama/devstral", pilot)
+        assert stage.saved == {"model": "ollama/devstral"}
+        slow.set()
+
+
+async def test_welcome_says_that_the_settings_have_models_when_none_is_chosen(
+    tmp_path: Path,
+) -> None:
+    models = {name: ModelSettings(base_url="http://localhost:8080/v1") for name in ("x/1", "x/2")}
+    stage = make_stage(
+        tmp_path, start=FirstView(screen="welcome"), config=lambda: Config(models=models)
+    )
+    async with stage.run((100, 30)) as pilot:
+        await until(lambda: "2 models, none is chosen" in screen_text(stage), pilot)
 
 
 async def test_welcome_offers_models_with_a_key(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tui_agent.app.logins import LoginController
     from tui_agent.config import Config
     from tui_agent.model.naming import NameVerdict
-    from tui_agent.model.served import LocalServer
     from tui_agent.session.records import Reported
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
@@ -175,14 +174,9 @@ class AppServices(Protocol):
     provider_keys: Callable[[], Mapping[str, str]]
     """Returns where the key of each provider that can be used comes from, by the provider's
     name."""
-    own_servers: Callable[[], Sequence[LocalServer]]
-    """Returns the servers of the settings with their models; nobody is asked whether they run."""
-    find_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
-    """Looks for model servers on this machine and at the addresses of the settings; only when the
-    user asks."""
-    use_server: Callable[[LocalServer, str], str]
-    """Puts a server's model into the configuration and returns its id; the server's facts about it
-    are no settings."""
+    find_servers: Callable[[], Awaitable[Sequence[str]]]
+    """Looks for model servers on the ports of this machine where they usually listen; `models` then
+    has theirs. Returns a line for each that answered."""
 
     # -- files ----------------------------------------------------------------------------------------------------
 

@@ -9,16 +9,12 @@ from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.frontend import Choice
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tui_agent.app.controller import Controller
     from tui_agent.app.services import AppServices
-    from tui_agent.model.served import LocalServer
     from tui_agent.trust import ProjectState, TrustDecision
 
 KEYS_SHOWN = 6
 """Keys listed; the rest are counted."""
-NOBODY = "No server answered. Start one (for example: ollama serve) and look again."
 
 _TRUST: dict[str, TrustDecision] = {"y": "trusted", "v": "refused"}
 """What is kept of the answers."""
@@ -76,11 +72,8 @@ def begin_welcome(controller: Controller) -> None:
 
 async def welcome(controller: Controller) -> None:
     """Ask how to go on until that leads to a model, or the user goes on without one."""
-    services = controller.services
-    servers = list(services.own_servers())
-    news = ""
     while True:
-        match await controller.ask(_question(services, servers, news)):
+        match await controller.ask(_question(controller.services)):
             case "d":
                 controller.begin("demo")
             case "m":
@@ -90,52 +83,26 @@ async def welcome(controller: Controller) -> None:
                 await asyncio.shield(controller.begin("login"))
                 if controller.agent is not None and not controller.agent.model:
                     continue
-            case "s":
-                controller.say("Looking for Ollama, LM Studio, llama.cpp and vLLM …")
-                found = await services.find_servers()
-                answered = {model for server in found for model in server.models}
-                servers = [
-                    *found,
-                    *(own for own in services.own_servers() if not answered.issuperset(own.models)),
-                ]
-                names = ", ".join(one_line(server.name, 30) for server in found)
-                news = NOBODY
-                if names:
-                    news = f"Found {names}."
-                continue
-            case str(chosen) if ":" in chosen:
-                number, model = chosen.split(":", 1)
-                controller.begin("model", services.use_server(servers[int(number)], model))
             case _:
                 pass
         return
 
 
-def _question(services: AppServices, servers: Sequence[LocalServer], news: str) -> Choice:
+def _question(services: AppServices) -> Choice:
     keys = services.provider_keys()
+    own = [model for model, its in services.config().models.items() if its.base_url]
     answers = [
-        (f"{number}:{model}", f"use {one_line(model, 60)} on {one_line(server.name, 30)}")
-        for number, server in enumerate(servers)
-        for model in server.models[:8]
-    ]
-    answers += [("m", "choose a model")] if keys else []
-    first = "d"
-    if answers:
-        first = answers[0][0]
-    answers += [
+        ("m", "choose a model: keys, servers on this machine"),
         ("d", "start the demo: no key, no network"),
         ("l", "log in: paste or name a provider's key"),
-        ("s", "look for a model server on this machine"),
         ("w", "go on without a model"),
     ]
-    state = "These keys were found." if keys else "No key was found."
-    if services.own_servers():
-        state = f"{one_line(services.config_path.name, 30)} has several."
-    # The newest answer comes first: a small screen has no room for more.
-    lines = []
-    if news:
-        lines = [news]
-    lines += [
+    state = "No key was found."
+    if keys:
+        state = "These keys were found."
+    if own:
+        state = f"{one_line(services.config_path.name, 30)} has {plural(len(own), 'model')}, none is chosen."
+    lines = [
         f"✓ {one_line(name, 18):<18}{one_line(source, 60)}"
         for name, source in list(keys.items())[:KEYS_SHOWN]
     ]
@@ -153,7 +120,7 @@ def _question(services: AppServices, servers: Sequence[LocalServer], news: str) 
         answers,
         "\n".join(lines),
         why=state,
-        at=first,
+        at="m" if keys or own else "d",
         inline=True,
         by_tab=True,
     )

@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.clients import NO_MODEL
@@ -25,15 +24,13 @@ from tui_agent.app.services import (
     OpenHow,
     OpenRequest,
 )
-from tui_agent.cli.models import abilities, describe_reply, is_usable, own_models, price
+from tui_agent.cli.models import abilities, describe_reply, is_usable, price
 from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.providers import PROVIDERS
-from tui_agent.model.served import LocalServer
-from tui_agent.model.settings import ModelSettings
 from tui_agent.path_checks import real_path
 from tui_agent.paths import cache_dir, data_dir, log_dir
 from tui_agent.session.errors import StoreError
@@ -345,31 +342,19 @@ class ControllerWiring(AppServices):
             for name, source in found.items()
         }
 
-    def own_servers(self) -> Sequence[LocalServer]:
-        config = self._wiring.loaded.config
-        urls = {model: config.models[model].base_url or "" for model in own_models(config)}
+    async def find_servers(self) -> Sequence[str]:
+        from tui_agent.model.discovery import refresh, usual_servers
+
+        catalog = self._wiring.catalog
+        known = [settings.base_url or "" for settings in self._wiring.loaded.config.models.values()]
+        outcomes = await refresh(usual_servers(catalog.addresses, known), catalog.served)
+        catalog.forget()
+        # One that never answered is none.
         return [
-            LocalServer(
-                urlsplit(url).netloc or url,
-                url,
-                tuple(model for model in urls if urls[model] == url),
-            )
-            for url in dict.fromkeys(urls.values())
+            f"{one.server.provider.name} at {describe_reply(one, catalog)}"
+            for one in outcomes
+            if catalog.served.answer(one.server.place.url) is not None
         ]
-
-    async def find_servers(self) -> Sequence[LocalServer]:
-        from tui_agent.model.discovery import discover
-
-        found = await discover(own=self._wiring.loaded.config.models, catalog=self._wiring.catalog)
-        self._wiring.catalog.forget()
-        return found
-
-    def use_server(self, server: LocalServer, model: str) -> str:
-        if model not in self._wiring.loaded.config.models:
-            self._wiring.router.add(model, ModelSettings(base_url=server.base_url))
-            set_value(f'models."{model}".base_url', server.base_url)
-        set_value("model", model)
-        return model
 
     async def list_files(self, root: Path) -> Sequence[str]:
         found: list[str] = []

@@ -2,16 +2,16 @@
 
 Asked are, when the user lists or picks models, the servers the user set up and the gateways whose
 models no file knows; a server on this machine or its network also when a session works with its
-model; the servers that usually listen on this machine only when the user looks for some. A key goes
-to the host it belongs to and nowhere else.
+model; the ports on which servers usually listen on this machine when the user opens the page that
+picks a model. A key goes to the host it belongs to and nowhere else.
 """
 
 import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field
 from typing import Any, Literal, TypeVar
 
 import httpx
@@ -20,15 +20,14 @@ from pydantic import SecretStr
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
-from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
+from tui_agent.model.catalog import ASSUMED_WINDOW
 from tui_agent.model.error_facts import describe
 from tui_agent.model.errors import Failure, Target, classify
 from tui_agent.model.keys import Key, Keys
 from tui_agent.model.protocol import ErrorKind
-from tui_agent.model.providers import Provider, provider_of
+from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.redaction import redact
-from tui_agent.model.served import LocalServer, ServedModel, ServedModels
-from tui_agent.model.settings import ModelSettings
+from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.wires.http import Http
 from tui_agent.model.wires.wire import WireFailure
 
@@ -492,65 +491,18 @@ async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) ->
 # -- servers nobody named -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPort:
-    """Where a kind of server usually listens, on this machine."""
-
-    name: str
-    number: int
-    provider: str = "openai"
-
-
-PORTS = (
-    KnownPort("Ollama", 11434, "ollama"),
-    KnownPort("LM Studio", 1234),
-    KnownPort("llama.cpp", 8080),
-    KnownPort("vLLM", 8000),
-)
-
-
-async def discover(
-    ports: Sequence[KnownPort] = PORTS,
-    *,
-    own: Mapping[str, ModelSettings] | None = None,
-    catalog: Catalog | None = None,
-    seconds: float | None = None,
-) -> list[LocalServer]:
-    """Return the servers that answer, with their models; those set up by the user first.
-
-    ``own`` are the models of the settings; those with a ``base_url`` are asked for there.
-    ``catalog`` knows which models one can't chat with, and keeps servers' answers.
-    """
-    known = catalog or Catalog()
-    set_up: dict[str, list[str]] = {}
-    for model, settings in (own or {}).items():
-        if settings.base_url:
-            set_up.setdefault(settings.base_url, []).append(model)
-
-    async def look(name: str, url: str, provider: str, named: tuple[str, ...] = ()) -> LocalServer:
-        try:
-            models = await ask(Server(provider_of(provider), AddressSetting(url)), seconds=seconds)
-        except SilentServerError as error:
-            # A refusal for want of a key is an answer.
-            return LocalServer(
-                name, url, named if str(error) in {_refusal(401), _refusal(403)} else ()
-            )
-        if named:
-            return LocalServer(name, url, named)
-        known.served.keep(url, models)
-        listed = (name for name, model in models.items() if model.chats and known.can_chat(name))
-        return LocalServer(name, url, tuple(f"{provider}/{name}" for name in listed))
-
-    asked = [
-        look(split(url).netloc, url, "openai", tuple(models)) for url, models in set_up.items()
+def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Server]:
+    """Return the servers that may listen on this machine, where each kind usually does; none at a ``known`` address."""
+    taken = {_port_here(url) for url in known}
+    places = ((provider, addresses.of(provider)) for provider in PROVIDERS.values())
+    return [
+        Server(provider, place)
+        for provider, place in places
+        if provider.local_url and not place.source and _port_here(place.url) not in taken
     ]
-    for port in ports:
-        url = f"http://127.0.0.1:{port.number}{'' if port.provider == 'ollama' else '/v1'}"
-        asked.append(look(port.name, url, port.provider))
-    found = await asyncio.gather(*asked)
-    answered = {model for server in found[: len(set_up)] for model in server.models}
-    others = (
-        replace(server, models=tuple(model for model in server.models if model not in answered))
-        for server in found[len(set_up) :]
-    )
-    return [server for server in (*found[: len(set_up)], *others) if server.models]
+
+
+def _port_here(url: str) -> str:
+    """Return host and port of an address, the same for every name of this machine."""
+    here = r"^(localhost|\[::1\]|0\.0\.0\.0)(?=:|$)"
+    return re.sub(here, "127.0.0.1", split(url).netloc.lower())

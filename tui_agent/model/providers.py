@@ -665,7 +665,7 @@ _TABLE = (
     ),
     Provider(
         "llamafile",
-        "llamafile",
+        "llama.cpp",
         local_url="http://127.0.0.1:8080/v1",
         wire="chat",
         url_variables=("LLAMAFILE_API_BASE",),

@@ -118,9 +118,6 @@ class Router:
         self.catalog.use(models, providers)
         self._find_again()
 
-    def add(self, model: str, settings: ModelSettings) -> None:
-        self.use({**self._models, model: settings}, self._providers)
-
     def _find_again(self) -> None:
         self.keys = Keys(
             self.environ, providers=self._providers, models=self._models, logins=self.logins

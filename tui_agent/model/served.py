@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.files.atomic import write_atomically
 from tui_agent.json_text import loads
-from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
 from tui_agent.path_checks import is_file
 
@@ -50,15 +49,6 @@ class ServerAnswer(BaseModel):
 
     asked: float
     models: dict[str, ServedModel] = Field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """A model server on this machine, or one of the settings, with its models."""
-
-    name: str
-    base_url: str
-    models: tuple[str, ...]
 
 
 class ServedModels:

@@ -1,6 +1,6 @@
 """Pick a model: those that can be used now first, with window, price and abilities; any other id can be typed.
 
-Servers of the user's are asked for their models while the list is shown already.
+The user's servers, and the usual ports of this machine, are asked for models while the list is shown already.
 """
 
 import asyncio
@@ -18,6 +18,10 @@ from tui_agent.app.frontend import ModelPick
 from tui_agent.app.services import AppServices, ModelRow
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.ui.screens.picker import PickerScreen, matching
+
+NOBODY = (
+    "No model server answers on this machine. Start one (ollama serve) and open this page again."
+)
 
 _TYPED = "typed:"
 RECENT = 5
@@ -101,21 +105,38 @@ class ModelPicker(PickerScreen[ModelPick]):
     @work(group="models")
     async def _load(self) -> None:
         await self._read()
-        if rows := await self._services.ask_servers(None):
-            self.heading.update(
-                Content.assemble(
-                    self.HEADING, self.styled(f"  {visible(' · '.join(rows))}", "faint")
-                )
-            )
-            await self._read()
+        services = self._services
+        said: list[str] = []
+        # A gateway may take seconds, a server on this machine does not.
+        for asked in asyncio.as_completed((services.find_servers(), services.ask_servers(None))):
+            if rows := await asked:
+                said += rows
+                await self._read()
+                self._say(" · ".join(said))
+        if not said and not self._usable():
+            self._say(NOBODY)
+
+    def _usable(self) -> list[ModelRow]:
+        """Return the models that can be used for real work."""
+        return [row for row in self._models or () if row.has_key and row.provider != "demo"]
+
+    def _say(self, text: str) -> None:
+        self.heading.update(
+            Content.assemble(self.HEADING, self.styled(f"  {visible(text)}", "faint"))
+        )
 
     async def _read(self) -> None:
         """Show the models there are now; the highlight stays on the one it is on."""
+        usable = {key_of(row) for row in self._usable()}
         self._models = order(
             await asyncio.to_thread(self._services.models), self._current, self._used
         )
         self.empty.update(self.EMPTY)
-        self.refill(self.field.value.strip(), at=self.highlighted)
+        at = self.highlighted
+        if at not in usable and self.listing.highlighted == 1:
+            # Nobody moved yet: a model that can be used may stand first now.
+            at = None
+        self.refill(self.field.value.strip(), at=at)
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         if self._models is None:
