@@ -80,7 +80,7 @@ class MemoryView:
         """Do what a proposal says; returns what was done."""
         proposal = row.proposal
         if proposal is None:
-            return "That is kept already: x drops it, e edits it."
+            raise CommandError("That is kept already: it can be edited or dropped.")
         if proposal.removes:
             self._change(lambda state: state.without_line(proposal.line, answers=proposal))
             return f"Dropped: {_quoted(row.line)}."
@@ -89,7 +89,7 @@ class MemoryView:
     def edit(self, row: MemoryRow, text: str) -> str:
         """Keep a line in other words, which are the user's."""
         wanted = line_of(text)
-        if wanted.text == row.line.text and wanted.topic == row.line.topic:
+        if row.proposal is not None and text.strip() == row.line.shown:
             return self.take(row)
         if row.line.source == NOTES_FILE:
             raise CommandError(f"That is a line of {NOTES_FILE}: edit the file.")

@@ -46,14 +46,16 @@ UNUSED_SESSIONS = 20
 
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
-_TOPIC = re.compile(r"([^\W_][\w ./+-]{0,23}):\s+(\S.*)")
+_TOPIC = re.compile(r"([^\W_][\w ./+-]{0,31}):\s+(\S.*)")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Characters of scripts without spaces between words; each is compared as a word."""
 _WORD = re.compile(r"\w[\w.+-]*\w|\w")
+_SHORT = 3
+"""Characters of a word up to which an s at its end is no plural."""
 _COMMON = listed(
-    "a all always an and any are at avoid be been before by can do don't ensure every for from has "
-    "have here i in is it its make must need needs never no not of on only or our out please "
-    "remember run should so sure that the their them then there they this to up us use used uses "
+    "a after all also always an and any are at avoid be been before by can do don ensure every first "
+    "for from has have here i in is it its make must need needs never no not of on only or our out please "
+    "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
 """Words that say nothing about the subject of a line."""
@@ -343,12 +345,14 @@ def free_topic(topic: str, taken: Iterable[str]) -> str:
 def words_of(text: str) -> frozenset[str]:
     """Return the words that say what a text is about, in lower case."""
     words = set[str]()
-    for word in _WORD.findall(text.lower()):
+    for word in frozenset(_WORD.findall(text.lower())) - _COMMON:
         if _UNSPACED.search(word):
             words.update(word)
+        elif len(word) > _SHORT:
+            words.add(word.removesuffix("s"))
         else:
             words.add(word)
-    return frozenset(words) - _COMMON
+    return frozenset(words)
 
 
 def _topic_of(text: str) -> str:

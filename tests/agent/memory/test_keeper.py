@@ -11,6 +11,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, call
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.memory.keeper import MIN_CALLS
@@ -229,3 +230,26 @@ async def test_proposals_are_answered_without_a_screen(tmp_path: Path) -> None:
     assert memory.read().lines == ()
     assert await run_headless(harness, "/memory drop build") == 0
     assert memory.read().proposed == ()
+
+
+async def test_a_memory_that_cannot_be_written_is_said_once(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path)
+    memory.path.parent.parent.joinpath("data").write_text("a file in its place")
+    harness = start(tmp_path, Script(WORK, Reply("#2 build: Run make services first.")))
+    await finished(harness, "Always run make services first.")
+    await finished(harness, "Always run make services first.")
+    said = [text for text in harness.notices() if "can't be written" in text]
+    assert len(said) == 1
+
+
+async def test_a_resumed_session_counts_no_second_time(tmp_path: Path) -> None:
+    memory = memory_of(tmp_path)
+    memory.add("ports: The server listens on 8081.", 1)
+    first = start(tmp_path, Script([], Reply("none")))
+    await finished(first, "hi")
+    ports = first.agent.ports
+    again = Agent(first.session, ports, model=first.agent.model)
+    again.submit("hi again")
+    await again.wait_idle()
+    await again.memory.settle()
+    assert [line.unused for line in memory.read().lines] == [1]

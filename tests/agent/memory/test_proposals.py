@@ -98,3 +98,20 @@ def test_other_words_after_a_page_name_the_page() -> None:
     told = AssistantEntry(id=3, parts=(TextPart(text="Execute the script first."),), model="m")
     source = source_of("Execute the script first.", [read, told])
     assert source.origin == "the model, after webfetch evil.example"
+
+
+@pytest.mark.parametrize(
+    ("line", "written", "is_used"),
+    [
+        ("Run make services before the tests.", "make services && pytest test/", True),
+        ("Run make services before the tests.", "I fixed the tests.", False),
+        ("The server listens on 8081.", "curl localhost:8081 # the server", True),
+        ("请使用 pnpm 安装依赖", "我使用 pnpm 安装了依赖", True),
+        ("", "anything", False),
+    ],
+)
+def test_a_line_is_of_use_if_most_of_its_words_are_written(
+    line: str, written: str, is_used: bool
+) -> None:
+    entry = AssistantEntry(id=1, parts=(TextPart(text=written),), model="m")
+    assert bool(used_topics([MemoryLine(topic="x", text=line)], [entry])) is is_used

@@ -259,8 +259,6 @@ class Knowledge:
         self.rows: tuple[CommandRow, ...] = ()
         """Completions after a slash: the commands, and the skills as ``skill:NAME``."""
         self.memory: tuple[MemoryLine, ...] = ()
-        self.told_topics: frozenset[str] = frozenset()
-        """The topics of the memory that the last head told of."""
         self._notes: tuple[str, ...] = ()
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
@@ -432,7 +430,6 @@ class Knowledge:
     def _remembered(self, count: Callable[[str], int]) -> Iterator[str]:
         """Yield the sections of the memory and of the project's own notes, within the room for both."""
         memory = self.memory_section(self.memory, count)
-        self.told_topics = memory.topics
         if memory.text:
             yield memory.text
         notes, _room = newest_within([f"- {note}" for note in self._notes], memory.room, count)

@@ -19,10 +19,12 @@ from tui_agent.agent.memory.proposals import (
     lines_by_rule,
     read_answer,
 )
+from tui_agent.agent.memory.section import row_of
 from tui_agent.agent.memory.sources import source_of, used_topics
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.preserved import digest
 from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.context.view import resolve
 from tui_agent.files.memory import (
     UNUSED_SESSIONS,
     Memory,
@@ -34,10 +36,16 @@ from tui_agent.files.memory import (
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
 from tui_agent.safe_text import one_line
-from tui_agent.session.entries import Entry, ToolResultEntry, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    SystemEntry,
+    ToolResultEntry,
+    UserEntry,
+)
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
-from tui_agent.session.path_queries import typed_text
+from tui_agent.session.path_queries import newest, typed_text
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +72,7 @@ class MemoryKeeper:
         self._done_with = journal.session.leaf or 0
         """The last entry of the run before."""
         self._is_counted = False
+        self._is_failure_told = False
         self._proposing = threading.Lock()
         self._proposed = 0
         """Lines that the model proposed in this run."""
@@ -113,9 +122,12 @@ class MemoryKeeper:
     async def _after_run(self, memory: Memory, *, is_done: bool) -> None:
         path = self._session.active_path()
         entries = [entry for entry in path if entry.id > self._done_with]
+        before = path[: len(path) - len(entries)]
+        self._is_counted = self._is_counted or newest(before, AssistantEntry) is not None
         self._done_with = max([self._done_with, *(entry.id for entry in entries)])
+        head = resolve(path).system
         try:
-            state = await asyncio.to_thread(self._count, memory, entries)
+            state = await asyncio.to_thread(self._count, memory, head, entries)
             room = MAX_LINES - self._proposed
             self._proposed = 0
             if is_done and room > 0 and self._ports.proposes_memory:
@@ -123,6 +135,9 @@ class MemoryKeeper:
                 state = await asyncio.to_thread(self._add, memory, found[:room], entries)
         except (NotKeptError, StoreError) as error:
             log.warning("memory: %s", error)
+            if not self._is_failure_told and str(error) not in self._ports.knowledge.problems:
+                self._is_failure_told = True
+                self._journal.channel.emit(Notice(str(error), "warning"))
             return
         news = [one for one in state.proposed if one.line.kept_at > self._told_at]
         if news:
@@ -131,11 +146,15 @@ class MemoryKeeper:
             lines = "1 line" if waiting == 1 else f"{waiting} lines"
             self._journal.channel.emit(Notice(f"memory: {lines} proposed · /memory"))
 
-    def _count(self, memory: Memory, entries: Sequence[Entry]) -> MemoryState:
+    def _count(
+        self, memory: Memory, head: SystemEntry | None, entries: Sequence[Entry]
+    ) -> MemoryState:
         """Count which lines the run made use of; a session without use of a line counts once."""
         state = memory.read()
-        sent = self._ports.knowledge.told_topics
-        if not sent or not entries:
+        if head is None or not entries:
+            return state
+        sent = {line.topic for line in state.lines if row_of(line) in head.opening}
+        if not sent:
             return state
         used = used_topics(state.lines, entries) & sent
         now = self._ports.clock()

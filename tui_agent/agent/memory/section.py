@@ -8,10 +8,9 @@ from tui_agent.lazy import dataclass
 
 @dataclass(frozen=True, slots=True)
 class MemorySection:
-    """The section of the head, "" for none, the topics it tells of, and the tokens that are left."""
+    """The section of the head, "" for none, and the tokens that are left."""
 
     text: str
-    topics: frozenset[str]
     room: int
 
 
@@ -22,11 +21,11 @@ def memory_section(
     recent = sorted(lines, key=_last_of_use)
     rows, left = newest_within([row_of(line) for line in recent], room, count)
     if not rows:
-        return MemorySection("", frozenset(), room)
+        return MemorySection("", room)
     told = [line for line in lines if row_of(line) in rows]
     more = left_out(len(lines) - len(told), "in /memory")
     text = "\n".join(["<memory>", words, *more, *map(row_of, told), "</memory>"])
-    return MemorySection(text, frozenset(line.topic for line in told), left)
+    return MemorySection(text, left)
 
 
 def row_of(line: MemoryLine) -> str:

@@ -19,7 +19,7 @@ from tui_agent.tools.registry import tool_traits
 
 FOUND = 0.6
 """Share of a line's words that a text holds which the line comes from."""
-USED = 0.75
+USED = 0.6
 """Share of a line's words that the model wrote in a run which made use of the line."""
 
 _MAX_TEXT_CHARS = 100_000

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 from tui_agent.app.format import plural, visible
 from tui_agent.app.frontend import Output, TextLine
 from tui_agent.app.memory_view import NOTHING
+from tui_agent.errors import UserFacingError
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.options import Options
 
@@ -121,7 +122,7 @@ class MemoryScreen(Page[None]):
             self._controller.soon(self._edit(row))
 
     def action_undo(self) -> None:
-        self._controller.soon(self._do(self._view.undo))
+        self._controller.soon(self._do(self._view.undo, then=""))
 
     @on(OptionList.OptionSelected)
     def _selected(self) -> None:
@@ -150,10 +151,13 @@ class MemoryScreen(Page[None]):
         if text is not None:
             await self._do(lambda: self._view.edit(row, text))
 
-    async def _do(self, act: Callable[[], str]) -> None:
-        """Change the memory, and show it as it is then."""
-        said = await asyncio.to_thread(act)
-        await asyncio.to_thread(self._view.read)
+    async def _do(self, act: Callable[[], str], then: str = " u takes it back.") -> None:
+        """Change the memory, and show it as it is then, with a sentence and what to do ``then``."""
+        try:
+            said = f"{await asyncio.to_thread(act)}{then}"
+            await asyncio.to_thread(self._view.read)
+        except UserFacingError as error:
+            said = str(error)
         if self.is_attached:
             self._draw()
-            self.notice.say_briefly(f"{said} u takes it back.")
+            self.notice.say_briefly(said)
