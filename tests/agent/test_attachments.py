@@ -9,11 +9,21 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import write
 from tests.support.scripted_client import Reply
+from tests.support.texts import answered
 from tests.tools.test_read import png
 from tui_agent.agent.attachments import FILE_BYTES, Naming, Prepared, load_message
 from tui_agent.agent.mentions import entry_mentions, file_mentions
 from tui_agent.pictures import MAX_SOURCE_BYTES
-from tui_agent.session.entries import FilePart, ImagePart, TextPart
+from tui_agent.session.entries import (
+    FilePart,
+    ImagePart,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.session.ids import short_id
+from tui_agent.session.session import Session
 
 
 def test_names_end_before_punctuation_and_may_be_quoted() -> None:
@@ -156,3 +166,55 @@ async def test_documents_and_notebooks_that_are_mentioned(harness: Harness, tmp_
     _text, document, notebook = (await load(harness, "@a.pdf @a.ipynb")).parts
     assert document == FilePart(path="a.pdf", text="[document of 9 bytes; use read for its text]")
     assert notebook == FilePart(path="a.ipynb", text="# %% [1] raw\none\n")
+
+
+def another_session(harness: Harness) -> Session:
+    """Return a session of the same directory, in which a login was fixed."""
+    store = harness.store
+    made = store.create_session(harness.session.info.cwd, title="Fix the login")
+    other = Session(store, made.id, estimate=lambda _entry: 1)
+    other.append(UserEntry(parts=(TextPart(text="fix the login"),)))
+    full = store.put_blob(b"all of the long output")
+    other.append(answered("I look.", ("a", "bash", "{}")))
+    result = ToolResultEntry(
+        call_id="a", tool="bash", status=ToolStatus.COMPLETED, output="all of …", full_output=full
+    )
+    other.append(result)
+    other.append(answered("It was the cookie."))
+    return other
+
+
+async def test_a_block_of_another_session_comes_with_its_source(harness: Harness) -> None:
+    await harness.say("where is the view?")
+    other = another_session(harness)
+    name = short_id(other.id)
+    loaded = await load(harness, f"see @session:{name}#3 and @session#4, please")
+    assert loaded.problem is None
+    block, latest = loaded.parts[1:]
+    source = f"From session “Fix the login” ({name}), block"
+    assert block == FilePart(path=f"session:{name}#3", text=f"{source} #3:\nall of the long output")
+    assert latest == FilePart(path=f"session:{name}#4", text=f"{source} #4:\nIt was the cookie.")
+    assert not any(part.is_file for part in (block, latest))
+    loaded = await load(harness, "go on as in @session")
+    (overview,) = loaded.parts[1:]
+    assert isinstance(overview, FilePart)
+    assert "[User #1]: fix the login\n[Last answer #4]: It was the cookie." in overview.text
+
+
+async def test_what_no_session_has_is_said_and_a_file_of_that_name_goes_first(
+    harness: Harness, tmp_path: Path
+) -> None:
+    loaded = await load(harness, "see @session")
+    assert loaded.problem == "Not attached, there is no such session: session."
+    other = another_session(harness)
+    loaded = await load(harness, f"see @session:{short_id(other.id)}#77 @session:ffffffff")
+    assert loaded.problem is not None
+    assert "that session has no block #77" in loaded.problem
+    assert "there is no such session: session:ffffffff" in loaded.problem
+    text = f"read @session:{short_id(other.id)}#1"
+    brought = Naming(text, project=tmp_path / "project")
+    loaded = await load(harness, text, naming=brought)
+    assert loaded.parts == (TextPart(text=text),), "a project's command brings nothing over"
+    write(tmp_path / "project/session", "a file")
+    loaded = await load(harness, "see @session")
+    assert loaded.parts[1:] == (FilePart(path="session", text="a file"),)

@@ -7,11 +7,13 @@ from textual import events
 from textual.drivers.headless_driver import HeadlessDriver
 
 from tests.support.drawn import drawn
-from tests.support.ui_app import Stage, make_stage, press, remembered, until, write
+from tests.support.ui_app import HOME, Stage, make_stage, press, remembered, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.commands import Command
 from tui_agent.app.session_commands import rename
 from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, UserEntry
+from tui_agent.session.ids import short_id
+from tui_agent.session.session import Session
 
 PNG = drawn(size=(3, 2))
 
@@ -184,6 +186,20 @@ async def test_at_offers_files_and_enter_or_a_click_inserts_one(stage: Stage) ->
         await pilot.pause()
         assert stage.main.prompt.text.endswith(" @src/auth/models.py ")
         assert stage.main.prompt.has_focus
+
+
+async def test_at_session_offers_the_sessions_beside_and_their_blocks(stage: Stage) -> None:
+    made = stage.store.create_session(HOME, title="Fix the login")
+    other = Session(stage.store, made.id, estimate=lambda _entry: 1)
+    other.append(UserEntry(parts=(TextPart(text="the cookie is lost"),)))
+    name = f"session:{short_id(made.id)}"
+    async with stage.run() as pilot:
+        await write(pilot, "see @sess")
+        await until(lambda: name in offered(stage), pilot)
+        await write(pilot, f"ion:{short_id(made.id)}#coo")
+        await until(lambda: offered(stage) == ["#1"], pilot)
+        await press(pilot, "enter")
+        assert stage.main.prompt.text == f"see @{name}#1 "
 
 
 async def test_escape_closes_the_list_first_and_stops_the_run_next(stage: Stage) -> None:

@@ -206,12 +206,12 @@ def entry_named(source: str, session: Session, blob: Callable[[str], bytes | Non
     store = session.store
     try:
         found = store.session(name)
-        other = Session(store, found.id, estimate=_nothing, read_only=True)
+        other = Session(store, found.id, estimate=count_nothing, read_only=True)
     except StoreError:
         return None
     return SessionArchive(other, blob).text(int(entry))
 
 
-def _nothing(_entry: Entry) -> int:
+def count_nothing(_entry: Entry) -> int:
     """Count no tokens: what is only read is not measured."""
     return 0

@@ -13,6 +13,7 @@ from tui_agent.agent.mentions import (
     file_mentions,
     has_mention,
 )
+from tui_agent.agent.other_sessions import block_of, names_session
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.recalling import fits, names_in_use, outline
 from tui_agent.context.settings import ContextSettings
@@ -123,6 +124,7 @@ async def load_message(
         return Prepared((TextPart(text=text),))
     mentions = file_mentions(source)
     outside = []
+    typed = {mention.written for mention in mentions}
     if project is not None:
         typed = {mention.written for mention in file_mentions(naming.typed)}
         brought = [mention for mention in mentions if mention.written not in typed]
@@ -143,6 +145,12 @@ async def load_message(
             files += known
         elif part is not None:
             files.append(_stored(part, put_blob))
+        elif names_session(mention.written) and mention.written in typed:
+            brought_over = await asyncio.to_thread(block_of, mention.written, session)
+            if isinstance(brought_over, FilePart):
+                files.append(brought_over)
+            else:
+                missing.setdefault(brought_over, []).append(mention.written)
         elif not mention.in_code:
             reason = await asyncio.to_thread(_why_missing, mention.written, cwd)
             missing.setdefault(reason, []).append(mention.written)

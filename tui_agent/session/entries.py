@@ -20,6 +20,8 @@ SKILL_PREFIX = "skill:"
 """Begins the path of an attached part that is a skill's text."""
 AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that names an agent for a task."""
+SESSION_PREFIX = "session:"
+"""Begins the path of an attached part from another session (``session:1a2b3c4d#34``)."""
 DIAGNOSTICS_PREFIX = "diagnostics:"
 """Begins the path of an attached part with checkers' findings in a file, their number first."""
 PLAN_PATH = "plan:"
@@ -70,10 +72,15 @@ class FilePart(_Record):
     @property
     def is_file(self) -> bool:
         named = (
-            self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH))
-            or "://" in self.path
+            "#",
+            SKILL_PREFIX,
+            AGENT_PREFIX,
+            SESSION_PREFIX,
+            DIAGNOSTICS_PREFIX,
+            PLAN_PATH,
         )
-        return not named and not self.path.endswith("/")
+        is_named = self.path.startswith(named) or "://" in self.path
+        return not is_named and not self.path.endswith("/")
 
 
 class ImagePart(_Record):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 FILE_LIST_SECONDS = 5.0
 """Seconds a list of files is used before it is read again."""
+_SESSION = "session"
+"""Begins the mention of another session."""
+_FEWEST_LETTERS = 3
+"""Letters of it after which sessions are listed among the files."""
 _MAX_PREVIEW_CHARS = 72
 """Characters shown of an entry's first words."""
 _ROLE_NAMES = {
@@ -45,6 +50,7 @@ def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource
     return (
         ("mention", files.find),
         ("mention", partial(_find_named, controller)),
+        ("mention", partial(_find_sessions, controller)),
         ("entry", partial(_find_entries, controller)),
     )
 
@@ -89,6 +95,39 @@ async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]
         for row, text in zip(rows, about, strict=True)
     ]
     return rank_labels(query, named)
+
+
+async def _find_sessions(controller: Controller, query: str) -> Sequence[Candidate]:
+    """Return the other sessions of the directory; behind ``session:1a2b3c4d#`` the blocks of that one."""
+    is_meant = len(query) >= _FEWEST_LETTERS and query.startswith(_SESSION[: len(query)])
+    if controller.agent is None or not is_meant:
+        return ()
+    from tui_agent.agent.other_sessions import sessions_beside
+    from tui_agent.session.ids import short_id
+
+    now = controller.services.clock()
+    name, sign, wanted = query.partition("#")
+    infos = await asyncio.to_thread(sessions_beside, controller.agent.session)
+    named = {f"{_SESSION}:{short_id(info.id)}": info for info in infos}
+    if not sign:
+        rows = [
+            Candidate(
+                mention(name),
+                f"{name}  {one_line(info.title or info.first_message, _MAX_PREVIEW_CHARS)}",
+                age(info.updated_at, now),
+            )
+            for name, info in named.items()
+        ]
+        return rank_labels(query, rows)
+    if name not in named:
+        return ()
+    store = controller.services.store
+    found = await asyncio.to_thread(store.mentionable, named[name].id, wanted, LIMIT)
+    entries = [_entry(header, now, 0, here=True) for header in found]
+    return [
+        replace(one, insert=f"@{name}{one.insert}", score=float(len(entries) - place))
+        for place, one in enumerate(entries)
+    ]
 
 
 async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:

@@ -1,0 +1,94 @@
+"""Other sessions that a message names: ``@session``, ``@session:1a2b3c4d``, each with ``#34`` for one block of it.
+
+``@session`` alone is the one of the same directory that was used last.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tui_agent.agent.archive import count_nothing, entry_named
+from tui_agent.lazy import LazyPattern
+from tui_agent.safe_text import one_line
+from tui_agent.session.entries import (
+    SESSION_PREFIX,
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    FilePart,
+    UserEntry,
+)
+from tui_agent.session.errors import AmbiguousSession, StoreError
+from tui_agent.session.ids import short_id
+from tui_agent.session.path_queries import newest
+from tui_agent.session.records import SessionInfo
+from tui_agent.session.session import Session
+
+_NAME = LazyPattern(r"session(?::([\w-]{4,36}))?(?:#(\d{1,9}))?")
+_MOST_CHARS = 40_000
+"""Characters of one block, or of one session, that are brought."""
+_MESSAGE_CHARS = 500
+_MOST_MESSAGES = 20
+
+
+def names_session(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def block_of(name: str, session: Session) -> FilePart | str:
+    """Return what a name brings, with its source; a text says why there is nothing. Call it in a thread."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return "there is no such session"
+    try:
+        info = _session_named(found[1] or "", session)
+    except AmbiguousSession:
+        return "several sessions have that name"
+    except StoreError:
+        info = None
+    if info is None:
+        return "there is no such session"
+    source = f"session “{one_line(info.title or info.first_message, 60)}” ({short_id(info.id)})"
+    address = f"{SESSION_PREFIX}{short_id(info.id)}"
+    if found[2] is None:
+        return FilePart(path=address, text=_cut(f"From {source}:\n{_overview(info, session)}"))
+    text = entry_named(f"{info.id}#{found[2]}", session, session.store.blob)
+    if text is None:
+        return f"that session has no block #{found[2]}"
+    return FilePart(
+        path=f"{address}#{found[2]}", text=_cut(f"From {source}, block #{found[2]}:\n{text}")
+    )
+
+
+def sessions_beside(session: Session, limit: int = 50) -> list[SessionInfo]:
+    """Return the other sessions of the directory that hold something, the one used last first."""
+    found = session.store.sessions(cwd=session.info.cwd, limit=limit)
+    return [info for info in found if info.id != session.id and info.entry_count]
+
+
+def _session_named(name: str, session: Session) -> SessionInfo | None:
+    if name:
+        return session.store.session(name)
+    return next(iter(sessions_beside(session, limit=5)), None)
+
+
+def _overview(info: SessionInfo, session: Session) -> str:
+    """Return what was asked in a session, its last summary and its last answer."""
+    other = Session(session.store, info.id, estimate=count_nothing, read_only=True)
+    return "\n".join(_lines(other.active_path()))
+
+
+def _lines(path: Sequence[Entry]) -> Iterator[str]:
+    summary = newest(path, CompactionEntry)
+    if summary is not None:
+        yield f"[Summary #{summary.id}]: {summary.summary}"
+    asked = [entry for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None]
+    for entry in asked[-_MOST_MESSAGES:]:
+        yield f"[User #{entry.id}]: {one_line(entry.text, _MESSAGE_CHARS)}"
+    answer = newest(path, AssistantEntry, where=lambda entry: bool(entry.text.strip()))
+    if answer is not None:
+        yield f"[Last answer #{answer.id}]: {answer.text}"
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MOST_CHARS:
+        return text
+    return f"{text[:_MOST_CHARS]}\n[{len(text) - _MOST_CHARS:,} more characters]"
