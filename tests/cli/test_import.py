@@ -49,7 +49,7 @@ def test_files_of_subagents_are_no_failure_and_each_line_names_its_file(
     assert told.out.splitlines()[1:] == ["1 imported, 2 files hold no conversation of their own."]
 
 
-def test_sessions_of_subagents_are_named_before_lines_that_only_their_program_reads(
+def test_sessions_of_subagents_come_along_and_lost_ones_are_named_first(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     internal = json.dumps({"type": "attachment", "sessionId": "s"}) + "\n"
@@ -57,9 +57,14 @@ def test_sessions_of_subagents_are_named_before_lines_that_only_their_program_re
     (tmp_path / "s/subagents").mkdir(parents=True)
     for name in ("agent-1.jsonl", "agent-2.jsonl"):
         (tmp_path / "s/subagents" / name).write_text(claude_line("look", side=True))
+    (tmp_path / "s/subagents/agent-3.jsonl").write_text("no JSON\n")
     assert run(["sessions", "import", str(tmp_path / "s.jsonl")]) == 0
     told = capsys.readouterr().out
-    assert "Not taken over: 2× session of a subagent (in s), 3× “attachment” line." in told
+    assert (
+        "Not taken over: 1× session of a subagent that can't be read (in s), 3× “attachment” line."
+        in told
+    )
+    assert "With it: 2 sessions of subagents." in told
 
 
 def test_damaged_lines_are_named_by_their_numbers(

@@ -82,8 +82,11 @@ class Importer:
                 yield path, None, [_of_file(name, _why_refused(error))]
                 continue
             self.failed += sum(len(one.refused) for one in imported)
-            self._came.update(one.came for one in imported)
-            lines = [summary_of(one) for one in imported]
+            own = [one for one in imported if not one.of_subagent] or imported
+            self._came.update(one.came for one in own)
+            lines = [summary_of(one) for one in own]
+            if beside := len(imported) - len(own):
+                lines[0] += f" With it: {plural(beside, 'session')} of subagents."
             yield path, imported, [_of_file(name, line) for line in lines] if several else lines
 
     def total(self) -> str:

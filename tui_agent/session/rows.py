@@ -43,7 +43,11 @@ class BodyError(Exception):
 
 def essence_of(entry: Entry) -> Entry:
     """Return an entry without the fields each store computes, to be compared with that of another store."""
-    return entry.model_copy(update={"created_at": 0, "tokens": 0, "scripts": (), "preview": ""})
+    plain: dict[str, object] = {"created_at": 0, "tokens": 0, "scripts": (), "preview": ""}
+    if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
+        # An earlier import left the sessions of subagents out.
+        plain["metadata"] = entry.metadata.model_copy(update={"session": None})
+    return entry.model_copy(update=plain)
 
 
 def completed(

@@ -248,6 +248,61 @@ def test_a_session_of_claude_code_becomes_a_tree_without_false_branches(tmp_path
     assert session.left_out["line of a subagent"] == 1
 
 
+def of_subagent(number: int, *, kind: str = "Explore", call: str = "") -> tuple[dict, ...]:
+    task = {"role": "user", "content": f"task {number}"}
+    side = {"isSidechain": True, "agentId": f"x{number}"}
+    return (
+        claude("user", f"s{number}", None, **side, message=task),
+        {**block(f"t{number}", f"s{number}", "n", {"type": "text", "text": "found"}), **side},
+        {"agentType": kind, "toolUseId": call},
+    )
+
+
+def write_subagents(tmp_path: Path) -> Path:
+    """A session with a subagent whose file names its call, one that its result names, and a broken one."""
+    folder = tmp_path / "session/subagents"
+    folder.mkdir(parents=True)
+    *lines, facts = of_subagent(1, call="c1")
+    write(folder, *lines, name="agent-x1.jsonl")
+    (folder / "agent-x1.meta.json").write_text(json.dumps(facts))
+    *lines, _facts = of_subagent(2)
+    write(folder, *lines, name="agent-x2.jsonl")
+    (folder / "agent-x3.jsonl").write_text("no JSON\n")
+    told = [
+        {**line, "toolUseResult": {"agentId": "x2"}} if line.get("uuid") == "r2" else line
+        for line in CLAUDE
+    ]
+    notice = {"role": "user", "content": "<task-notification>x2 is done"}
+    return write(tmp_path, *told, claude("user", "u9", "a5", message=notice))
+
+
+def test_sessions_of_subagents_come_along_below_their_calls(tmp_path, store):
+    path = write_subagents(tmp_path)
+    [session, first, second] = read_file(path)
+    assert [(one.origin, kinds(one)) for one in (first, second)] == [
+        ((session.id, 3, "Explore"), "0>1:user 1>2:assistant"),
+        ((session.id, 4, "subagent"), "0>1:user 1>2:assistant"),
+    ]
+    linked = [entry.metadata.session for entry in session.entries if entry.kind == "tool_result"]
+    assert linked == [first.id, second.id]
+    assert session.left_out["session of a subagent that can't be read (in session)"] == 1
+    assert session.entries[-1].synthetic == "claude-code:meta"
+    imported = import_file(store, path, estimate=lambda _entry: 1)
+    assert [(one.came.value, one.of_subagent) for one in imported] == [
+        ("new", False), ("new", True), ("new", True),
+    ]  # fmt: skip
+
+
+def test_a_session_that_was_imported_without_its_subagents_is_known_with_them(tmp_path, store):
+    path = write_subagents(tmp_path)
+    aside = (tmp_path / "session").rename(tmp_path / "aside")
+    [alone] = import_file(store, path, estimate=lambda _entry: 1)
+    aside.rename(tmp_path / "session")
+    again = import_file(store, path, estimate=lambda _entry: 1)
+    assert [one.came.value for one in again] == ["known", "new", "new"]
+    assert again[0].session_id == alone.session_id
+
+
 def test_lines_that_claude_code_wrote_twice_are_read_once(tmp_path):
     """Its /branch and a second /compact write the lines again, the copies without a parent."""
     (tmp_path / "once").mkdir()

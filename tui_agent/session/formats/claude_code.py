@@ -6,9 +6,18 @@ entry, results of one answer a chain.
 """
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import ClassVar
 
-from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
+from tui_agent.json_text import as_dict
+from tui_agent.session.entries import (
+    AssistantEntry,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    UserEntry,
+)
 from tui_agent.session.formats.incoming import (
     BlockReader,
     IncomingSession,
@@ -16,7 +25,7 @@ from tui_agent.session.formats.incoming import (
     summary_of,
     usage_of,
 )
-from tui_agent.session.formats.reading import Node, SourceFile
+from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 
 _FINISH = {
     "end_turn": "stop",
@@ -42,8 +51,11 @@ _OWN = (
 )
 """Begins what it writes in the user's name for itself; other ``isMeta`` lines hold the text of a
 command or skill."""
+_TOLD = "<task-notification>"
+"""Begins what the program tells the model in the user's place: a task in the background is done."""
 _OF_SUBAGENTS = ("agent-*.jsonl", "subagents/agent-*.jsonl")
 """Files in the folder of a session."""
+_AGENT_CHARS = 80
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """Lines that name the session, the more telling ones last, and where the name stands in them."""
@@ -56,10 +68,56 @@ def is_line(node: Node) -> bool:
     )
 
 
+def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
+    """Yield the session of a file with those that its subagents worked in, which are files beside it.
+
+    Raises:
+        ImportRefused: it can't be read.
+    """
+    reader = Reader(source)
+    session = reader.read()
+    folder = source.path.with_suffix("")
+    found = sorted(path for pattern in _OF_SUBAGENTS for path in folder.glob(pattern))
+    children = []
+    for path in found:
+        try:
+            children.append(_subagent(path, reader, source))
+        except ImportRefused:
+            session.left_out[f"session of a subagent that can't be read (in {folder.name})"] += 1
+    yield [session, *children]
+
+
+def _subagent(path: Path, parent: "Reader", source: SourceFile) -> IncomingSession:
+    """Read a subagent's session and let the result of its call lead to it."""
+    reader = SubagentReader(SourceFile(path, source.skip_damaged))
+    child = reader.read()
+    facts = _facts_of(path.with_suffix(".meta.json"))
+    result = parent.result_of(facts.text("toolUseId", ""), reader.agent)
+    kind = facts.text("agentType", "")[:_AGENT_CHARS] or "subagent"
+    child.origin = (parent.session.id, None if result is None else result.id, kind)
+    child.damaged = reader.source.damaged
+    parent.session.left_out.update(child.left_out)
+    child.left_out.clear()
+    if result is not None:
+        metadata = result.metadata.model_copy(update={"session": child.id})
+        parent.change(result, metadata=metadata)
+    return child
+
+
+def _facts_of(path: Path) -> Node:
+    """Return what says which call a subagent worked for; older versions wrote no such file."""
+    try:
+        return SourceFile(path).document()
+    except ImportRefused:
+        return Node({}, path.name)
+
+
 class Reader(BlockReader):
     """Puts lines of one answer, and the results of its calls, on one path."""
 
     program = "Claude Code"
+    reads_subagent: ClassVar = False
+    """Whether it reads the lines of a subagent, and no others."""
     call_block = "tool_use"
     arguments_key = "input"
     image_in = staticmethod(
@@ -82,8 +140,12 @@ class Reader(BlockReader):
         """The last of the results of an answer, by the answer."""
         self._answered: dict[int, int] = {}
         """The answer each result belongs to."""
+        self._results: dict[str, int] = {}
+        """The result of each call, and of each subagent, by the ids of both."""
         self._titles: dict[str, str] = {}
         self._cwd = self._session = ""
+        self.agent = source.path.stem.removeprefix("agent-") if self.reads_subagent else ""
+        """The name of the subagent."""
         self._boundary: Node | None = None
         self._read: set[str] = set()
         self._runs_command = False
@@ -97,7 +159,7 @@ class Reader(BlockReader):
                 self._titles[kind] = node.text(_TITLES[kind], "")
             elif not node.has("uuid"):
                 self.leave_out(f"“{kind[:40]}” line")
-            elif node.flag("isSidechain"):
+            elif node.flag("isSidechain") is not self.reads_subagent:
                 self.leave_out("line of a subagent")
             elif node.text("uuid") in self._read:
                 # Its /branch, and a second /compact, write all lines once more, the first of them
@@ -107,19 +169,18 @@ class Reader(BlockReader):
                 self._read.add(node.text("uuid"))
                 leaf = self._line(node, kind, leaf)
         self.require_conversation()
-        self._leave_out_subagents()
         title = next(
             (self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), ""
         )
         title = title or self._typed_title()
-        return self.finish(name=self._session, cwd=self._cwd, title=title, leaf=leaf)
+        name = "/".join(filter(None, [self._session, self.agent]))
+        return self.finish(name=name, cwd=self._cwd, title=title, leaf=leaf)
 
-    def _leave_out_subagents(self) -> None:
-        """Count the sessions of subagents, which are files of their own in a folder beside this one."""
-        folder = self.source.path.with_suffix("")
-        for pattern in _OF_SUBAGENTS:
-            for _file in folder.glob(pattern):
-                self.leave_out(f"session of a subagent (in {folder.name})")
+    def result_of(self, call_id: str, agent: str) -> ToolResultEntry | None:
+        """Return the result of the call that a subagent worked for, None where it is not there."""
+        place = self._results.get(call_id) or self._results.get(agent)
+        entry = None if place is None else self.entry(place)
+        return entry if isinstance(entry, ToolResultEntry) else None
 
     def _typed_title(self) -> str:
         """Return a title for a session that begins with commands, which are kept in tags; "" for one that doesn't.
@@ -171,8 +232,11 @@ class Reader(BlockReader):
             for block in message.nodes("content"):
                 if block.text("type") == "tool_result":
                     parent = self._result(block, parent, at)
-        synthetic = "claude-code:meta" if node.flag("isMeta") else None
-        entry = UserEntry(parts=self.said(message), synthetic=synthetic, created_at=at)
+                    agent = as_dict(node.value.get("toolUseResult")).get("agentId")
+                    self._results |= dict.fromkeys([block.text("tool_use_id"), str(agent)], parent)
+        entry = UserEntry(parts=self.said(message), created_at=at)
+        if node.flag("isMeta") or entry.text.startswith(_TOLD):
+            entry = entry.model_copy(update={"synthetic": "claude-code:meta"})
         if node.flag("isCompactSummary"):
             parent = self._compaction(entry.text, parent, at)
         elif self._is_own(entry):
@@ -257,3 +321,9 @@ class Reader(BlockReader):
         )
         self._boundary = None
         return self.add(entry, parent)
+
+
+class SubagentReader(Reader):
+    """Reads the session of a subagent."""
+
+    reads_subagent = True

@@ -136,6 +136,8 @@ class Imported:
     """Why other sessions of its file were not taken in."""
     named_directory: str = ""
     """The directory that its file names, where it belongs to another one here."""
+    of_subagent: bool = False
+    """Whether a subagent of another session of the file worked in it."""
 
 
 def read_file(
@@ -356,7 +358,14 @@ class _SessionImport:
     ) -> Imported:
         title = session.title or _first_words(session)
         return Imported(
-            session_id, title, session.source, came, entries, session.left_out, session.damaged
+            session_id,
+            title,
+            session.source,
+            came,
+            entries,
+            session.left_out,
+            session.damaged,
+            of_subagent=bool(session.origin[2]),
         )
 
 
