@@ -456,7 +456,11 @@ def test_a_second_column_goes_on_under_itself() -> None:
         "             last turn or move",
         "short",
     ]
-    assert hung(text, 20).plain.split("\n")[1:3] == ["  /undo      take", "back the last turn"]
+    assert hung(text, 20).plain.split("\n")[1:4] == [
+        "  /undo",
+        "  take back the",
+        "  last turn or move",
+    ]
 
 
 @given(

@@ -182,8 +182,27 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
         if address in message.origin:
             is_stand_in = isinstance(entry, AssistantEntry) and message.text == INTERRUPTED_OUTPUT
             texts.append(NO_RESULT if is_stand_in else message.text)
-            texts.extend(f"{call.tool} {call.arguments}" for call in message.tool_calls)
+            texts.extend(_call_text(call.tool, call.arguments) for call in message.tool_calls)
     hidden = block.hidden or block.state is EntryState.DROPPED
     if hidden and block.state not in {EntryState.LIVE, EntryState.PINNED} and entry is not None:
         texts.append(f"Not shown to the model:\n{entry_text(entry)}")
     return "\n\n".join(text for text in texts if text)
+
+
+def _call_text(tool: str, arguments: str) -> str:
+    """Return a call to read, without the escapes of JSON; one that is no object as it was written."""
+    try:
+        given = json.loads(arguments, strict=False)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        return f"{tool} {arguments}"
+    return "\n".join([tool, *(f"{name}: {_argument(value)}" for name, value in given.items())])
+
+
+def _argument(value: object) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if "\n" in value:
+        return f"\n{value}"
+    return value

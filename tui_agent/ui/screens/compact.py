@@ -97,7 +97,7 @@ class CompactScreen(Dialog[None]):
 
     def body(self) -> ComposeResult:
         yield HangingText("", id="told", markup=False)
-        yield Input(placeholder="What matters most? May be left empty.", id="focus", compact=True)
+        yield Input(placeholder="What matters most? (optional)", id="focus", compact=True)
         with VerticalScroll(can_focus=False):
             yield Static("", id="stream", markup=False)
         yield TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")

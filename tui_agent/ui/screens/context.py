@@ -60,9 +60,8 @@ KEYS = (
     "p pin  x hide  m clear  e edit  b bring back  u undo  tab timeline  v order  V group  space mark  r race"
     "  enter read  o whole  ? keys  esc back"
 )
-TIMELINE_KEYS = (
-    "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
-)
+TIMELINE_KEYS = "←→ step  enter open in the tree  end next request  tab blocks  ? keys  esc back"
+NEXT_KEYS = "←→ step  enter open in the tree  tab blocks  ? keys  esc back"
 ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
 ← →         fold, unfold
 p           pin: it is never cleared, and a compaction carries it as it is
@@ -265,6 +264,7 @@ class ContextScreen(Page[None]):
             return
         was_next = self._at_next
         self._at_next = step.answer is None
+        self._show_keys()
         self.heading.update(timeline_text.heading(self.steps, message.index))
         if self._at_next:
             if not was_next:
@@ -326,7 +326,15 @@ class ContextScreen(Page[None]):
 
     @on(events.DescendantFocus)
     def _focus_moved(self) -> None:
-        self.keys.show(TIMELINE_KEYS if self.plot.has_focus else KEYS)
+        self._show_keys()
+
+    def _show_keys(self) -> None:
+        if not self.plot.has_focus:
+            self.keys.show(KEYS)
+        elif self._at_next:
+            self.keys.show(NEXT_KEYS)
+        else:
+            self.keys.show(TIMELINE_KEYS)
 
     def _say(self, text: str, *, asks: bool = False) -> None:
         listed = self.blocks

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 
+BESIDE_ANSWERS = 8
+"""Cells of the terminal beside the answers, where these take all there is."""
+
 
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
     """Dismissed with None by Escape."""
@@ -113,6 +116,10 @@ class ChoiceScreen(Dialog[str]):
         self._question = question
         self._names = [name for name, _text in question.answers]
         self._is_keyed = question.numbered or question.inline or question.keys == self._names
+        self._texts = [
+            Content(f"{key}  {text}" if self._is_keyed else text)
+            for (_name, text), key in zip(question.answers, question.keys, strict=True)
+        ]
 
     def body(self) -> ComposeResult:
         if diffs := [file.diff for file in self._question.files if file.diff]:
@@ -120,14 +127,15 @@ class ChoiceScreen(Dialog[str]):
             view.show(lambda width: (line for diff in diffs for line in diff_lines(diff, width)))
             with VerticalScroll(classes="dialog-diff", can_focus=False):
                 yield view
-        keys = self._question.keys
-        yield Options(
-            *(
-                Option(Content(f"{key}  {text}" if self._is_keyed else text), id=name)
-                for (name, text), key in zip(self._question.answers, keys, strict=True)
-            ),
-            compact=True,
-        )
+        rows = zip(self._texts, self._names, strict=True)
+        yield Options(*(Option(text, id=name) for text, name in rows), compact=True)
+
+    def on_resize(self) -> None:
+        """Have answers of two columns keep them where they wrap."""
+        for place, text in enumerate(self._texts):
+            self.answers.replace_option_prompt_at_index(
+                place, hung(text, self.app.size.width - BESIDE_ANSWERS)
+            )
 
     def on_mount(self) -> None:
         if self._question.at in self._names:

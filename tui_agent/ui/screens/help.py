@@ -123,7 +123,7 @@ class HelpScreen(PickerScreen[HelpRow]):
     """Dismissed with the row that was chosen."""
 
     HEADING = "Help"
-    PLACEHOLDER = "Type to find a command, a key or a setting"
+    PLACEHOLDER = "Type to find commands, keys, settings"
     KEYS = "↑↓ move  enter run  esc back"
 
     def __init__(self, rows: Sequence[HelpRow], *, with_keys: bool) -> None:

@@ -161,6 +161,9 @@ class ModelPicker(PickerScreen[ModelPick]):
                 yield Option(self.styled(visible(name), "faint"), id=f"[{name}]", disabled=True)
                 yield from (Option(self._row(row, ()), id=key_of(row)) for row in rows)
 
+    def on_resize(self) -> None:
+        self.refill(self.field.value.strip(), at=self.highlighted)
+
     def pick(self, key: str) -> None:
         self.dismiss(self._picked(key))
 

@@ -222,7 +222,7 @@ class PickScreen(PickerScreen[str]):
             facts = one_line(row.facts, 40)
         else:
             facts = ""
-        room = max(16, self.size.width - len(facts) - 10)
+        room = max(16, self.size.width - len(facts) - 5)
         name = self.marked(visible(row.text), offsets).truncate(room, ellipsis=True)
         gap = " " * max(1, room - name.cell_length)
         return Content.assemble(name, gap, self.styled(facts, "faint"))

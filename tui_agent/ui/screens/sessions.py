@@ -34,6 +34,9 @@ MIN_WIDTH_FOR_MODEL = 100
 Hits = Mapping[str, Sequence[SearchHit]]
 """The entries that match a search, by session, newest first."""
 
+LEAST_NAME = 16
+"""Cells that a session's name has; facts beside it leave them."""
+
 SEARCH_DELAY_SECONDS = 0.12
 """Seconds without a key before a search starts."""
 
@@ -158,9 +161,19 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)
 
+    def on_resize(self) -> None:
+        if self._sessions:
+            self._draw(self.highlighted)
+
     def _row(self, info: SessionInfo) -> Content:
-        tail = Content(f"  {' · '.join(filter(None, self._facts(info)))}")
-        room = max(16, self.size.width - tail.cell_length - 4)
+        facts = [fact for fact in self._facts(info) if fact]
+        tail = Content("")
+        while facts:
+            tail = Content(f"  {' · '.join(facts)}")
+            if self.size.width - tail.cell_length - 4 >= LEAST_NAME:
+                break
+            facts.pop()
+        room = self.size.width - tail.cell_length - 4
         name = Content(name_of(info)).truncate(room, ellipsis=True)
         gap = " " * max(0, room - name.cell_length)
         return Content.assemble(name, gap, self.styled(tail.plain, "faint"))

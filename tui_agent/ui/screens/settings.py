@@ -76,6 +76,9 @@ class SettingsScreen(PickerScreen[None]):
             self._rows, problem = {}, str(error)
         self.empty.update(visible(problem or self.EMPTY))
 
+    def on_resize(self) -> None:
+        self.refill(self.field.value.strip())
+
     # -- the list ---------------------------------------------------------------------------------------------
 
     def refill(self, query: str) -> None:
@@ -102,10 +105,14 @@ class SettingsScreen(PickerScreen[None]):
     def _row(self, row: SettingRow) -> Content:
         """Draw a setting: what it is called, its value, where that comes from, its name in the file."""
         room = self.app.size.width
-        wide = room >= 76
-        name = Content(sentence_of(row)).truncate(38 if wide else 28, ellipsis=True)
+        if room >= 76:
+            cells = 38
+        else:
+            cells = min(28, room - 16)
+        name = Content(sentence_of(row)).truncate(cells, ellipsis=True)
         changed = row.origin != "default"
-        value = Content(one_line(self._in_force(row), 40 if room >= 120 else 20))
+        longest = 40 if room >= 120 else min(20, room - cells - 6)
+        value = Content(one_line(self._in_force(row), longest))
         if changed:
             origin = f"  {row.origin}"
         else:
@@ -113,7 +120,7 @@ class SettingsScreen(PickerScreen[None]):
         beside = ""
         if room >= 100:
             beside = f"  {row.key}"
-        gap = " " * ((40 if wide else 30) - name.cell_length)
+        gap = " " * (cells + 2 - name.cell_length)
         facts = self.styled(f"{origin}{beside}", "faint")
         return Content.assemble(
             name, gap, self.styled(f"{value.plain:<20}", "strong" if changed else "faint"), facts

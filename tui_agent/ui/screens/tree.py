@@ -199,7 +199,7 @@ class TreeScreen(Page[None]):
             self.call_after_refresh(self.reload)
 
     def _show_head(self) -> None:
-        title = Content.styled("Session tree", self.get_visual_style("tree--title", partial=True))
+        title = Content.styled("Session tree", ".tree--title")
         facts = "  " + " · ".join(facts_of_tree(self.session_tree))
         self.heading.update(
             Content.assemble(title, facts), layout=False

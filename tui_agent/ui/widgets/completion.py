@@ -23,6 +23,10 @@ from tui_agent.ui.widgets.options import Options
 log = logging.getLogger(__name__)
 
 
+HELP = ".completion--help"
+MATCH = ".completion--match"
+
+
 class CompletionPopup(Options, can_focus=False):
     """Offers candidates for the word at the prompt's cursor."""
 
@@ -107,8 +111,7 @@ class CompletionPopup(Options, can_focus=False):
             text = "there are no files here yet"
             if query:
                 text = f"nothing here is called “{one_line(query, 40)}”"
-            style = self.get_visual_style("completion--help", partial=True)
-            self.set_options([Option(Content.styled(text, style), disabled=True)])
+            self.set_options([Option(Content.styled(text, HELP), disabled=True)])
             self._open()
 
     @on(OptionList.OptionSelected)
@@ -141,11 +144,9 @@ class CompletionPopup(Options, can_focus=False):
 
     def _row(self, item: Candidate, width: int) -> Content:
         label = Content(visible(item.label))
-        match = self.get_visual_style("completion--match", partial=True)
         if len(label) == len(item.label):
             for offset in item.offsets:
-                label = label.stylize(match, offset, offset + 1)
+                label = label.stylize(MATCH, offset, offset + 1)
         if not item.help:
             return label
-        helped = self.get_visual_style("completion--help", partial=True)
-        return Content.assemble(label, " " * (width - len(item.label) + 2), (item.help, helped))
+        return Content.assemble(label, " " * (width - len(item.label) + 2), (item.help, HELP))

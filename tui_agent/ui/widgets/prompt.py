@@ -21,8 +21,17 @@ from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.completion import CompletionPopup
 
-PLACEHOLDER = "Ask anything · / command · @ file · # entry · ! shell"
-READ_ONLY = "Read only · ctrl+p has all commands: fork continues in a copy"
+INVITATIONS = (
+    "Ask anything · / command · @ file · # entry · ! shell",
+    "Ask anything · / @ # ! · ctrl+p",
+    "Ask anything",
+)
+READ_ONLY = (
+    "Read only · ctrl+p has all commands: fork continues in a copy",
+    "Read only · /fork goes on in a copy",
+    "Read only",
+)
+"""What an empty prompt says, the longest first."""
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -94,8 +103,9 @@ class Prompt(TextArea):
         history: Callable[[], Sequence[str]],
         clock: Callable[[], float],
     ) -> None:
-        super().__init__(placeholder=PLACEHOLDER, highlight_cursor_line=False, id="prompt")
+        super().__init__(placeholder=INVITATIONS[-1], highlight_cursor_line=False, id="prompt")
         self.match_cursor_bracket = False
+        self._invitations: Sequence[str] = INVITATIONS
         self._popup = popup
         self._walk = PromptHistory(history)
         self._pastes = PasteStore()
@@ -115,6 +125,15 @@ class Prompt(TextArea):
     def on_mount(self) -> None:
         """Keep the terminal's own cursor at the caret: an input method shows its composition there."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._place_cursor)
+
+    def on_resize(self) -> None:
+        self.invite(self._invitations)
+
+    def invite(self, texts: Sequence[str]) -> None:
+        """Say in the empty prompt what can be written: the first text that fits, else the last."""
+        self._invitations = texts
+        room = self.content_size.width - 1
+        self.placeholder = next((text for text in texts if len(text) <= room), texts[-1])
 
     def _place_cursor(self, _screen: object = None) -> None:
         """Follow the prompt when it was moved without a key of its own: by a resize, a notice, a line that went."""

@@ -32,7 +32,7 @@ MORE = "more"
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
-TAB_HINT = "tab: choose with a key · enter in the empty prompt takes"
+TAB_HINT = "tab: choose · enter alone takes"
 
 PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
 """Replaces the reason while a rule is being changed."""

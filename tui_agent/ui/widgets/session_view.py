@@ -59,7 +59,7 @@ from tui_agent.ui.widgets.asked import Asked, AskedPermission
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_SESSIONS, FirstHints, Recent
 from tui_agent.ui.widgets.plain import Room
-from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
+from tui_agent.ui.widgets.prompt import INVITATIONS, READ_ONLY
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
@@ -146,17 +146,17 @@ class PlanLine(Static):
         self.display = False
 
     def show(self, todos: Sequence[Todo]) -> None:
-        """Show how many are done and the one that is worked on; nothing without one that is left."""
+        """Show which of them is worked on, or how many are done; nothing without one that is left."""
         left = [
             todo for todo in todos if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}
         ]
         now = next((todo for todo in left if todo.status is TodoStatus.IN_PROGRESS), None)
         self.display = bool(left)
         done = sum(todo.status is TodoStatus.DONE for todo in todos)
-        words = ""
-        if now is not None:
-            words = f" {one_line(now.content, 200)}"
-        self.update(f"◐ {done}/{len(todos)}{words}")
+        if now is None:
+            self.update(f"◐ {done}/{len(todos)} done")
+        else:
+            self.update(f"◐ {done + 1}/{len(todos)} {one_line(now.content, 200)}")
 
 
 class NewChip(Static):
@@ -274,9 +274,9 @@ class SessionView(Room):
         """Tell a newcomer the keys while there is nothing else to look at."""
         if agent.session.leaf is None and agent.model == DEMO_MODEL:
             self.hints.offer_demo()
-            self._main.prompt.placeholder = "Type tour and press enter"
+            self._main.prompt.invite(("Type tour and press enter",))
             return
-        self._main.prompt.placeholder = READ_ONLY if agent.session.read_only else PLACEHOLDER
+        self._main.prompt.invite(READ_ONLY if agent.session.read_only else INVITATIONS)
         if agent.session.leaf is None and not agent.session.read_only:
             written = len(self._services.store.typed_in(None, MAX_WRITTEN))
             self.hints.offer(self._controller.commands, self._main.keymap, written)
@@ -410,7 +410,7 @@ class SessionView(Room):
         if self.hints.has_focus:
             self._main.prompt.focus()
         self.hints.display = False
-        self._main.prompt.placeholder = PLACEHOLDER
+        self._main.prompt.invite(INVITATIONS)
 
     def _compaction_ended(self, ended: CompactionEnded) -> None:
         self.transcript.show_notice("")

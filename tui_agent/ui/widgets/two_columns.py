@@ -11,7 +11,9 @@ from textual.widgets import Static
 
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
 _MIN_WIDTH: Final = 16
-"""Cells that a second column needs; with fewer, text goes on a little in from the left."""
+"""Cells that a second column needs; with fewer it stands below the first, a little in from the left."""
+_BELOW: Final = 2
+"""Cells that it is in then."""
 
 
 def hung(text: Content, width: int) -> Content:
@@ -32,10 +34,10 @@ def _wrapped(line: Content, width: int) -> list[Content]:
     else:
         start = len(line.plain) - len(line.plain.lstrip())
     indent = cell_len(line.plain[:start])
-    if width - indent < _MIN_WIDTH:
-        indent = 0
-        start = 0
-    offsets = compute_wrap_offsets(line.plain[start:], width - indent, 4)
+    if indent > _BELOW and width - indent < _MIN_WIDTH:
+        before = [line[:start].rstrip()] if column else []
+        return [*before, *_wrapped(Content.assemble(" " * _BELOW, line[start:]), width)]
+    offsets = compute_wrap_offsets(line.plain[start:], max(1, width - indent), 4)
     first, *others = line.divide([start + offset for offset in offsets])
     return [first.rstrip(), *(Content.assemble(" " * indent, other.rstrip()) for other in others)]
 
