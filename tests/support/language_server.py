@@ -118,6 +118,9 @@ def misbehave(number: object) -> bool:  # noqa: C901 - one way each
         case "dies":
             sys.stderr.write("out of luck\n")
             raise SystemExit(3)
+        case "escapes":
+            said = {"contents": "\x1b]0;title\x07\x1b[31mred\x1b[0m"}
+            send({"id": number, "result": said})
         case "slow":
             time.sleep(600)
         case "rows":
@@ -136,7 +139,7 @@ def misbehave(number: object) -> bool:  # noqa: C901 - one way each
             send({"id": number, "error": {"code": 1, "message": "no " * 500}})
         case "asks":
             for one in range(500):
-                send({"id": f"q{one}", "method": "client/registerCapability", "params": {}})
+                send({"id": f"{one}" * 1_000, "method": "client/registerCapability", "params": {}})
             time.sleep(600)
         case "outside":
             here = (roots[0] / name for name in (".env", "gone.py", "app.py"))
@@ -161,6 +164,8 @@ def hear(message: dict[str, Any]) -> None:
     params = message.get("params") or {}
     document = params.get("textDocument", {})
     match message["method"]:
+        case "initialized":
+            send({"method": "window/logMessage", "params": {"message": "Found 2 source files"}})
         case "textDocument/didOpen":
             texts[document["uri"]] = document["text"]
         case "textDocument/didChange":

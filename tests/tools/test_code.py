@@ -1,6 +1,7 @@
 """Code navigation as the model meets it: real processes of a scripted language server."""
 
 import contextlib
+import io
 import json
 import shlex
 import sys
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
+from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply
 from tests.support.thoroughness import examples
 from tui_agent.agent.permissions import Action, Rule
@@ -219,6 +221,11 @@ async def test_an_answer_waits_until_the_project_is_loaded(tmp_path: Path, how: 
     assert output == "use.py:2: print(total([]))"
 
 
+async def test_what_a_server_says_controls_no_terminal(tmp_path: Path) -> None:
+    (output,) = await outputs(navigating(tmp_path, code("hover", "total"), how="escapes"))
+    assert output == "app.py:5: def total(shapes):\nred"
+
+
 async def test_a_slow_server_is_waited_for_so_long(tmp_path: Path) -> None:
     call = code("references", "total")
     (output,) = await outputs(navigating(tmp_path, call, how="slow", timeout=0.5))
@@ -257,6 +264,20 @@ async def test_what_is_found_runs_in_the_sandbox_only(tmp_path: Path) -> None:
     own.chmod(0o755)
     (output,) = await outputs(harness)
     assert output == "pyright runs in the sandbox only, and there is none. Search with grep."
+
+
+async def test_the_user_sees_which_servers_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / "clangd"
+    program.touch(0o755)
+    out, err = io.StringIO(), io.StringIO()
+    harness = navigating(tmp_path)
+    assert await run_headless(harness, "/diagnostics", out=out, err=err) == 0
+    assert f"*.py: {sys.executable} {SERVER} well" in out.getvalue()
+    assert "Go: gopls, not found" in out.getvalue()
+    assert f"C++: {program}" in out.getvalue()
 
 
 def box(tmp_path: Path) -> Sandbox:

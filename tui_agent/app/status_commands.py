@@ -177,6 +177,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
     from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
     from tui_agent.agent.diagnostics.diagnostics import state_lines
     from tui_agent.processes.own_programs import find_project_program
+    from tui_agent.tools.code import CodeTool
 
     checked = agent.tools.diagnostics
     project = agent.ports.project
@@ -207,6 +208,10 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
         lines.append(
             f"  {' '.join(checker.patterns)}: {checker.name}, {where}{f'; needs {needs}' if needs else ''}"
         )
+    tools = (tool for tool in agent.ports.tools if isinstance(tool, CodeTool))
+    servers = [f"  {one_line(line, 200)}" for tool in tools for line in tool.server_lines()]
+    if servers:
+        lines += ["", Heading("Language servers"), *servers]
     return lines
 
 

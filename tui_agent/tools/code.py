@@ -16,10 +16,16 @@ from tui_agent.files.secret_files import is_secret_file, shown_line, shown_quote
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file, real_path
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.processes.capture import plain_text
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.language_servers.known import has_server
+from tui_agent.tools.language_servers.known import (
+    LANGUAGES,
+    Language,
+    find_server,
+    has_server,
+)
 from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.outputs import Output, counted, finish
 from tui_agent.tools.paths import find, locate, missing, path_needs, relocate
@@ -107,6 +113,28 @@ class CodeTool(Tool[CodeInput]):
     async def aclose(self, project: Path) -> None:
         if self._servers is not None:
             await self._servers.aclose(real_path(project))
+
+    def server_lines(self) -> Iterator[str]:
+        """Yield for people which servers there are. Looks at files."""
+        if not self._settings.enabled:
+            yield "not asked (code.enabled is off)"
+            return
+        for pattern, command in self._settings.servers.items():
+            yield f"{pattern}: {command or 'none'}"
+        for language in LANGUAGES:
+            found = find_server(language, self._project, self._settings)
+            names = " or ".join(words[0] for words in language.servers)
+            yield f"{language.name}: {self._state(language, found.words[0] if found else '', names)}"
+
+    def _state(self, language: Language, found: str, names: str) -> str:
+        if not found:
+            return f"{names}, not found"
+        server = None
+        if self._servers is not None:
+            server = self._servers.of(self._project, language)
+        if server is None:
+            return found
+        return f"{found}, {'loading' if server.is_loading else 'running'}"
 
     def title(self, arguments: CodeInput) -> str:
         return " ".join(filter(None, [arguments.op, arguments.symbol, arguments.path]))
@@ -204,7 +232,8 @@ def _output(title: str, answer: "Answer", context: ToolContext) -> Output:
     total = rows.counts["shown"] + rows.counts["named"]
     text = "\n".join(rows.lines)
     if answer.text and rows.counts["shown"]:
-        text = f"{text}\n{shown_quote(answer.spots[0].path, answer.text)}"
+        said = plain_text(answer.text.encode(errors="replace"))
+        text = f"{text}\n{shown_quote(answer.spots[0].path, said)}"
 
     def footer(shown: int) -> str:
         return "\n".join([*_notes(rows.counts, shown), *answer.notes])

@@ -20,6 +20,8 @@ _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "ven
 _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})
 """Servers that load what a question needs before they answer it, whatever they are at besides."""
 
+_READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) source files?\b")
+
 
 @dataclass(frozen=True, slots=True)
 class Language:
@@ -44,6 +46,11 @@ class ServerCommand:
     @property
     def name(self) -> str:
         return Path(self.words[0]).name.removesuffix("-langserver")
+
+    @property
+    def ready_words(self) -> str:
+        """What the server logs when it knows the project's files; "" where it tells in other ways."""
+        return _READY_WORDS.get(self.name, "")
 
     @property
     def loads_first(self) -> bool:

@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.ripgrep import shared_files
@@ -41,6 +42,7 @@ MAX_LOADING = 1_000
 TRIES = 3
 _TRY_AGAIN = frozenset({-32801, -32802})
 """Codes of answers that a change or the loading of the project came in between of."""
+_START = "start"
 _CREATED = 1
 _CHANGED = 2
 _DELETED = 3
@@ -134,7 +136,7 @@ class LanguageServer:
 
     @property
     def is_loading(self) -> bool:
-        return self.command.loads_first and bool(self._loading)
+        return bool(self._loading)
 
     async def start(self) -> None:
         self._stamps = await self._seen_files()
@@ -187,10 +189,10 @@ class LanguageServer:
         """Return the file of an address, None for what is no file."""
         try:
             parts = urlsplit(uri)
-            path = Path(os.path.normpath(unquote(parts.path, errors="strict")))
+            path = Path(os.path.normpath(os.fsdecode(unquote_to_bytes(parts.path))))
         except ValueError:
             return None
-        if parts.scheme != "file" or not path.is_absolute() or "\0" in parts.path:
+        if parts.scheme != "file" or not path.is_absolute() or "\0" in str(path):
             return None
         if path.is_relative_to(self.place.root):
             return self.place.project / path.relative_to(self.place.root)
@@ -341,8 +343,11 @@ class LanguageServer:
             raise ServerError("does not say what it can do")
         self.capabilities = able
         self._patience = asyncio.get_running_loop().time() + LOADING_SECONDS
+        if self.command.ready_words:
+            self._loading.add(_START)
+        if not self.command.loads_first:
+            self._spoke.set()
         await connection.notify("initialized", {})
-        await connection.notify("workspace/didChangeConfiguration", {"settings": {}})
 
     def _folders(self) -> list[dict[str, str]]:
         return [{"uri": self.place.root.as_uri(), "name": self.place.root.name}]
@@ -353,8 +358,6 @@ class LanguageServer:
         return self._connection
 
     async def _wait_until_loaded(self) -> None:
-        if not self.command.loads_first:
-            return
         loop = asyncio.get_running_loop()
         if not self._spoke.is_set():
             # Most say at once that they begin to load.
@@ -362,13 +365,19 @@ class LanguageServer:
             self._spoke.set()
         if self._loading and loop.time() < self._patience:
             await _in_time(self._loaded, self._patience - loop.time())
+            self._loading.discard(_START)
 
     # -- what it says ---------------------------------------------------------------------------------------------
 
     def _hear(self, method: str, params: Any) -> None:
         if not isinstance(params, dict):
             return
-        if method == "$/progress" and isinstance(value := params.get("value"), dict):
+        if method == "window/logMessage" and self.command.ready_words:
+            if re.match(self.command.ready_words, str(params.get("message"))):
+                self._note(_START, busy=False)
+        elif not self.command.loads_first:
+            return
+        elif method == "$/progress" and isinstance(value := params.get("value"), dict):
             self._note(str(params.get("token")), busy=value.get("kind") != "end")
         elif method == "experimental/serverStatus":
             self._note(method, busy=params.get("quiescent") is False)

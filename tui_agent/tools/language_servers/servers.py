@@ -1,19 +1,19 @@
 """The language servers of a session: started when they are first asked, at most a few at once."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
 from tui_agent.tools.language_servers.connection import ServerError
-from tui_agent.tools.language_servers.known import ServerCommand
+from tui_agent.tools.language_servers.known import Language, ServerCommand
 from tui_agent.tools.language_servers.server import LanguageServer, ServerPlace
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_RUNNING = 4
-"""Servers that run at once; the one that was asked longest ago makes room."""
+"""Servers of a project that run at once; the one that was asked longest ago makes room."""
 MAX_FAILURES = 3
 """How often a server of a project may fail to start or end by itself in a session."""
 
@@ -27,7 +27,9 @@ class LanguageServers:
     settings: CodeSettings
     _running: dict[_Key, LanguageServer] = field(default_factory=dict)
     _failures: Counter[_Key] = field(default_factory=Counter)
-    _starting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _starting: defaultdict[_Key, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
 
     async def running(
         self, command: ServerCommand, place: ServerPlace, report: Callable[[str], None]
@@ -38,7 +40,7 @@ class LanguageServers:
             ServerError: it does not start, or ended too often.
         """
         key = (place.project, command.language.name)
-        async with self._starting:
+        async with self._starting[key]:
             server = self._running.pop(key, None)
             if server is not None and not server.is_running:
                 await server.aclose()
@@ -55,8 +57,9 @@ class LanguageServers:
             raise ServerError(
                 f"failed {MAX_FAILURES} times and is not started again in this session"
             )
-        if len(self._running) >= MAX_RUNNING:
-            await self._running.pop(next(iter(self._running))).aclose()
+        others = [other for other in self._running if other[0] == place.project]
+        if len(others) >= MAX_RUNNING:
+            await self._running.pop(others[0]).aclose()
         server = LanguageServer(command, place, self.settings.timeout)
         try:
             await server.start()
@@ -64,6 +67,11 @@ class LanguageServers:
             self._failures[key] += 1
             raise
         return server
+
+    def of(self, project: Path, language: Language) -> LanguageServer | None:
+        """Return the server of a language if it runs."""
+        server = self._running.get((project, language.name))
+        return server if server is not None and server.is_running else None
 
     async def aclose(self, project: Path) -> None:
         """End the servers of a project."""
