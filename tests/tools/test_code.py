@@ -190,6 +190,14 @@ async def test_a_rule_against_reading_holds(tmp_path: Path) -> None:
     assert "print" not in output
 
 
+async def test_a_server_is_not_sent_what_rules_keep_back(tmp_path: Path) -> None:
+    rules = (Rule("read", "app.py", Action.DENY, "flag"),)
+    calls = (code("symbols", path="use.py"), code("definition", "area"), code("symbols", "area"))
+    found = await outputs(navigating(tmp_path, *calls, rules=rules))
+    assert found[1] == "No file of code has the name area. Search text with grep."
+    assert "area" not in found[2].replace("name area", "")
+
+
 async def test_a_server_can_change_nothing(tmp_path: Path) -> None:
     found = await outputs(navigating(tmp_path, code("hover", "total"), how="edits"))
     assert '{"applied": false' in found[0]
@@ -202,7 +210,7 @@ async def test_a_server_can_change_nothing(tmp_path: Path) -> None:
         ("garbage", "printed something that is no message of the protocol"),
         ("no json", "sent a message that is no JSON"),
         ("huge", "sent a message of 900 MB"),
-        ("dies", "ended with exit code 3, its last line: out of luck"),
+        ("dies", "ended with exit code 3: out of luck"),
         ("refuses", "refused: no no no"),
         ("asks", "asks more than it reads the answers of"),
         ("knows little", "has no references"),
@@ -241,7 +249,7 @@ async def test_a_server_that_keeps_dying_is_left_alone(tmp_path: Path) -> None:
 async def test_a_program_that_is_no_server_says_why(tmp_path: Path) -> None:
     chosen = CodeSettings(servers={"*.py": "sh -c 'echo no such option >&2; exit 2'"})
     (output,) = await outputs(navigating(tmp_path, code("hover", "total"), chosen=chosen))
-    assert "sh ended with exit code 2, its last line: no such option." in output
+    assert "sh ended with exit code 2: no such option." in output
 
 
 @needs_bubblewrap

@@ -41,11 +41,12 @@ def find_program(
 
 
 def find_project_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the path of a program, None if there is none.
+    """Return the path of a program: the project's own before one on ``PATH``; None if there is none."""
+    return find_own_program(name, where, root) or find_program(name, root)
 
-    One that the project ``root`` keeps, in ``where`` or above, comes before one on ``PATH``: it may
-    only run in the sandbox.
-    """
+
+def find_own_program(name: str, where: Path, root: Path) -> str | None:
+    """Return a program that the project ``root`` keeps, in ``where`` or above; it may only run in the sandbox."""
     for directory in (where, *where.parents):
         if not directory.is_relative_to(root):
             break
@@ -53,7 +54,7 @@ def find_project_program(name: str, where: Path, root: Path) -> str | None:
             program = directory / place / name
             if is_file(program) and os.access(program, os.X_OK):
                 return str(program)
-    return find_program(name, root)
+    return None
 
 
 @lru_cache(maxsize=16)

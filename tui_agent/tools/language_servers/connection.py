@@ -160,11 +160,13 @@ class Connection:
     async def _watch(self) -> None:
         await self._process.process.wait()
         await self._process.heard()
+        code = self._process.process.returncode
         lines = plain_text(bytes(self._errors)).strip().splitlines()
-        last = ""
-        if lines:
-            last = f", its last line: {_plain(lines[-1])}"
-        self.end(f"ended with exit code {self._process.process.returncode}{last}")
+        telling = [line for line in lines if "error" in line.lower()] or lines
+        said = ""
+        if telling:
+            said = f": {_plain(telling[-1])}"
+        self.end(f"ended with exit code {code}{said}")
 
     def end(self, why: str) -> None:
         """Take and send nothing any more; whoever waits for an answer gets the reason."""

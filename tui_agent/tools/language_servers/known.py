@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
-from tui_agent.processes.own_programs import find_project_program
+from tui_agent.processes.own_programs import find_own_program, find_program
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_NAMES = 3_000
@@ -116,10 +116,12 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
     if chosen is not None:
         words = tuple(shlex.split(chosen))
         return ServerCommand(language, words, is_users=True) if words else None
-    for program, *arguments in language.servers:
-        path = find_project_program(program, root, root)
-        if path is not None:
-            return ServerCommand(language, (path, *arguments))
+    own = (find_own_program(words[0], root, root) for words in language.servers)
+    installed = (find_program(words[0], root) for words in language.servers)
+    for places in (own, installed):
+        for path, words in zip(places, language.servers, strict=True):
+            if path is not None:
+                return ServerCommand(language, (path, *words[1:]))
     return None
 
 

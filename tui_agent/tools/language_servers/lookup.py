@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.errors import ToolError
-from tui_agent.files.secret_files import is_secret_file
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.tools.language_servers.answers import (
@@ -116,7 +115,7 @@ class Lookup:
             spots = await self._in_line(question, question.line)
         if question.op == "hover":
             return await self._hover(spots)
-        asked = spots[:MAX_SPOTS]
+        asked = [spot for spot in spots if not self._place.keeps_back(spot.path)][:MAX_SPOTS]
         places = [place for spot in asked for place in await self._places(question.op, spot)]
         if question.op == "definition":
             return self._answer(places)
@@ -235,7 +234,7 @@ class Lookup:
         usable = [mention for mention in found if self._command(mention.path) is not None]
         if found and not usable:
             raise self._no_server(found[0].path)
-        return [mention for mention in usable if not is_secret_file(mention.path)]
+        return [mention for mention in usable if not self._place.keeps_back(mention.path)]
 
     # -- questions ------------------------------------------------------------------------------------------------
 
@@ -276,6 +275,8 @@ class Lookup:
         )
 
     async def _open(self, server: LanguageServer, path: Path) -> None:
+        if self._place.keeps_back(path):
+            raise ToolError(f"{server.name} is not shown {path.name}, which may hold secrets.")
         try:
             await server.open(path)
         except ServerError as error:

@@ -11,8 +11,10 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.ripgrep import shared_files
+from tui_agent.files.secret_files import is_secret_file
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import real_path
+from tui_agent.permission import rule_path
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.own_programs import OWN_PLACES, find_program, limited
 from tui_agent.processes.process import Command
@@ -35,6 +37,8 @@ MAX_FILE_BYTES = 4_000_000
 """A larger file is not opened in a server."""
 MAX_OPEN = 30
 """Files that are open in a server at once."""
+MAX_OPENED = 10
+"""Written files that are opened at once."""
 MAX_WATCHED = 20_000
 """Files of a project whose changes a server is told of."""
 MAX_LOADING = 1_000
@@ -88,6 +92,12 @@ class ServerPlace:
         if self.stands_for is not None and self.in_sandbox and self._is_at_its_place:
             return self.stands_for
         return self.project
+
+    def keeps_back(self, path: Path) -> bool:
+        """Return whether a file is kept from programs: it may hold secrets, or rules are against reading it."""
+        if is_secret_file(path):
+            return True
+        return self.reading is not None and bool(self.reading(rule_path(path, self.project)))
 
     @property
     def in_sandbox(self) -> bool:
@@ -222,9 +232,14 @@ class LanguageServer:
             for name, kind in kinds.items()
         ]
         await self._running().notify("workspace/didChangeWatchedFiles", {"changes": changes})
-        for path in list(self._documents):
-            if path.relative_to(self.place.project).as_posix() in kinds:
-                await self._open(path)
+        opened = [name for name in kinds if self.place.project / name in self._documents]
+        written = [name for name, kind in kinds.items() if self._is_new(name, kind)]
+        for name in dict.fromkeys([*opened, *written[-MAX_OPENED:]]):
+            await self._open(self.place.project / name)
+
+    def _is_new(self, name: str, kind: int) -> bool:
+        """Whether a file was written in the server's language: servers read one late that is not open."""
+        return kind != _DELETED and Path(name).suffix.lower() in self.command.language.suffixes
 
     async def _seen_files(self) -> dict[str, tuple[int, int]]:
         """Return time and size of the files in the project, without those that git ignores."""
@@ -237,12 +252,12 @@ class LanguageServer:
         return await asyncio.to_thread(look)
 
     async def _open(self, path: Path) -> None:
-        """Send a file as it is now; one that is gone is closed."""
-        data = await asyncio.to_thread(read_regular, path, MAX_FILE_BYTES + 1)
+        """Send a file as it is now; one that is gone or kept back is closed."""
+        data = await asyncio.to_thread(self._content, path)
         known = self._documents.pop(path, None)
         uri = self.uri_of(path)
         connection = self._running()
-        if data is None or len(data) > MAX_FILE_BYTES:
+        if data is None:
             if known is not None:
                 await connection.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
             return
@@ -263,6 +278,13 @@ class LanguageServer:
             del self._documents[oldest]
             item = {"uri": self.uri_of(oldest)}
             await connection.notify("textDocument/didClose", {"textDocument": item})
+
+    def _content(self, path: Path) -> bytes | None:
+        """Return what a file holds, None where the server is not to know it."""
+        if self.place.keeps_back(path):
+            return None
+        data = read_regular(path, MAX_FILE_BYTES + 1)
+        return data if data is not None and len(data) <= MAX_FILE_BYTES else None
 
     # -- its life -------------------------------------------------------------------------------------------------
 
