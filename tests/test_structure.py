@@ -15,8 +15,8 @@ LETTERS = {
     letter: frozenset(actions.split())
     for letter, actions in {
         "a": "add", "b": "edit_restore request_restore", "c": "runner_go_on choose", "C": "runner_compare",
-        "d": "diff runner_diff", "e": "rename request_edit edit edit_content", "E": "export", "f": "fork",
-        "g": "request_jump go",
+        "d": "diff runner_diff", "D": "contexts", "e": "rename request_edit edit edit_content", "E": "export",
+        "f": "fork", "g": "request_jump go",
         "G": "go", "h": "close", "i": "login", "j": "focus_block scroll move", "k": "focus_block scroll move",
         "l": "label", "m": "edit_mask", "M": "merge runner_merge", "n": "hit next_match step focus_message",
         "N": "hit next_match step focus_message",

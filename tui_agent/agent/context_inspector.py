@@ -169,6 +169,19 @@ class ContextInspector:
 
         return await asyncio.to_thread(look)
 
+    def map_at(self, leaf: int) -> tuple[str, ContextMap]:
+        """Return the model at any entry, and the map of the request that would follow it; from any thread.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        path = self._session.reader.load_active(leaf)
+        model = resolve(path).model or self._context.model
+        directory = self._ports.directory
+        settings = self._ports.settings.for_model(model)
+        limits = directory.limits(model)
+        return model, context_map(path, limits, settings, directory.counter(model))
+
     def request_of(self, step: Step) -> ModelRequest:
         return project(
             self._session.reader.load_active(step.leaf),

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
+from tui_agent.app.frontend import (
+    Choice,
+    Output,
+    Report,
+    SessionChoice,
+    TextLine,
+    ThemeChoice,
+    TreePage,
+)
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
@@ -120,12 +132,20 @@ async def label(controller: Controller, argument: str) -> None:
     "tree",
     "show all branches of this session",
     key="ctrl+t",
+    argument="[#N | diff #A #B]",
     place=40,
     words="merge, fork, label, jump, go back, compare, alternatives",
 )
 async def tree(controller: Controller, argument: str) -> None:
-    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` prints them."""
+    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` prints them.
+
+    ``diff #12 #34`` shows how the model's context differs between two entries, ``diff #12`` between
+    one and here.
+    """
     session = controller.open_agent.session
+    if argument.partition(" ")[0] == "diff":
+        await show_contexts(controller, [int(number) for number in re.findall(r"\d+", argument)])
+        return
     entry = argument.removeprefix("#")
     at = None
     if entry.isdigit():
@@ -139,6 +159,27 @@ async def tree(controller: Controller, argument: str) -> None:
         controller.show(Output("The session tree", session_reports.tree_json(session)))
     else:
         controller.show(TreePage(at, session_reports.tree_lines(session)))
+
+
+async def show_contexts(controller: Controller, entry_ids: Sequence[int]) -> None:
+    """Show how the context differs between two entries, or between one and the leaf."""
+    from tui_agent.app.context_difference import Side, difference_lines
+    from tui_agent.session.entries import Usage
+
+    agent = controller.open_agent
+    leaf = agent.session.leaf
+    ends = [*entry_ids, leaf] if len(entry_ids) == 1 and leaf is not None else [*entry_ids]
+    if len(ends) != 2:
+        raise CommandError("Name two entries: /tree diff #12 #34, or one to compare with here.")
+
+    def side_at(entry_id: int) -> Side:
+        model, shown = agent.inspector.map_at(entry_id)
+        price = controller.services.price(model, Usage(input=shown.size.total))
+        return Side(entry_id, model, shown, price)
+
+    left, right = [await asyncio.to_thread(side_at, entry_id) for entry_id in ends]
+    lines = list(difference_lines(left, right))
+    controller.show(Report(f"The contexts at {left.name} and {right.name}", lines))
 
 
 @Command(

@@ -20,6 +20,7 @@ from tests.support.ui_app import press, screen_text, until
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.branch import BranchScreen
+from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -130,6 +131,19 @@ async def test_d_shows_how_files_differ_from_there_to_here(tmp_path: Path) -> No
         notice = stage.top.query_one(NoticeLine)
         await until(lambda: notice.message.startswith("No change of a file"), pilot)
         assert stage.top.session_tree.size.height == height, "what is said covers and moves nothing"
+
+
+async def test_shift_d_shows_how_the_contexts_differ(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path, planting=plant_files)
+    write_files(stage)
+    async with stage.opened(at="before", size=(100, 40)) as pilot:
+        before, leaf = stage.names["before"], stage.names["leaf"]
+        await pilot.press("D")
+        await stage.asked(ReportScreen)
+        await until(lambda: f"only in #{leaf}" in screen_text(stage.stage), pilot)
+        told = screen_text(stage.stage)
+        assert f"The contexts at #{before} and #{leaf}" in told
+        assert f"#{leaf} Fixed." in told
 
 
 async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from tui_agent.app.frontend import Choice, DiffPage, RacePage, Report, TextLine,
 from tui_agent.app.moves import carry_out, files_along
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
-from tui_agent.app.session_commands import FORKED, open_output
+from tui_agent.app.session_commands import FORKED, open_output, show_contexts
 from tui_agent.app.subagent_commands import show_branch, show_subagent
 from tui_agent.app.undo_commands import name_of_place, redo, undo
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
@@ -80,6 +80,7 @@ s                        summarise what is before it, after a look
 f                        fork: a new session that ends here
 P                        the session this one came from
 d                        how files differ between the entry and here
+D                        how the model's context differs between the entry and here
 r                        race: one prompt several times, from here
 o                        open what a subagent or a runner did
 y                        copy
@@ -127,6 +128,7 @@ class TreeScreen(Page[None]):
         Binding("l", "label", "label", show=False),
         Binding("y", "copy", "copy", show=False),
         Binding("d", "diff", "diff of files", show=False),
+        Binding("D", "contexts", "diff of contexts", show=False),
         Binding("o", "subagent", "open the subagent or runner", show=False),
         Binding("M", "merge", "merge", show=False),
         Binding("s", "compact", "summarise up to here", show=False),
@@ -517,6 +519,14 @@ class TreeScreen(Page[None]):
             self._controller.show(DiffPage(f"Files from #{entry} to here", files))
         else:
             self.notice.say_briefly("No change of a file is recorded between this entry and here.")
+
+    async def action_contexts(self) -> None:
+        if (line := self.session_tree.line) is None:
+            return
+        if line.entry == self._session.leaf:
+            self.notice.say_briefly("This is where you are: choose another entry.")
+        else:
+            await self._controller.attempt(show_contexts(self._controller, [line.entry]))
 
     def action_subagent(self) -> None:
         """Open the session of the subagent in the highlighted row, the runner that works there, or its race."""

@@ -1,0 +1,94 @@
+"""How the model's context differs between two entries of the tree: side by side, with tokens and price. Pure."""
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from tui_agent.agent.context_map import ContextBlock, ContextMap, change_between
+from tui_agent.app.format import money, one_line, plural, tokens, visible
+from tui_agent.app.frontend import Heading
+from tui_agent.lazy import dataclass
+
+_WIDTH = 37
+"""Columns of each side."""
+_SIZE_WIDTH = 7
+_LEAST_LABEL = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The next request at an entry. ``dollars`` is its price where nothing of it is cached, None if unknown."""
+
+    entry_id: int
+    model: str
+    shown: ContextMap
+    dollars: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"#{self.entry_id}"
+
+
+def difference_lines(left: Side, right: Side) -> Iterator[str]:
+    """Yield the lines of the page: sizes, what only one has, what both have in another way."""
+    change = change_between(left.shown, right.shown)
+    yield Heading(_row(left.name, right.name))
+    yield _row(_size(left), _size(right))
+    yield _row(_price(left), _price(right))
+    if left.model != right.model:
+        yield _row(left.model, right.model)
+    shared = [block for block in left.shown.blocks if block not in change.went]
+    yield f"In both: {_sum(shared)}"
+    yield ""
+    yield Heading(
+        _row(
+            f"only in {left.name}: {_sum(change.went)}",
+            f"only in {right.name}: {_sum(change.came)}",
+        )
+    )
+    for one, other in zip_longest(change.went, change.came):
+        yield _row(_block(one), _block(other))
+    if not (change.went or change.came):
+        yield "Each has the blocks of the other."
+    if change.changed:
+        yield ""
+        yield Heading("In both, shown differently")
+    for one, other in change.changed:
+        yield _row(f"{_block(one)}", f"{_state(one)} → {_state(other)}, {tokens(other.tokens)}")
+
+
+def _row(left: str, right: str) -> str:
+    return f"{_fitted(left)} │ {_fitted(right)}".rstrip()
+
+
+def _fitted(text: str) -> str:
+    return f"{visible(text)[:_WIDTH]:<{_WIDTH}}"
+
+
+def _size(side: Side) -> str:
+    size = side.shown.size
+    return f"{tokens(size.total)} of {tokens(size.window)} tokens ({size.percent:.0f}%)"
+
+
+def _price(side: Side) -> str:
+    if side.dollars is None:
+        return "price not known"
+    return f"~{money(side.dollars)} for a request, uncached"
+
+
+def _sum(blocks: Sequence[ContextBlock]) -> str:
+    return f"{plural(len(blocks), 'block')}, {tokens(sum(block.tokens for block in blocks))}"
+
+
+def _block(block: ContextBlock | None) -> str:
+    if block is None:
+        return ""
+    address = f"#{block.origin[0]} " if block.origin and not block.is_head else ""
+    size = tokens(block.tokens)
+    room = max(_LEAST_LABEL, _WIDTH - len(address) - _SIZE_WIDTH)
+    return f"{address}{one_line(block.label, room):<{room}} {size:>6}"
+
+
+def _state(block: ContextBlock) -> str:
+    if block.edited:
+        return "edited"
+    return "in context" if block.state == "live" else block.state.word
