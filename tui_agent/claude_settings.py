@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.lazy import LazyPattern, dataclass
 
 USER_FILE = ".claude/settings.json"
@@ -60,7 +60,7 @@ class ClaudeSettings:
 
 
 def user_settings(home: Path) -> ClaudeSettings | None:
-    file = read_foreign(home / USER_FILE, f"~/{USER_FILE}")
+    file = read_of_user(home, USER_FILE)
     if file is None:
         return None
     return ClaudeSettings(file)

@@ -13,6 +13,7 @@ from tui_agent.files.inside import OutsideError, read_file, read_inside
 from tui_agent.files.stamps import Stamp, settled_stamp
 from tui_agent.json_text import loads
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
 MAX_BYTES = 20_000_000
@@ -97,6 +98,12 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
     if not isinstance(table, dict):
         return ForeignFile(path, shown, of_project, {}, problem="holds no table")
     return ForeignFile(path, shown, of_project, table, text)
+
+
+def read_of_user(home: Path, name: str) -> ForeignFile | None:
+    """Return a file of the user's, whose place in the home is ``name``; None where there is none."""
+    path = in_home(home, name)
+    return read_foreign(path, shown_in_home(home, path))
 
 
 def _text(path: Path, project: Path | None) -> str:

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
+from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
 PROJECT_FILE = ".mcp.json"
@@ -52,7 +53,7 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
     """Yield the servers of the user's own files; those that Claude Code keeps for one project come last."""
     for source in _FILES:
         if not source.of_project:
-            file = read_foreign(home / source.path, f"~/{source.path}")
+            file = read_of_user(home, source.path)
             if file is not None:
                 yield from _servers(source, file, source.keys)
                 if source.program == "Claude Code" and not file.problem:
@@ -190,15 +191,11 @@ def _of_project(
 _FILES = (
     _of_user("Claude Code", ".claude.json", "mcpServers", _claude_row),
     _of_user("Codex", ".codex/config.toml", "mcp_servers", _codex_row),
-    _of_user("OpenCode", ".config/opencode/opencode.json", "mcp", _opencode_row),
-    _of_user("OpenCode", ".config/opencode/opencode.jsonc", "mcp", _opencode_row),
+    *(_of_user("OpenCode", name, "mcp", _opencode_row) for name in OPENCODE_HOME_FILES),
     _of_user("Pi", ".pi/agent/mcp.json", "mcpServers", _pi_row),
     _of_project("Pi", ".pi/mcp.json", "mcpServers", _pi_row),
     _of_project("Codex", ".codex/config.toml", "mcp_servers", _codex_row),
-    _of_project("OpenCode", "opencode.json", "mcp", _opencode_row),
-    _of_project("OpenCode", "opencode.jsonc", "mcp", _opencode_row),
-    _of_project("OpenCode", ".opencode/opencode.json", "mcp", _opencode_row),
-    _of_project("OpenCode", ".opencode/opencode.jsonc", "mcp", _opencode_row),
+    *(_of_project("OpenCode", name, "mcp", _opencode_row) for name in OPENCODE_FILES),
     _of_project("Claude Code", PROJECT_FILE, "mcpServers", dict),
 )
 SERVER_FILES = tuple(source.path for source in _FILES if source.of_project)

@@ -1,6 +1,8 @@
 """Where this program and others keep their files about a project: instructions, skills, commands, agents."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from tui_agent.lazy import dataclass
@@ -68,17 +70,23 @@ PLACES = (
     Place("skills", ".codex/skills", ".codex/skills", "Codex"),
     Place("skills", ".opencode/skill", ".config/opencode/skill", "OpenCode"),
     Place("skills", ".opencode/skills", ".config/opencode/skills", "OpenCode"),
+    Place("skills", "", ".opencode/skill", "OpenCode"),
+    Place("skills", "", ".opencode/skills", "OpenCode"),
     Place("skills", ".pi/skills", ".pi/agent/skills", "Pi"),
     Place("commands", f"{FOLDER}/commands"),
     Place("commands", ".claude/commands", ".claude/commands", "Claude Code"),
     Place("commands", "", ".codex/prompts", "Codex"),
     Place("commands", ".opencode/command", ".config/opencode/command", "OpenCode"),
     Place("commands", ".opencode/commands", ".config/opencode/commands", "OpenCode"),
+    Place("commands", "", ".opencode/command", "OpenCode"),
+    Place("commands", "", ".opencode/commands", "OpenCode"),
     Place("commands", ".pi/prompts", ".pi/agent/prompts", "Pi"),
     Place("agents", f"{FOLDER}/agents"),
     Place("agents", ".claude/agents", ".claude/agents", "Claude Code"),
     Place("agents", ".opencode/agent", ".config/opencode/agent", "OpenCode"),
     Place("agents", ".opencode/agents", ".config/opencode/agents", "OpenCode"),
+    Place("agents", "", ".opencode/agent", "OpenCode"),
+    Place("agents", "", ".opencode/agents", "OpenCode"),
     Place("agents", ".codex/agents", ".codex/agents", "Codex"),
     Place("output-styles", f"{FOLDER}/output-styles"),
     Place("output-styles", ".claude/output-styles", ".claude/output-styles", "Claude Code"),
@@ -95,6 +103,14 @@ OPENCODE_FILES = (
     ".opencode/opencode.jsonc",
 )
 """OpenCode's settings of a project, weak to strong."""
+OPENCODE_HOME_FILES = (
+    ".config/opencode/config.json",
+    ".config/opencode/opencode.json",
+    ".config/opencode/opencode.jsonc",
+    ".opencode/opencode.json",
+    ".opencode/opencode.jsonc",
+)
+"""OpenCode's settings of the user, weak to strong."""
 
 
 class LeftOut(frozenset[str]):
@@ -106,6 +122,33 @@ class LeftOut(frozenset[str]):
 
     def covers(self, program: str, group: str) -> bool:
         return bool(program) and not self.isdisjoint({program, f"{program}/{group}"})
+
+
+_MOVED = {
+    ".claude.json": ("CLAUDE_CONFIG_DIR", ".claude.json"),
+    ".claude": ("CLAUDE_CONFIG_DIR", ""),
+    ".codex": ("CODEX_HOME", ""),
+    ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
+    ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
+}
+"""Places in the home that a variable of their program moves: to its directory, or a name in that."""
+
+
+def in_home(home: Path, name: str) -> Path:
+    """Return where a file or folder of the user is, whose place in the home is ``name``."""
+    for place, (variable, moved) in _MOVED.items():
+        directory = os.environ.get(variable)
+        if directory and f"{name}/".startswith(f"{place}/"):
+            below = name.removeprefix(place).lstrip("/")
+            return Path(os.path.normpath(Path(directory, moved, below)))
+    return home / name
+
+
+def shown_in_home(home: Path, path: Path) -> str:
+    """Return a path of the user's as people read it."""
+    if path.is_relative_to(home):
+        return f"~/{path.relative_to(home).as_posix()}"
+    return path.as_posix()
 
 
 def places_of(kind: Kind) -> Iterator[Place]:

@@ -232,7 +232,11 @@ ODD = Fixture(
             }
         ).replace("}}}", "},},}  /* end */"),
         "oc/x.md": _windows("MARK-opencode-more\n"),
+        ".config/opencode/config.json": json.dumps(
+            {"agent": {"old": {"description": "MARK-opencode-old", "mode": "subagent"}}}
+        ),
         ".config/opencode/agents/sub/deep.md": _document("opencode-deep", mode="subagent"),
+        ".opencode/agent/dot.md": _document("opencode-dot", mode="subagent"),
         ".config/opencode/skills/a/b/SKILL.md": _document("opencode-skill", name="oc"),
         ".pi/agent/CLAUDE.md": _windows("MARK-pi-claude\n"),
         ".pi/agent/skills/README.md": "MARK-pi-note",
@@ -258,6 +262,13 @@ ODD = Fixture(
             "CLAUDE.md": "MARK-main @AGENTS.md",
             ".claude/CLAUDE.md": "MARK-inner",
         },
+        "loose/inner": {
+            "CLAUDE.md": "MARK-main",
+            "../CLAUDE.md": "MARK-loose",
+            "../.claude/rules/r.md": "MARK-loose-rule",
+            "../.claude/skills/s/SKILL.md": _document("loose-skill", name="s"),
+            "../.agents/skills/a/SKILL.md": _document("loose-shared", name="a"),
+        },
         "deep/sub": {
             "CLAUDE.md": "MARK-below",
             "../CLAUDE.md": "MARK-above",
@@ -276,8 +287,9 @@ ODD = Fixture(
         " linked-rule linked-rules windows-skill colon-skill block-skill words-skill bare-skill"
         " windows-agent colon-agent words-agent deep-command bare-command",
         "codex": "codex-server codex-agent codex-skill shared-skill",
-        "opencode": "claude opencode-server opencode-agent opencode-more opencode-deep opencode-skill"
-        " shared-skill windows-skill colon-skill block-skill inner-skill words-skill",
+        "opencode": "claude opencode-old opencode-dot opencode-server opencode-agent"
+        " opencode-more opencode-deep opencode-skill shared-skill windows-skill"
+        " colon-skill block-skill inner-skill words-skill",
         "pi": "pi-claude pi-skill shared-skill",
     },
     sent={
@@ -285,15 +297,22 @@ ODD = Fixture(
             "links": "main import project-rule project-rules project-skill project-agent deep-rule",
             "empty": "main",
             "both": "main agents inner",
+            "loose/inner": "main loose loose-rule loose-skill",
             "deep/sub": "below above agent-above skill-below",
         },
         "codex": {"team": "team", "links": "main", "both": "agents", "deep/sub": "codex-below"},
         "opencode": {
             "links": "main project-skill",
             "both": "agents",
+            "loose/inner": "main loose loose-skill loose-shared",
             "deep/sub": "below above note-below note-above skill-below",
         },
-        "pi": {"links": "main", "both": "agents", "deep/sub": "below above"},
+        "pi": {
+            "links": "main",
+            "both": "agents",
+            "loose/inner": "main loose loose-shared",
+            "deep/sub": "below above",
+        },
     },
     links={
         "home/.claude/rules/link.md": "home/elsewhere/rule.md",
@@ -318,14 +337,15 @@ class Places:
 
 
 def make_places(tmp_path: Path, fixture: Fixture) -> Places:
-    """Write the home and the projects; each project is a repository."""
+    """Write the home and the projects; each project is a repository, but for the loose one."""
     places = Places(tmp_path / "home", tmp_path / "projects")
     _write(places.home, fixture.home)
     for project, files in fixture.projects.items():
         root = places.projects / project.partition("/")[0]
-        _write(root, {".git/HEAD": "ref: refs/heads/main\n"})
-        for folder in ("objects", "refs"):
-            (root / ".git" / folder).mkdir()
+        if root.name != "loose":
+            _write(root, {".git/HEAD": "ref: refs/heads/main\n"})
+            for folder in ("objects", "refs"):
+                (root / ".git" / folder).mkdir()
         _write(places.projects / project, files)
     for link, target in fixture.links.items():
         path = tmp_path / link

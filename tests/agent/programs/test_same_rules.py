@@ -72,6 +72,26 @@ def test_imports_from_outside_and_servers_of_a_project_come_with_trust(
     assert not acting & ours(places, "equipped", trusted=False)
 
 
+def test_places_that_a_variable_moves_are_found_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = make_places(tmp_path, PLAIN)
+    monkeypatch.setenv("HOME", str(places.home))
+    before = ours(places, "imports")
+    (places.home / ".claude.json").rename(places.home / ".claude/.claude.json")
+    for variable, old, new in (
+        ("CLAUDE_CONFIG_DIR", ".claude", "moved/claude"),
+        ("CODEX_HOME", ".codex", "moved/codex"),
+        ("XDG_CONFIG_HOME", ".config/opencode", "moved/opencode"),
+        ("PI_CODING_AGENT_DIR", ".pi/agent", "moved/pi"),
+    ):
+        (tmp_path / new).parent.mkdir(exist_ok=True)
+        (places.home / old).rename(tmp_path / new)
+        moved = tmp_path / new
+        monkeypatch.setenv(variable, str(moved.parent if "XDG" in variable else moved))
+    assert ours(places, "imports") == before
+
+
 # -- the programs themselves ---------------------------------------------------------------------------------
 
 

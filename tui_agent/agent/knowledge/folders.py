@@ -3,13 +3,21 @@
 import fnmatch
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_file
-from tui_agent.places import MAX_DEPTH, Kind, LeftOut, Place, places_of
+from tui_agent.path_checks import is_directory, is_file
+from tui_agent.places import (
+    MAX_DEPTH,
+    Kind,
+    LeftOut,
+    Place,
+    in_home,
+    places_of,
+    shown_in_home,
+)
 from tui_agent.plugins import KINDS, Plugin
 
 MAX_FOLDERS = 2_000
@@ -125,9 +133,21 @@ class Folders:
     def of_user(self, kind: Kind) -> tuple[Folder, ...]:
         """Return the user's folders of a kind: the config directory's first, then those in their home."""
         places = [(self.config / kind, Place(kind))]
-        places += [(self.home / place.home, place) for place in self.places(kind) if place.home]
+        places += [
+            (in_home(self.home, place.home), place) for place in self.places(kind) if place.home
+        ]
         own = [Folder(path, self.name(path), place.whose) for path, place in places]
-        return (*own, *self._of_plugins(kind))
+        return (*own, *self._above(kind, {folder.path for folder in own}), *self._of_plugins(kind))
+
+    def _above(self, kind: Kind, own: Collection[Path]) -> Iterator[Folder]:
+        """Yield the folders of rules and skills above a project that is no repository, nearest first."""
+        if kind not in {"rules", "skills"} or os.path.lexists(self.project / ".git"):
+            return
+        for folder in reversed(self.above()):
+            for place in self.places(kind):
+                path = folder / place.project
+                if place.project and path not in own and is_directory(path):
+                    yield Folder(path, self.name(path), place.whose)
 
     def _of_plugins(self, kind: Kind) -> Iterator[Folder]:
         if kind in KINDS:
@@ -141,9 +161,7 @@ class Folders:
         """Return a path as people and models read it: relative to the project, below ``~``, or absolute."""
         if path.is_relative_to(self.project):
             return path.relative_to(self.project).as_posix()
-        if path.is_relative_to(self.home):
-            return f"~/{path.relative_to(self.home).as_posix()}"
-        return path.as_posix()
+        return shown_in_home(self.home, path)
 
 
 def upward(cwd: Path, project: Path) -> tuple[Path, ...]:

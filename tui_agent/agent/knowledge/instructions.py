@@ -25,7 +25,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import Import, imports_of, without_comments
 from tui_agent.path_checks import at_home
-from tui_agent.places import places_of
+from tui_agent.places import in_home, places_of
 from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
 
@@ -215,8 +215,10 @@ class InstructionFiles:
         programs: dict[str, list[Path]] = {}
         for place in self._folders.places("instructions"):
             if place.home and not place.is_further:
-                programs.setdefault(place.whose, []).append(self._folders.home / place.home)
-        further = [[self._folders.home / place.home] for place in self._further if place.home]
+                programs.setdefault(place.whose, []).append(in_home(self._folders.home, place.home))
+        further = [
+            [in_home(self._folders.home, place.home)] for place in self._further if place.home
+        ]
         for paths in (*programs.values(), *further):
             yield from _first(paths)
 

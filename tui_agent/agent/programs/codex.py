@@ -10,7 +10,7 @@ from pathlib import Path
 from tui_agent.agent.knowledge.documents import Document, DocumentError
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
-from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.json_text import as_list
 from tui_agent.path_checks import is_file
 
@@ -38,7 +38,7 @@ _READS_ONLY = "read-only"
 
 def read_codex(folders: Folders) -> ForeignSettings:
     """Return what Codex's settings of the user and of the project mean here."""
-    files = [read_foreign(folders.home / _FILE, f"~/{_FILE}")]
+    files = [read_of_user(folders.home, _FILE)]
     files += [
         read_foreign(folder / _FILE, folders.name(folder / _FILE), folders.project)
         for folder in reversed(folders.upward())

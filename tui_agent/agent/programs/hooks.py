@@ -6,7 +6,7 @@ from pathlib import Path
 from tui_agent.agent.hooks.claude_hooks import FoundHook, UnusableHook, hooks_in
 from tui_agent.claude_settings import project_settings, user_settings
 from tui_agent.files.own_git import find_project
-from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.places import LeftOut
 from tui_agent.trust import CODEX_HOOKS
 
@@ -15,7 +15,7 @@ def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
     """Yield the files that may hold hooks, with the program they are of, in the order in which their hooks run."""
     if (own := user_settings(home)) is not None:
         yield "Claude Code", own.file
-    if (own_of_codex := read_foreign(home / CODEX_HOOKS, f"~/{CODEX_HOOKS}")) is not None:
+    if (own_of_codex := read_of_user(home, CODEX_HOOKS)) is not None:
         yield "Codex", own_of_codex
     for settings in project_settings(project, project):
         yield "Claude Code", settings.file

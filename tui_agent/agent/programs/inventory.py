@@ -24,7 +24,15 @@ from tui_agent.foreign_servers import (
     servers_of_user,
 )
 from tui_agent.lazy import dataclass
-from tui_agent.places import OPENCODE_FILES, PLACES, LeftOut, places_of
+from tui_agent.places import (
+    OPENCODE_FILES,
+    PLACES,
+    LeftOut,
+    Place,
+    in_home,
+    places_of,
+    shown_in_home,
+)
 from tui_agent.trust import CODEX_HOOKS
 
 _SAID = {
@@ -53,7 +61,7 @@ _UNREAD = (
         "add each: tui-agent plugin add FOLDER|GIT-URL",
     ),
     _Unread("Claude Code", "", ".claude-plugin/plugin.json", "add it: tui-agent plugin add ."),
-    _Unread("Claude Code", ".claude/keybindings.json", "", "set [ui.keys] in config.toml"),
+    _Unread("Claude Code", ".claude/keybindings.json", "", "set [keys] in config.toml"),
     _Unread(
         "Claude Code", ".claude/agent-memory", ".claude/agent-memory", "copy what holds to /notes"
     ),
@@ -70,7 +78,7 @@ _UNREAD = (
         "Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"
     ),
     _Unread("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
-    _Unread("Pi", ".pi/agent/keybindings.json", "", "set [ui.keys] in config.toml"),
+    _Unread("Pi", ".pi/agent/keybindings.json", "", "set [keys] in config.toml"),
     _Unread("Pi", ".pi/agent/themes", ".pi/themes", "choose a theme with /theme"),
     _Unread(
         "Pi",
@@ -162,7 +170,7 @@ def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> Foreign
 def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Iterator[FoundItem]:
     owners: dict[str, str] = {}
     for item in knowledge.instructions:
-        owner = _owner(item.name) or owners.get(item.imported.rpartition(":")[0], "")
+        owner = _owner(folders, item.name) or owners.get(item.imported.rpartition(":")[0], "")
         owners[item.name] = owner
         if owner:
             yield FoundItem(
@@ -170,8 +178,8 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             )
     for name in knowledge.rules_for_paths:
         why = "is read when a file is that it holds for"
-        yield FoundItem(_owner(name), "instructions", name, name, ItemState.ACTIVE, why)
-    yield from _unusable(knowledge)
+        yield FoundItem(_owner(folders, name), "instructions", name, name, ItemState.ACTIVE, why)
+    yield from _unusable(folders, knowledge)
     for command in knowledge.commands:
         if program := _program_of(command.origin):
             waits = command.of_project and not trusted
@@ -195,19 +203,10 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             yield from _unused(program, skill.name, skill.origin, skill.unused)
 
 
-def _unusable(knowledge: Knowledge) -> Iterator[FoundItem]:
+def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
     """Yield the files that have a mistake: whose, if the sentence about it names a place of a program."""
     for problem in knowledge.problems:
-        program = next(
-            (
-                place.whose
-                for place in PLACES
-                if place.whose
-                and any(f"{path}/" in problem for path in (place.project, place.home) if path)
-            ),
-            "",
-        )
-        if program:
+        if program := _whose_folder(folders, problem, PLACES):
             kind, _space, rest = problem.partition(" ")
             name, _colon, why = rest.partition(": ")
             yield FoundItem(program, kind.lower(), name, name, ItemState.WITHOUT_EFFECT, why)
@@ -218,17 +217,24 @@ def _unused(program: str, name: str, place: str, fields: Sequence[str]) -> Itera
         yield FoundItem(program, "field", f"{field} of {name}", place, ItemState.WITHOUT_EFFECT)
 
 
-def _owner(name: str) -> str:
+def _owner(folders: Folders, name: str) -> str:
     """Return the program whose file of instructions or rules has a name, "" for none in particular."""
     for place in places_of("instructions"):
-        if place.home and name == f"~/{place.home}":
+        if place.home and name == folders.name(in_home(folders.home, place.home)):
             return place.whose
     for place in places_of("instructions"):
         if place.project and f"/{name}".endswith(f"/{place.project}"):
             return place.whose
-    for place in places_of("rules"):
-        folders = [f"{folder}/" for folder in (place.home, place.project) if folder]
-        if any(folder in name for folder in folders):
+    return _whose_folder(folders, name, tuple(places_of("rules")))
+
+
+def _whose_folder(folders: Folders, text: str, places: Sequence[Place]) -> str:
+    """Return the program one of whose folders a text names, "" for none."""
+    for place in places:
+        names = [place.project] if place.project else []
+        if place.home:
+            names.append(folders.name(in_home(folders.home, place.home)))
+        if place.whose and any(f"{name}/" in text for name in names):
             return place.whose
     return ""
 
@@ -279,7 +285,8 @@ def _unread(folders: Folders) -> Iterator[FoundItem]:
     for place in _UNREAD:
         rows = []
         if place.home:
-            rows.append((folders.home / place.home, f"~/{place.home}"))
+            path = in_home(folders.home, place.home)
+            rows.append((path, shown_in_home(folders.home, path)))
         if place.project:
             rows.append((folders.project / place.project, place.project))
         for path, shown in rows:

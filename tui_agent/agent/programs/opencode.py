@@ -12,14 +12,13 @@ from tui_agent.agent.knowledge.documents import Document
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Rule, RuleError, rules_from_table
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
-from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
-from tui_agent.places import OPENCODE_FILES
+from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 
 PROGRAM = "OpenCode"
 
-_HOME = (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc")
 _READ_ELSEWHERE = {"$schema", "mcp", "agent", "command"}
 _BODIES = {"agent": "prompt", "command": "template"}
 """The field that holds the text of each kind of document."""
@@ -30,7 +29,7 @@ _INSTEAD = {
     "small_model": "set small_model in config.toml",
     "provider": "set [providers] or [models] in config.toml",
     "theme": "choose a theme with /theme",
-    "keybinds": "set [ui.keys] in config.toml",
+    "keybinds": "set [keys] in config.toml",
     "plugin": "its plugins can't run here",
 }
 
@@ -95,7 +94,7 @@ def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
 
 def _files(folders: Folders) -> Iterator[ForeignFile]:
     """Yield the settings files that are there, weak to strong."""
-    found = [read_foreign(folders.home / name, f"~/{name}") for name in _HOME]
+    found = [read_of_user(folders.home, name) for name in OPENCODE_HOME_FILES]
     for folder in reversed(folders.upward()):
         found += [
             read_foreign(folder / name, folders.name(folder / name), folders.project)
