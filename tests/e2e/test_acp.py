@@ -345,6 +345,9 @@ async def test_commands_of_the_desk_work_in_an_editor(
         assert "1 request" in await typed("/cost")
         assert "No old tool output" in await typed("/prune")
         assert "◀ here" in await typed("/tree")
+        assert "as “ports”" in await typed("/remember ports: The server listens on 8081.")
+        assert "ports: The server listens on 8081." in await typed("/memory")
+        assert "Undone" in await typed("/memory undo")
         assert "full-screen program" in await typed("/permissions")
         assert "There is no mode" in await typed("/mode nonsense")
 
