@@ -76,9 +76,9 @@ def test_what_was_declined_is_not_proposed_again_and_the_oldest_make_room() -> N
     ("text", "topic", "line"),
     [
         ("build: use pnpm", "build", "use pnpm"),
-        ("Use  pnpm here.", "pnpm", "Use pnpm here."),
-        ("see https://example.com/x", "see", "see https://example.com/x"),
-        ("a\x1b[31mb", "31mb", "a␛[31mb"),
+        ("Use  pnpm here.", "", "Use pnpm here."),
+        ("see https://example.com/x", "", "see https://example.com/x"),
+        ("a\x1b[31mb", "", "a␛[31mb"),
         ("ä: ö", "ä", "ö"),
     ],
 )
@@ -146,3 +146,28 @@ def test_foreign_proposals_make_room_first() -> None:
     state = MemoryState().with_proposals([mine, *flood])
     assert len(state.proposed) == MAX_PROPOSED
     assert state.proposal("mine") == mine
+
+
+def test_a_line_nobody_was_shown_is_never_replaced(tmp_path: Path) -> None:
+    memory = Memory(tmp_path, tmp_path)
+    first = memory.add("Use pnpm here.", 1)
+    assert first.topic == "pnpm"
+    state = memory.read()
+    derived = Proposal(line=line_of("Always run pnpm audit."))
+    named = Proposal(line=line_of("pnpm: Use pnpm 9."))
+    proposed = state.with_proposals([derived]).proposed
+    assert [one.line.topic for one in proposed] == ["pnpm 2"], "it is a line of its own"
+    assert state.with_proposals([named]).proposal("pnpm") == named, "it corrects the line"
+    answered = proposed[0].line.model_copy(update={"topic": "pnpm"})
+    kept = state.with_line(answered, answers=proposed[0])
+    assert {line.text for line in kept.lines} == {first.text, answered.text}
+
+
+def test_a_removal_is_proposed_once_and_takes_no_correction_away() -> None:
+    line = MemoryLine(topic="ports", text="The server listens on 8081.")
+    state = MemoryState(lines=(line,))
+    correction = Proposal(line=MemoryLine(topic="ports", text="It listens on 9090."))
+    removal = Proposal(line=line, removes=True)
+    assert state.with_proposals([correction, removal]).proposed == (correction,)
+    later = removal.model_copy(update={"line": line.model_copy(update={"kept_at": 9})})
+    assert state.with_proposals([removal, later]).proposed == (removal,)

@@ -142,14 +142,17 @@ async def test_the_projects_own_notes_are_listed_dropped_and_brought_back(tmp_pa
     notes = tmp_path / "project" / NOTES_FILE
     notes.parent.mkdir(parents=True)
     notes.write_text("# Notes\n- Tests need services.\n- Use pnpm.\n")
+    kept_line = memory_of(tmp_path).add("note: A line of the memory.", 1)
     async with stage.run((80, 24)) as pilot:
         await opened(stage, pilot)
         await stage.until_text("Tests need services.", pilot)
+        await pilot.press("down")
         await pilot.press("x")
         await until(lambda: "services" not in notes.read_text(), pilot)
         await stage.until_text("u takes it back", pilot)
         await pilot.press("u")
         await until(lambda: "services" in read_notes(tmp_path / "project"), pilot)
+        assert kept(tmp_path) == [kept_line.shown]
 
 
 async def test_what_is_kept_is_a_block_of_the_map_with_its_price(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ NOTHING = (
     "Nothing is kept yet. /remember TEXT keeps a line; others are proposed at the end of a run."
 )
 NOT_THERE = "There is nothing on “{}” any more."
-_NOTE = "note {}"
-"""How a line of the project's own notes is called, by its number."""
+_NOTE = f"{NOTES_FILE}:{{}}"
+"""How a line of the project's own notes is called, by its number; no topic begins so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class MemoryView:
         self.kept = [self._kept_row(line) for line in state.lines]
         for number, text in enumerate(notes, 1):
             line = MemoryLine(topic=_NOTE.format(number), text=text, source=NOTES_FILE)
-            facts = f"{NOTES_FILE} · {tokens(self.count(text))} tokens"
+            facts = f"{line.topic} · {tokens(self.count(text))} tokens"
             self.kept.append(MemoryRow(line.topic, ((" ", text),), facts, line))
 
     def find(self, key: str) -> MemoryRow:
@@ -93,7 +93,8 @@ class MemoryView:
             return self.take(row)
         if row.line.source == NOTES_FILE:
             raise CommandError(f"That is a line of {NOTES_FILE}: edit the file.")
-        changed = {"topic": wanted.topic, "text": wanted.text, "origin": USER}
+        topic = wanted.topic or row.line.topic
+        changed = {"topic": topic, "text": wanted.text, "origin": USER}
         return self._keep(row.line.model_copy(update=changed), row)
 
     def drop(self, row: MemoryRow) -> str:

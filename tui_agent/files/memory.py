@@ -54,7 +54,7 @@ _SHORT = 3
 """Characters of a word up to which an s at its end is no plural."""
 _COMMON = listed(
     "a after all also always an and any are at avoid be been before by can do don ensure every first "
-    "for from has have here i in is it its make must need needs never no not of on only or our out please "
+    "for from has have here i in is it its make must need needs never no not now of on only or our out please "
     "remember run should so sure that the their them then there they this to up us use used "
     "using was we when with you your",
 )
@@ -69,8 +69,8 @@ class MemoryLine(BaseModel):
     """What is kept about a topic.
 
     ``source`` is where it comes from, as ``SESSION#ENTRY``, "" for a person's own line; ``origin``
-    names what the words come from where that is not the user: ``webfetch example.com``. Times are
-    milliseconds since the epoch.
+    names what the words come from where that is not the user: ``webfetch example.com``. ``topic``
+    is "" until one is chosen. Times are milliseconds since the epoch.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -87,6 +87,8 @@ class MemoryLine(BaseModel):
 
     @property
     def shown(self) -> str:
+        if not self.topic:
+            return self.text
         return f"{self.topic}: {self.text}"
 
     @property
@@ -143,16 +145,33 @@ class MemoryState(BaseModel):
     ) -> "MemoryState":
         """Keep a line in place of another, else of the one on its topic, perhaps as the answer to a proposal.
 
+        Only a line that was seen is replaced: with another topic than ``instead_of`` or the
+        proposal has, it gets one of its own.
+
         Raises:
             NotKeptError: there are too many lines.
         """
-        if instead_of is not None and instead_of.topic != line.topic:
-            topics = [one.topic for one in self.lines]
-            line = line.model_copy(update={"topic": free_topic(line.topic, topics)})
+        replaced = instead_of
+        if answers is not None:
+            replaced = answers.line
+        if replaced is not None and replaced.topic != line.topic:
+            # Nobody was shown the line that is on this topic already.
+            line = self.on_free_topic(line)
         before = instead_of or self.line(line.topic)
         if before is None and len(self.lines) >= MAX_LINES:
             raise NotKeptError(f"The memory has {MAX_LINES} lines: drop some of them in /memory.")
         return _changed(self, MemoryChange(before=before, after=line, proposal=answers))
+
+    def on_free_topic(self, line: MemoryLine) -> MemoryLine:
+        """Return a line with a topic that no other line or proposal has: its own, perhaps with a number."""
+        taken = {one.topic for one in self.lines} | {one.line.topic for one in self.proposed}
+        topic = line.topic or _topic_of(line.text)
+        name = topic
+        number = 1
+        while name in taken:
+            number += 1
+            name = f"{topic} {number}"
+        return line.model_copy(update={"topic": name})
 
     def without_line(self, line: MemoryLine, *, answers: Proposal | None = None) -> "MemoryState":
         return _changed(self, MemoryChange(before=line, proposal=answers))
@@ -169,16 +188,11 @@ class MemoryState(BaseModel):
 
     def with_proposals(self, proposals: Iterable[Proposal]) -> "MemoryState":
         """Add what is new; a later proposal takes the place of an earlier one on its topic."""
-        proposed = list(self.proposed)
+        state = self
         for proposal in proposals:
-            if not self._is_news(proposal):
-                continue
-            proposed = [one for one in proposed if one.line.topic != proposal.line.topic]
-            proposed.append(proposal)
-        while len(proposed) > MAX_PROPOSED:
-            foreign = (at for at, one in enumerate(proposed) if one.line.is_foreign)
-            del proposed[next(foreign, 0)]
-        return self.model_copy(update={"proposed": tuple(proposed)})
+            if state._is_news(proposal):
+                state = state._with_proposal(proposal)
+        return state
 
     def counted(self, used: Collection[str], now: int) -> "MemoryState":
         """Count a run that made use of the lines on some topics."""
@@ -214,9 +228,21 @@ class MemoryState(BaseModel):
             update["proposed"] = (*others, change.proposal)
         return self.model_copy(update=update)
 
+    def _with_proposal(self, proposal: Proposal) -> "MemoryState":
+        if not proposal.line.topic:
+            line = self.on_free_topic(proposal.line)
+            proposal = proposal.model_copy(update={"line": line})
+        proposed = [one for one in self.proposed if one.line.topic != proposal.line.topic]
+        proposed.append(proposal)
+        if len(proposed) > MAX_PROPOSED:
+            foreign = (at for at, one in enumerate(proposed) if one.line.is_foreign)
+            del proposed[next(foreign, 0)]
+        return self.model_copy(update={"proposed": tuple(proposed)})
+
     def _is_news(self, proposal: Proposal) -> bool:
+        topic = proposal.line.topic
         if proposal.removes:
-            return self.line(proposal.line.topic) is not None
+            return self.line(topic) is not None and self.proposal(topic) is None
         text = proposal.line.text
         declined = any(_same(one, text) for one in self.declined)
         waiting = any(_same(one.line.text, text) and not one.removes for one in self.proposed)
@@ -277,17 +303,18 @@ class Memory:
         def change(state: MemoryState) -> MemoryState:
             if state.knows(line.text):
                 raise NotKeptError("That is in the memory already.")
-            topics = {one.topic for one in state.lines}
-            topic = free_topic(line.topic, topics)
-            return state.with_line(line.model_copy(update={"topic": topic, "kept_at": now}))
+            kept = state.on_free_topic(line)
+            return state.with_line(kept.model_copy(update={"kept_at": now}))
 
         return self.change(change).lines[-1]
 
     def drop(self, line: MemoryLine) -> None:
         """Take a line out, one of the project's notes from their file; raises NotKeptError, NoteError, OSError."""
-        if line.source == NOTES_FILE:
-            write_notes(self.project, without_note(read_notes(self.project), line.text))
-        self.change(lambda state: state.without_line(line))
+        if line.source != NOTES_FILE:
+            self.change(lambda state: state.without_line(line))
+            return
+        write_notes(self.project, without_note(read_notes(self.project), line.text))
+        self.change(lambda state: _noted(state, MemoryChange(before=line)))
 
     def undo(self) -> MemoryChange | None:
         """Take back the newest change and return it, None where there is none; raises as ``drop``."""
@@ -315,7 +342,7 @@ def line_text(text: str) -> str:
 
 
 def line_of(text: str) -> MemoryLine:
-    """Return the line of a text such as ``build: use pnpm``; without a topic it gets one.
+    """Return the line of a text such as ``build: use pnpm``, or without a topic ``use pnpm``.
 
     Raises:
         NotKeptError: it is empty or too long.
@@ -327,19 +354,8 @@ def line_of(text: str) -> MemoryLine:
         raise NotKeptError(f"A line has at most {MAX_CHARS} characters: say it shorter.")
     found = _TOPIC.fullmatch(line)
     if found is None:
-        return MemoryLine(topic=_topic_of(line), text=line)
+        return MemoryLine(topic="", text=line)
     return MemoryLine(topic=" ".join(found[1].lower().split()), text=found[2])
-
-
-def free_topic(topic: str, taken: Iterable[str]) -> str:
-    """Return the topic, with a number after it where there is a line on it already."""
-    others = set(taken)
-    number = 1
-    name = topic
-    while name in others:
-        number += 1
-        name = f"{topic} {number}"
-    return name
 
 
 def words_of(text: str) -> frozenset[str]:
@@ -370,13 +386,12 @@ def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
     if change.proposal is not None:
         topic = change.proposal.line.topic
         proposed = tuple(one for one in proposed if one.line.topic != topic)
-    return state.model_copy(
-        update={
-            "lines": _replaced(state.lines, change.before, change.after),
-            "proposed": proposed,
-            "changes": (*state.changes, change)[-MAX_CHANGES:],
-        }
-    )
+    lines = _replaced(state.lines, change.before, change.after)
+    return _noted(state.model_copy(update={"lines": lines, "proposed": proposed}), change)
+
+
+def _noted(state: MemoryState, change: MemoryChange) -> MemoryState:
+    return state.model_copy(update={"changes": (*state.changes, change)[-MAX_CHANGES:]})
 
 
 def _replaced(

@@ -165,6 +165,8 @@ class MemoryKeeper:
             counted = state.counted(used, now)
             if is_first:
                 counted = counted.counted_unused(sent - used)
+            if not self._ports.proposes_memory:
+                return counted
             stale = [line for line in counted.lines if line.unused >= UNUSED_SESSIONS]
             removals = (
                 Proposal(line=line.model_copy(update={"kept_at": now}), removes=True)

@@ -47,7 +47,7 @@ def read_answer(answer: str) -> list[FoundLine]:
             continue
         line = _usable(row["line"].strip(_QUOTES))
         if line is not None:
-            found.setdefault(line.topic, FoundLine(line, int(row["entry"])))
+            found.setdefault(line.topic or line.text, FoundLine(line, int(row["entry"])))
     return list(found.values())[:MAX_LINES]
 
 
