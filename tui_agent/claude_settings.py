@@ -2,8 +2,8 @@
 
 What it means here is for ``agent/programs``.
 
-The layers, weak to strong: the user's, the project's, and the project's local one. Lists are
-joined; of single values the strongest counts.
+The layers, weak to strong: the machine's, the user's, the project's, and the project's local one.
+Lists are joined; of single values the strongest counts. There the machine's is the strongest.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.places import MANAGED
 
 USER_FILE = ".claude/settings.json"
 PROJECT_FILES = (".claude/settings.json", ".claude/settings.local.json")
@@ -43,6 +44,11 @@ class ClaudeSettings:
         return self.file.section("hooks")
 
     @property
+    def switched_off(self) -> list[str]:
+        """The servers of ``.mcp.json`` that are not to be started."""
+        return list(_texts(self.file.table.get("disabledMcpjsonServers")))
+
+    @property
     def directories(self) -> list[str]:
         return list(_texts(self.file.section("permissions").get("additionalDirectories")))
 
@@ -59,11 +65,12 @@ class ClaudeSettings:
                 yield "hook", event, effect_of_hook(row)
 
 
-def user_settings(home: Path) -> ClaudeSettings | None:
-    file = read_of_user(home, USER_FILE)
-    if file is None:
-        return None
-    return ClaudeSettings(file)
+def user_settings(home: Path) -> Iterator[ClaudeSettings]:
+    """Yield the user's settings, and those that whoever manages the machine wrote for all users."""
+    managed = Path(MANAGED, "managed-settings.json")
+    for file in (read_foreign(managed, managed.as_posix()), read_of_user(home, USER_FILE)):
+        if file is not None:
+            yield ClaudeSettings(file)
 
 
 def project_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:

@@ -103,6 +103,8 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
 def read_of_user(home: Path, name: str) -> ForeignFile | None:
     """Return a file of the user's, whose place in the home is ``name``; None where there is none."""
     path = in_home(home, name)
+    if not os.path.lexists(path):
+        return None
     return read_foreign(path, shown_in_home(home, path))
 
 

@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tui_agent.claude_settings import project_settings, user_settings
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
-from tui_agent.json_text import as_dict
+from tui_agent.json_text import as_dict, as_list
 from tui_agent.lazy import dataclass
 from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
 PROJECT_FILE = ".mcp.json"
 """Several programs' file with the servers of a project; its rows may use all of our words."""
+
+_OFF = "disabledMcpjsonServers"
 
 Row = dict[str, Any]
 """A server in our words: command, args, env, url, headers, enabled, timeout, allow, deny."""
@@ -66,6 +69,23 @@ def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[Forei
         for source in _FILES:
             if source.of_project:
                 yield from servers_in(project, folder / source.path)
+
+
+def without_switched_off(
+    servers: Iterable[ForeignServer], home: Path, project: Path
+) -> Iterator[ForeignServer]:
+    """Yield a project's servers; those of ``.mcp.json`` that Claude Code's settings switch off are off."""
+    layers = (*user_settings(home), *project_settings(project, project))
+    own = read_of_user(home, ".claude.json")
+    names = {name for settings in layers for name in settings.switched_off}
+    if own is not None:
+        names |= set(map(str, as_list(own.section("projects", str(project)).get(_OFF))))
+    for server in servers:
+        is_off = server.program == "Claude Code" and server.name in names
+        if is_off and server.row is not None:
+            yield replace(server, row={**server.row, "enabled": False})
+        else:
+            yield server
 
 
 def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:

@@ -1,6 +1,7 @@
 """Where this program and others keep their files about a project: instructions, skills, commands, agents."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -13,6 +14,11 @@ FOLDER = ".tui-agent"
 MAX_DEPTH = 9
 """Names below a folder of these, the file's with them: what lies deeper is neither asked about nor
 read."""
+
+MANAGED = "/etc/claude-code"
+"""Claude Code's directory of files for all users of a machine."""
+if sys.platform == "darwin":
+    MANAGED = "/Library/Application Support/ClaudeCode"
 
 Kind = Literal[
     "instructions", "rules", "skills", "commands", "agents", "output-styles", "hooks", "tools"
@@ -31,7 +37,8 @@ ACTING = {
 class Place:
     """A file or folder.
 
-    ``project`` is relative to a directory of the project, ``home`` to the user's; "" is none.
+    ``project`` is relative to a directory of the project, ``home`` to the user's, unless it is
+    absolute; "" is none.
     """
 
     kind: Kind
@@ -58,6 +65,7 @@ PLACES = (
     Place("instructions", "", ".pi/agent/AGENTS.override.md", "Pi"),
     Place("instructions", "", ".pi/agent/AGENTS.md", "Pi"),
     Place("instructions", "", ".pi/agent/CLAUDE.md", "Pi"),
+    Place("instructions", "", f"{MANAGED}/CLAUDE.md", "Claude Code", is_further=True),
     Place("instructions", "CLAUDE.local.md", whose="Claude Code", is_further=True),
     Place(
         "instructions", ".pi/APPEND_SYSTEM.md", ".pi/agent/APPEND_SYSTEM.md", "Pi", is_further=True
@@ -137,8 +145,9 @@ _MOVED = {
 def in_home(home: Path, name: str) -> Path:
     """Return where a file or folder of the user is, whose place in the home is ``name``."""
     for place, (variable, moved) in _MOVED.items():
-        directory = os.environ.get(variable)
-        if directory and f"{name}/".startswith(f"{place}/"):
+        if not f"{name}/".startswith(f"{place}/"):
+            continue
+        if directory := os.environ.get(variable):
             below = name.removeprefix(place).lstrip("/")
             return Path(os.path.normpath(Path(directory, moved, below)))
     return home / name

@@ -15,6 +15,7 @@ AGENT = "---\nname: {}\ndescription: d\n{}\n---\nbody"
 USED = "in use"
 WAITS = "waits until you trust the project"
 WITHOUT = "no effect here"
+OFF = "left out by your settings"
 
 SETTINGS = {
     "permissions": {
@@ -34,6 +35,7 @@ SETTINGS = {
     "outputStyle": "Explanatory",
     "model": "opus",
     "enabledPlugins": {"a@b": True},
+    "disabledMcpjsonServers": ["off"],
 }
 SERVERS = json.dumps({"mcpServers": {"s": {"command": "true"}}})
 
@@ -56,7 +58,9 @@ KINDS: list[tuple[str, str, str, list[tuple[str, str]]]] = [
     ("Claude Code", ".claude/settings.local.json", '{"theme": "dark"}', [("theme", WITHOUT)]),
     ("Claude Code", "home/.claude/settings.json", '{"permissions": {"deny": ["WebFetch"]}}', [("WebFetch", USED)]),
     ("Claude Code", "home/.claude.json", SERVERS.replace('"s"', '"mine"'), [("mine", USED)]),
-    ("Claude Code", ".mcp.json", SERVERS, [("s", WAITS)]),
+    ("Claude Code", ".mcp.json", '{"mcpServers": {"s": {"command": "true"}, "off": {"command": "true"}}}', [
+        ("s", WAITS), ("off", OFF),
+    ]),
     ("Claude Code", ".claude/agents/a.md", AGENT.format("a", "color: red"), [("a", WAITS)]),
     ("Claude Code", "home/.claude/agents/b.md", AGENT.format("b", "memory: user"), [
         ("b", USED), ("memory of b", WITHOUT),

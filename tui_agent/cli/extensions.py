@@ -28,6 +28,7 @@ from tui_agent.foreign_servers import (
     servers_of_plugins,
     servers_of_project,
     servers_of_user,
+    without_switched_off,
 )
 from tui_agent.json_text import as_list
 from tui_agent.paths import config_dir, data_dir, log_dir
@@ -201,7 +202,8 @@ class Extensions:
         left_out = LeftOut(config.other_programs.leave_out)
         theirs: Iterable[ForeignServer] = ()
         if trusted:
-            theirs = servers_of_project(project, upward(cwd, project))
+            found_there = servers_of_project(project, upward(cwd, project))
+            theirs = without_switched_off(found_there, Path.home(), project)
         plugin_problems: list[str] = []
         plugins = PluginStore(data_dir() / PLUGINS).plugins(plugin_problems)
         found = find_servers(

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from tests.support.knowledge import folders, write
+from tui_agent import claude_settings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule, decide
 from tui_agent.agent.programs.claude_code import read_claude_code
 from tui_agent.agent.programs.found import ForeignSettings, ItemState
+from tui_agent.foreign_servers import servers_of_project, without_switched_off
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.trust import TrustStore, project_state
 
@@ -142,3 +144,28 @@ def test_settings_that_lead_out_of_the_project_are_not_read(tmp_path: Path) -> N
 def test_a_rule_may_go_up(tmp_path: Path, rule: str, path: str) -> None:
     settings(tmp_path / "project/.claude/settings.json", permissions={"deny": [rule]})
     assert action(found(tmp_path), "read", path.format(outside=tmp_path)) is Action.DENY
+
+
+def test_what_is_written_for_all_users_of_a_machine_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    managed = {"permissions": {"deny": ["WebFetch"]}, "disabledMcpjsonServers": ["db"]}
+    write(tmp_path / "etc/managed-settings.json", json.dumps(managed))
+    monkeypatch.setattr(claude_settings, "MANAGED", str(tmp_path / "etc"))
+    places = folders(tmp_path)
+    rules = read_claude_code(places, trusted=False).rules
+    need = PermissionNeed(Permission.WEBFETCH, "https://x.test/")
+    assert decide(need, (*DEFAULT_RULES, *rules)).action is Action.DENY
+    write(
+        tmp_path / "project/.mcp.json",
+        '{"mcpServers": {"db": {"command": "x"}, "on": {"command": "y"}}}',
+    )
+    found = servers_of_project(places.project, [places.project])
+    rows = {
+        server.name: server.row or {}
+        for server in without_switched_off(found, places.home, places.project)
+    }
+    assert {name: row.get("enabled", True) for name, row in rows.items()} == {
+        "db": False,
+        "on": True,
+    }

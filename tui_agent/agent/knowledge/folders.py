@@ -136,7 +136,11 @@ class Folders:
         places += [
             (in_home(self.home, place.home), place) for place in self.places(kind) if place.home
         ]
-        own = [Folder(path, self.name(path), place.whose) for path, place in places]
+        own = [
+            Folder(path, self.name(path), place.whose)
+            for path, place in places
+            if is_directory(path)
+        ]
         return (*own, *self._above(kind, {folder.path for folder in own}), *self._of_plugins(kind))
 
     def _above(self, kind: Kind, own: Collection[Path]) -> Iterator[Folder]:

@@ -239,7 +239,8 @@ class InstructionFiles:
                 else:
                     self.passed_over[self.name(path)] = self.name(chosen)
         for place in self._further:
-            yield from _first([folder / place.project])
+            if place.project:
+                yield from _first([folder / place.project])
 
     def _is_empty(self, path: Path) -> bool:
         """Whether a file says nothing, so that the next one of its directory counts."""

@@ -21,7 +21,14 @@ PROGRAM = "Claude Code"
 
 _ACTIONS: dict[ListName, Action] = {"allow": Action.ALLOW, "ask": Action.ASK, "deny": Action.DENY}
 """In the order in which they overrule each other."""
-_READ_HERE = {"permissions", "env", "hooks", "disableAllHooks", "$schema"}
+_READ_HERE = {
+    "permissions",
+    "env",
+    "hooks",
+    "disableAllHooks",
+    "disabledMcpjsonServers",
+    "$schema",
+}
 _INSTEAD = {
     "model": "choose a model with F2, or set model in config.toml",
     "statusLine": "set ui.status_command in config.toml",
@@ -29,15 +36,15 @@ _INSTEAD = {
     "defaultMode": "set mode in config.toml",
     "enabledPlugins": "add them: tui-agent plugin add",
     "theme": "choose a theme with /theme",
+    "enabledMcpjsonServers": "trust the project: /trust",
+    "enableAllProjectMcpServers": "trust the project: /trust",
 }
 """The way to the same thing here."""
 
 
 def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
     """Return what Claude Code's settings of the user and of a project mean here."""
-    files = []
-    if (own := user_settings(folders.home)) is not None:
-        files = [own]
+    files = list(user_settings(folders.home))
     for folder in reversed(folders.upward()):
         files += project_settings(folders.project, folder)
     readers = [_Reader(file, folders, trusted=trusted) for file in files]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
-from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
+from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, settings_files
+from tui_agent.foreign_file import ForeignFile
 from tui_agent.json_text import as_list
 from tui_agent.path_checks import is_file
 
@@ -38,12 +38,7 @@ _READS_ONLY = "read-only"
 
 def read_codex(folders: Folders) -> ForeignSettings:
     """Return what Codex's settings of the user and of the project mean here."""
-    files = [read_of_user(folders.home, _FILE)]
-    files += [
-        read_foreign(folder / _FILE, folders.name(folder / _FILE), folders.project)
-        for folder in reversed(folders.upward())
-    ]
-    found = [file for file in files if file is not None]
+    found = list(settings_files(folders, [_FILE], [_FILE]))
     others = list(_other_instructions(found, folders))
     return ForeignSettings(
         instructions=tuple(item.name for item in others),

@@ -1,10 +1,13 @@
 """What another program's files hold: each thing with its place, and whether it counts here."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
+from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.lazy import dataclass
 
 _GROUPS = {
@@ -67,6 +70,20 @@ class ForeignSettings:
     environment: Mapping[str, str] = field(default_factory=dict)
     instructions: tuple[str, ...] = ()
     items: tuple[FoundItem, ...] = ()
+
+
+def settings_files(
+    folders: Folders, of_user: Iterable[str], of_project: Sequence[str]
+) -> Iterator[ForeignFile]:
+    """Yield a program's settings files that are there, weak to strong: those nearest to where one works last."""
+    for name in of_user:
+        if (file := read_of_user(folders.home, name)) is not None:
+            yield file
+    for path in (folder / name for folder in reversed(folders.upward()) for name in of_project):
+        if os.path.lexists(path):
+            file = read_foreign(path, folders.name(path), folders.project)
+            if file is not None:
+                yield file
 
 
 def joined(settings: Sequence[ForeignSettings]) -> ForeignSettings:

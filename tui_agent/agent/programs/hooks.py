@@ -13,7 +13,7 @@ from tui_agent.trust import CODEX_HOOKS
 
 def hook_files(project: Path, home: Path) -> Iterator[tuple[str, ForeignFile]]:
     """Yield the files that may hold hooks, with the program they are of, in the order in which their hooks run."""
-    if (own := user_settings(home)) is not None:
+    for own in user_settings(home):
         yield "Claude Code", own.file
     if (own_of_codex := read_of_user(home, CODEX_HOOKS)) is not None:
         yield "Codex", own_of_codex

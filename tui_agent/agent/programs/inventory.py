@@ -22,6 +22,7 @@ from tui_agent.foreign_servers import (
     ForeignServer,
     servers_of_project,
     servers_of_user,
+    without_switched_off,
 )
 from tui_agent.lazy import dataclass
 from tui_agent.places import (
@@ -251,7 +252,8 @@ def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iter
     for server in servers_of_user(folders.home, folders.project):
         is_used = server.name in running or folders.left_out.covers(server.program, "servers")
         yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.WITHOUT_EFFECT)
-    for server in servers_of_project(folders.project, folders.upward()):
+    theirs = servers_of_project(folders.project, folders.upward())
+    for server in without_switched_off(theirs, folders.home, folders.project):
         if trusted and server.name in running:
             held = ItemState.ACTIVE
         else:
@@ -276,6 +278,8 @@ def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
 def _server_item(server: ForeignServer, state: ItemState) -> FoundItem:
     if server.row is None:
         state = ItemState.WITHOUT_EFFECT
+    elif server.row.get("enabled") is False:
+        state = ItemState.LEFT_OUT
     kind = "MCP server" if server.name else "settings"
     name = server.name or server.place
     return FoundItem(server.program, kind, name, server.place, state, server.problem)

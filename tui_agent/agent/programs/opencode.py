@@ -11,8 +11,8 @@ from typing import Any, Literal
 from tui_agent.agent.knowledge.documents import Document
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Rule, RuleError, rules_from_table
-from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
-from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
+from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, settings_files
+from tui_agent.foreign_file import ForeignFile
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
 from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
@@ -47,7 +47,7 @@ def read_opencode(folders: Folders) -> ForeignSettings:
     rules: list[Rule] = []
     instructions: list[str] = []
     items: list[FoundItem] = []
-    for file in _files(folders):
+    for file in settings_files(folders, OPENCODE_HOME_FILES, OPENCODE_FILES):
         if file.problem:
             items.append(
                 FoundItem(
@@ -72,7 +72,7 @@ def inline_documents(
     found: dict[Path, InlineDocument] = {}
     if folders.left_out.covers(PROGRAM, f"{kind}s"):
         return found
-    for file in _files(folders):
+    for file in settings_files(folders, OPENCODE_HOME_FILES, OPENCODE_FILES):
         folder = Folder(file.path, file.shown, PROGRAM, of_project=file.of_project)
         for name, given in file.section(kind).items():
             if isinstance(given, dict):
@@ -90,17 +90,6 @@ def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
         fields[f"{body_key} {body}"] = True
         body = ""
     return Document(fields, body)
-
-
-def _files(folders: Folders) -> Iterator[ForeignFile]:
-    """Yield the settings files that are there, weak to strong."""
-    found = [read_of_user(folders.home, name) for name in OPENCODE_HOME_FILES]
-    for folder in reversed(folders.upward()):
-        found += [
-            read_foreign(folder / name, folders.name(folder / name), folders.project)
-            for name in OPENCODE_FILES
-        ]
-    return filter(None, found)
 
 
 def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -> Iterator[str]:
