@@ -11,6 +11,8 @@ from tests.support.scripted_client import Reply
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
 from tui_agent.agent.run_budget import RunBudget
 from tui_agent.cli.output import ExitCode
+from tui_agent.session.records import Purpose
+from tui_agent.ui.gauge_reading import budget_words
 
 NO = PermissionAnswer(Decision.DENY)
 BUDGETS = [RunBudget(session=1.0), RunBudget(day=1.0)]
@@ -53,3 +55,22 @@ async def test_without_anybody_to_ask_it_stops_with_its_exit_code(tmp_path: Path
     assert await run_headless(again, "two", err=err) is ExitCode.BUDGET
     assert "budget.day" in err.getvalue()
     assert again.client.requests == []
+
+
+async def test_what_is_spent_today_is_known_between_requests_too(tmp_path: Path) -> None:
+    budget = RunBudget(session=9.0, day=5.0)
+    before = make_agent(tmp_path, [ANSWER], budget=budget)
+    await before.say("one")
+    harness = make_agent(tmp_path, [ANSWER], budget=budget, store=before.store)
+    assert budget_words(harness.agent.allowance) == (" of $9.00", "")
+    await harness.agent.warm()
+    assert budget_words(harness.agent.allowance) == (" of $9.00", "$0.60 of $5.00 today")
+    await harness.say("two")
+    assert budget_words(harness.agent.allowance) == (" of $9.00", "$1.20 of $5.00 today")
+    harness.session.add_cost(0.3, Purpose.GOALS)
+    assert budget_words(harness.agent.allowance) == (" of $9.00", "$1.50 of $5.00 today")
+    assert harness.agent.allowance.spent("day") == pytest.approx(1.5), "calls beside it count too"
+
+
+def test_without_budgets_the_status_line_says_nothing_of_them(tmp_path: Path) -> None:
+    assert budget_words(make_agent(tmp_path, [ANSWER]).agent.allowance) == ("", "")

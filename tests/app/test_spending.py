@@ -2,16 +2,29 @@
 
 import json
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.support.long_walk import walked
-from tui_agent.app.spending import Purpose, Spending, look_up, spending_sections
+from tests.support.thoroughness import examples
+from tui_agent.app.spending import Spending, look_up, spending_sections
 from tui_agent.cli.main import run
 from tui_agent.cli.sessions import open_store
-from tui_agent.session.entries import AssistantEntry, SystemEntry, TextPart, Usage
-from tui_agent.session.records import Reported
+from tui_agent.context.cache import BreakCause, CacheMiss
+from tui_agent.session.entries import (
+    AssistantEntry,
+    RaceEntry,
+    RaceRunner,
+    SystemEntry,
+    TextPart,
+    Usage,
+)
+from tui_agent.session.records import Purpose, Reported
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -70,13 +83,101 @@ def test_every_way_of_adding_up_comes_to_the_same(store: Store) -> None:
     assert found.total.saved == pytest.approx(cached * 2.7e-6)
     assert sum(spent.cost for spent in found.purposes.values()) == pytest.approx(total)
     assert found.purposes[Purpose.SUBAGENTS].cost == 0.5
-    assert found.purposes[Purpose.TITLES].cost == pytest.approx(0.125)
+    assert found.purposes[Purpose.OTHER].cost == pytest.approx(0.125)
     assert found.purposes[Purpose.SUMMARIES].cost == pytest.approx(0.02)
     assert sum(spent.cost for spent in found.branches.values()) == pytest.approx(total - 0.625)
     assert sum(spent.cost for spent in found.models.values()) == pytest.approx(total - 0.125)
     assert sum(found.days.values()) == pytest.approx(total - 0.125)
     [left] = [key for key in found.branches if key]
     assert names[left] == "Try it with a cookie."
+
+
+def answered(cost: float) -> AssistantEntry:
+    usage = Usage(input=1_000, output=10)
+    return AssistantEntry(parts=(TextPart(text="so"),), model=MODEL, usage=usage, cost=cost)
+
+
+def test_money_is_told_by_what_it_was_spent_on(store: Store) -> None:
+    session = a_session(store)
+    session.append(answered(1.0))
+    start = session.leaf
+    ran = [session.beside(start).append_many([answered(cost), answered(cost)]) for cost in (2, 4)]
+    runners = tuple(
+        RaceRunner(name=str(branch[0].id), root=branch[0].id, leaf=branch[-1].id) for branch in ran
+    )
+    session.move(ran[1][-1].id)
+    session.append(RaceEntry(prompt="try", start=start, runners=runners, taken=2))
+    session.append(answered(8.0))
+    for purpose, cost in (
+        (Purpose.GOALS, 0.25),
+        (Purpose.SIDE_QUESTIONS, 0.5),
+        (Purpose.RACES, 0.125),
+        (Purpose.SUMMARIES, 0.75),
+        (Purpose.SUMMARIES, -0.75),
+    ):
+        session.add_cost(cost, purpose)
+    found, names = found_in(session, store)
+    assert {purpose: spent.cost for purpose, spent in found.purposes.items()} == {
+        Purpose.ANSWERS: 9.0,
+        Purpose.RACES: 12.125,
+        Purpose.GOALS: 0.25,
+        Purpose.SIDE_QUESTIONS: 0.5,
+    }
+    assert found.total.cost == 21.875
+    other = a_session(store)
+    other.append(answered(0.125))
+    assert list(store.spent_by_day(datetime.now().astimezone(), 1).values()) == [22.0]
+    said = dict(spending_sections(found, names))
+    assert [row.split("  ")[-1].strip() for row in said["By purpose"]] == [
+        "races",
+        "answers",
+        "side questions",
+        "goals",
+    ]
+
+
+def test_cache_misses_are_told_by_their_reason(store: Store) -> None:
+    found = Spending()
+    found.total.requests = 1
+    found.add_miss(CacheMiss(30_000, 0, BreakCause.COLD), 0.125)
+    found.add_miss(CacheMiss(20_000, 5_000, BreakCause.COLD), 0.25)
+    found.add_miss(CacheMiss(9_000, 0, None), None)
+    rows = dict(spending_sections(found, {}))["Cache misses on this branch"]
+    assert rows == [
+        "   ~$0.38  2 requests    45k read anew: the provider had forgotten it",
+        "        –  1 request     9k read anew: nothing changed here, the provider alone knows why",
+    ]
+
+
+@given(
+    ages=st.lists(st.tuples(st.floats(0, 240), st.sampled_from([0.25, 0.5, 1.0])), max_size=12),
+    days=st.integers(1, 9),
+)
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_days_add_up_to_what_was_spent_since_the_first(
+    tmp_path: Path, ages: list[tuple[float, float]], days: int
+) -> None:
+    now = datetime.now().astimezone()
+    first = (now - timedelta(days=days - 1)).date()
+    at = [0]
+    with Store(Path(mkdtemp(dir=tmp_path)) / "s.db", clock=lambda: at[0]) as store:
+        expected: dict[date, float] = {}
+        at[0] = round(now.timestamp() * 1_000)
+        session = a_session(store)
+        for number, (hours, cost) in enumerate(ages):
+            moment = now - timedelta(hours=hours)
+            at[0] = round(moment.timestamp() * 1_000)
+            if number % 2:
+                session.append(answered(cost))
+            else:
+                session.add_cost(cost)
+            day = datetime.fromtimestamp(moment.timestamp()).date()  # noqa: DTZ006 - local, as people count
+            if day >= first:
+                expected[day] = expected.get(day, 0.0) + cost
+        at[0] = round(now.timestamp() * 1_000)
+        session.label(1, "used now")
+        session.append(answered(0.0))
+        assert store.spent_by_day(now, days) == expected
 
 
 def test_an_unknown_price_is_told_and_not_taken_for_nothing(store: Store) -> None:

@@ -457,6 +457,7 @@ def test_a_file_of_the_first_version_has_its_subagents_told_from_forks_and_loses
         for column in ("key", "outcome", "agent", "side_cost"):
             connection.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
         connection.execute("DROP TABLE unsent")
+        connection.execute("DROP TABLE side_costs")
         connection.execute("PRAGMA user_version = 1")
         connection.commit()
     with Store(path) as store:

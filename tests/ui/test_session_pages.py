@@ -105,7 +105,7 @@ async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
         await pilot.press("escape")
         await pilot.resize_terminal(80, 24)
         stage.main.controller.begin("cost")
-        await stage.until_text("By kind", pilot)
+        await stage.until_text("By purpose", pilot)
         assert "all branches  $0.75" in stage.text(), "it begins at the part that was asked for"
 
 

@@ -455,6 +455,7 @@ class Agent:
 
     async def warm(self) -> None:
         await self.context.warm()
+        await asyncio.to_thread(self.allowance.look)
         if self.context.preview() is not None:
             self.channel.emit(HeadKnown())
         if not self._are_costs_read:

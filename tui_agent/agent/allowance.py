@@ -42,6 +42,8 @@ class Allowance:
         if limit is None:
             return
         spent = await asyncio.to_thread(self.spent, period)
+        if period == "day":
+            self.ports.meter.elsewhere = spent - self.spent("session")
         if spent < limit + self.ports.meter.extensions.get(period, 0.0):
             return
         fact = f"${spent:.2f} are spent for {_NAMES[period]}; budget.{period} is ${limit:.2f}."
@@ -69,8 +71,18 @@ class Allowance:
         """Return what was spent; reads the store."""
         if period == "session":
             return (self.session.reader.own_cost() or 0.0) + self.session.info.side_cost
-        midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-        return self.session.store.spent_since(round(midnight.timestamp() * 1_000))
+        return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
+
+    def look(self) -> None:
+        """Read what was spent today by others, so that ``today`` knows it; any thread may call it."""
+        if self.limit("day") is not None:
+            self.ports.meter.elsewhere = self.spent("day") - self.spent("session")
+
+    def today(self) -> float | None:
+        """Return what was spent today as last read, with the session's costs since then; None without a budget."""
+        if self.limit("day") is None or self.ports.meter.elsewhere is None:
+            return None
+        return self.ports.meter.elsewhere + self.spent("session")
 
     def lines(self) -> Iterator[str]:
         """Yield what is spent of each budget that is set; reads the store."""

@@ -25,6 +25,7 @@ from tui_agent.model.protocol import (
     UsageReport,
 )
 from tui_agent.session.entries import Usage
+from tui_agent.session.records import Purpose
 
 NO_MODEL = ""
 """The model of a program that has none yet."""
@@ -123,7 +124,11 @@ async def complete(
 
 
 async def complete_in_time(
-    client: ModelClient, request: ModelRequest, journal: Journal, seconds: float
+    client: ModelClient,
+    request: ModelRequest,
+    journal: Journal,
+    seconds: float,
+    purpose: Purpose = Purpose.OTHER,
 ) -> Completion:
     """Return the whole answer to a request beside the conversation, whose session pays for it.
 
@@ -133,6 +138,6 @@ async def complete_in_time(
     async with asyncio.timeout(seconds):
         answer = await complete(client, request, spent)
     if spent.cost:
-        journal.session.add_cost(spent.cost)
+        journal.session.add_cost(spent.cost, purpose)
         journal.channel.emit(CostKnown())
     return answer

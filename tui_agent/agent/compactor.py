@@ -93,6 +93,7 @@ from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import first_sent, newest
+from tui_agent.session.records import Purpose
 from tui_agent.tools.registry import tool_traits
 
 log = logging.getLogger(__name__)
@@ -760,7 +761,7 @@ class PreparedSummary:
         self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
         if spent.cost:
             try:
-                self._session.add_cost(sign * spent.cost)
+                self._session.add_cost(sign * spent.cost, Purpose.SUMMARIES)
             except StoreError as error:
                 log.warning("the cost of a summary was not counted: %s", error)
         self._channel.emit(CostKnown())

@@ -18,6 +18,7 @@ from tui_agent.model.protocol import ModelError
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
 from tui_agent.session.path_queries import newest
+from tui_agent.session.records import Purpose
 
 GOAL_MISSED = "goal_missed"
 """Why a message follows an answer after which the goal was not reached."""
@@ -123,7 +124,13 @@ class Goals:
             f"<answer>\n{said[-ANSWER_CHARS:]}\n</answer>"
         )
         told = await ask_small_model(
-            shown, "goal_judge", self._journal, self._ports, model=model, seconds=SECONDS
+            shown,
+            "goal_judge",
+            self._journal,
+            self._ports,
+            model=model,
+            seconds=SECONDS,
+            purpose=Purpose.GOALS,
         )
         return read_judgement(told)
 

@@ -69,6 +69,9 @@ class BudgetMeter:
         self.extensions: dict[str, float] = {}
         """US dollars that the user let go over the budgets of the session and the day, by their
         names."""
+        self.elsewhere: float | None = None
+        """US dollars spent today beside the session, negative if part of the session is older; None
+        until it was looked up."""
         self.asking = asyncio.Lock()
         """Held while the user is asked about a budget: subagents that run side by side ask once."""
 

@@ -10,6 +10,7 @@ from tui_agent.agent.events import CostKnown
 from tui_agent.context.request import ContentText, Message
 from tui_agent.context.templates import fill
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
+from tui_agent.session.records import Purpose
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -68,5 +69,5 @@ class SideQuestion:
     def drop(self) -> None:
         """Keep nothing but the cost."""
         if self._spent.cost:
-            self._agent.session.add_cost(self._spent.cost)
+            self._agent.session.add_cost(self._spent.cost, Purpose.SIDE_QUESTIONS)
             self._agent.channel.emit(CostKnown())

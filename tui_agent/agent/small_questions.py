@@ -4,12 +4,20 @@ from tui_agent.agent.channel import Journal
 from tui_agent.agent.clients import complete_in_time
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.session.records import Purpose
 
 MAX_TOKENS = 300
 
 
-async def ask_small_model(
-    text: str, prompt: str, journal: Journal, ports: AgentPorts, *, model: str, seconds: float
+async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
+    text: str,
+    prompt: str,
+    journal: Journal,
+    ports: AgentPorts,
+    *,
+    model: str,
+    seconds: float,
+    purpose: Purpose = Purpose.OTHER,
 ) -> str:
     """Return the answer to a text below one of our prompts; ``model`` is asked where there is no small one.
 
@@ -26,5 +34,5 @@ async def ask_small_model(
         max_output_tokens=MAX_TOKENS,
         tool_choice="none",
     )
-    answer = await complete_in_time(ports.client, request, journal, seconds)
+    answer = await complete_in_time(ports.client, request, journal, seconds, purpose)
     return answer.text

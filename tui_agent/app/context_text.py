@@ -84,19 +84,22 @@ def _break_words(found: PrefixBreak) -> str:
     return f"read anew{where}: {CAUSES[found.cause]}{by}"
 
 
+def miss_cause(miss: CacheMiss) -> str:
+    if miss.cause is None:
+        return "nothing changed here, the provider alone knows why"
+    return CAUSES[miss.cause]
+
+
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
     """Return what the cache missed of the last request, and why; ``dollars`` is the extra cost."""
     cost = ""
     if dollars:
         cost = f", ~{money(dollars)} more"
-    if miss.cause is None:
-        why = "nothing changed here, the provider alone knows why"
-    else:
-        why = CAUSES[miss.cause]
     by = ""
     if miss.entry_id:
         by = f" (#{miss.entry_id})"
-    return f"Cache missed: {tokens(miss.missed)} of {tokens(miss.expected)} tokens were read anew{cost}: {why}{by}."
+    share = f"{tokens(miss.missed)} of {tokens(miss.expected)}"
+    return f"Cache missed: {share} tokens were read anew{cost}: {miss_cause(miss)}{by}."
 
 
 def request_json(request: ModelRequest) -> str:

@@ -33,7 +33,7 @@ async def cost(controller: Controller, argument: str) -> None:
     if controller.frontend.has_screen and argument != "--json":
         await status_commands.show_status(controller, agent, status_commands.COST)
         return
-    found, names = await status_commands.look_up_spending(controller, agent.session)
+    found, names = await status_commands.look_up_spending(controller, agent)
     as_json = argument == "--json"
     if as_json:
         text = session_reports.cost_json(found)

@@ -108,6 +108,8 @@ def cost_json(found: Spending) -> str:
         "models": {name: asdict(spent) for name, spent in found.models.items()},
         "kinds": {str(purpose): asdict(spent) for purpose, spent in found.purposes.items()},
         "days": {day.isoformat(): cost for day, cost in sorted(found.days.items())},
+        "cache_misses": {why: asdict(missed) for why, missed in found.misses.items()},
+        "all_sessions": {day.isoformat(): cost for day, cost in found.all_sessions.items()},
         "requests": [record._asdict() for record in found.steps],
     }
     return json.dumps(value, ensure_ascii=False)

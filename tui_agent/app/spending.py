@@ -1,15 +1,16 @@
-"""The cost of a session, all branches, those that were undone too: by branch, model, kind, step and day. Pure."""
+"""The cost of a session, all branches, those undone too: by branch, model, purpose, cache miss, step and day."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import date, datetime
-from enum import StrEnum
 
+from tui_agent.app.context_text import miss_cause
 from tui_agent.app.format import money, plural, tokens, visible
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.context.cache import CacheMiss
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import KINDS, Usage
-from tui_agent.session.records import Reported, RequestRecord
+from tui_agent.session.entries import KINDS, RaceEntry, Usage
+from tui_agent.session.records import Purpose, Reported, RequestRecord
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -19,18 +20,13 @@ Price = Callable[[str, Reported], float | None]
 MAX_BRANCHES = 8
 """Left branches named one by one, those that cost most; the rest is added up."""
 
+DAYS = 7
+"""Days for which the cost of all sessions is listed."""
+
 _INDENT = 11
 """Cells before the tokens of a model: those of its dollars."""
-
-
-class Purpose(StrEnum):
-    """The purposes money was spent on."""
-
-    ANSWERS = "answers"
-    SUMMARIES = "summaries"
-    SUBAGENTS = "subagents"
-    TITLES = "titles and other"
-    """Costs added to the session without an entry."""
+_NOTHING = 1e-9
+"""US dollars that are left by rounding."""
 
 
 @dataclass(slots=True)
@@ -73,6 +69,15 @@ class Spent:
         return f"{'≥ ' if self.unpriced else ''}{money(self.cost)}"
 
 
+@dataclass(slots=True)
+class Missed:
+    """What the provider's cache missed for one reason: requests, tokens, and the extra US dollars as far as known."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Spending:
     """The cost of a session.
@@ -89,38 +94,49 @@ class Spending:
     branches: dict[int, Spent] = field(default_factory=dict)
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
+    misses: dict[str, Missed] = field(default_factory=dict)
+    """Cache misses on the current path, by their reason in words."""
+    all_sessions: dict[date, float] = field(default_factory=dict)
+    """The dollars of all sessions on each of the last days."""
+
+    def add_miss(self, miss: CacheMiss, dollars: float | None) -> None:
+        """Count a cache miss; ``dollars`` is its extra cost."""
+        missed = self.misses.setdefault(miss_cause(miss), Missed())
+        missed.requests += 1
+        missed.tokens += miss.missed
+        missed.cost += dollars or 0.0
 
 
 def spending(
     records: Sequence[RequestRecord],
-    subagents: Iterable[RequestRecord],
-    side_cost: float,
+    side_costs: Mapping[Purpose, float],
     departures: Mapping[int, int],
     price: Price,
-    beside: Collection[int] = (),
+    elsewhere: Mapping[int, Purpose],
 ) -> Spending:
     """Add up the cost of a session.
 
-    ``records`` are its requests, all branches, ``beside`` those of them that subagents made;
-    ``subagents`` are those of subagents in sessions of their own, whose cost is part of
-    ``side_cost``; ``departures`` where the branches of requests off the current path part from it.
+    ``records`` are its requests, all branches, ``elsewhere`` the purpose of those that are not the
+    conversation's own; ``side_costs`` are of calls that are no entries; ``departures`` where the
+    branches of requests off the current path part from it.
     """
-    found = Spending(steps=[record for record in records if record.id not in beside])
-    for record in found.steps:
-        if KINDS[record.kind].is_dialogue:
-            purpose = Purpose.ANSWERS
-        else:
-            purpose = Purpose.SUMMARIES
-        saved = _add(found, record, purpose, price)
+    own = [record for record in records if elsewhere.get(record.id) is not Purpose.SUBAGENTS]
+    found = Spending(steps=own)
+    for record in own:
+        saved = _add(found, record, elsewhere.get(record.id) or _purpose(record), price)
         found.branches.setdefault(departures.get(record.id, 0), Spent()).add(record, saved)
-    elsewhere = list(subagents)
-    for record in [*elsewhere, *(record for record in records if record.id in beside)]:
-        _add(found, record, Purpose.SUBAGENTS, price)
-    rest = side_cost - sum(record.cost or 0.0 for record in elsewhere)
-    if rest > 1e-9:
-        found.purposes[Purpose.TITLES] = Spent(cost=rest)
-        found.total.cost += rest
+    for record in records:
+        if elsewhere.get(record.id) is Purpose.SUBAGENTS:
+            _add(found, record, Purpose.SUBAGENTS, price)
+    for purpose, dollars in side_costs.items():
+        if dollars > _NOTHING:
+            found.purposes.setdefault(purpose, Spent()).cost += dollars
+            found.total.cost += dollars
     return found
+
+
+def _purpose(record: RequestRecord) -> Purpose:
+    return Purpose.ANSWERS if KINDS[record.kind].is_dialogue else Purpose.SUMMARIES
 
 
 def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
@@ -157,19 +173,47 @@ def look_up(
     """
     copied = session.reader.copied_until()
     records = [record for record in records if record.id > copied]
+    # Subagents had sessions of their own once, whose cost is part of this one's side costs.
     subagents = store.subagent_requests(session.id)
-    spine = session.reader.spine()
-    beside = {record.id for record in records if spine.subagent_of(record.id) is not None}
-    found = spending(records, subagents, session.info.side_cost, departures, price, beside)
+    side_costs = store.side_costs(session.id)
+    rest = session.info.side_cost - sum(side_costs.values())
+    rest -= sum(record.cost or 0.0 for record in subagents)
+    side_costs[Purpose.OTHER] = side_costs.get(Purpose.OTHER, 0.0) + rest
+    found = spending(records, side_costs, departures, price, _elsewhere(session, records))
+    for record in subagents:
+        _add(found, record, Purpose.SUBAGENTS, price)
     starts = session.reader.load(key for key in found.branches if key)
     return found, {entry.id: plain_preview(entry.kind, entry.preview) for entry in starts}
+
+
+def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, Purpose]:
+    """Return the requests that subagents and runners of races made."""
+    spine = session.reader.spine()
+    ids = [header.id for header in session.skeleton() if header.kind == "race"]
+    races = [entry for entry in session.reader.load(ids) if isinstance(entry, RaceEntry)]
+    branches = [
+        (runner.root, runner.leaf)
+        for race in races
+        for runner in race.runners
+        if runner.root is not None
+    ]
+    found = {}
+    for record in records:
+        if spine.subagent_of(record.id) is not None:
+            found[record.id] = Purpose.SUBAGENTS
+        elif any(
+            spine.is_below(leaf, record.id) and spine.is_below(record.id, root)
+            for root, leaf in branches
+        ):
+            found[record.id] = Purpose.RACES
+    return found
 
 
 def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
     """Return headings with the lines below them; ``names`` says how each left branch begins."""
     total = found.total
     if not total.requests and not total.cost:
-        return []
+        return _day_sections(found)
     share = ""
     if total.input:
         share = f" ({total.cached / total.input:.0%} from the cache)"
@@ -192,8 +236,28 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
         models.append(f"{'':>{indent}}{_token_words(spent)}")
     sections.append(("By model", models))
     kinds = [_row(spent, str(kind), priced=priced) for kind, spent in _by_cost(found.purposes)]
-    sections.append(("By kind", kinds))
-    return sections
+    sections.append(("By purpose", kinds))
+    if found.misses:
+        sections.append(("Cache misses on this branch", _miss_rows(found)))
+    return [*sections, *_day_sections(found)]
+
+
+def _miss_rows(found: Spending) -> list[str]:
+    rows = []
+    for why, missed in sorted(found.misses.items(), key=lambda one: -one[1].cost):
+        dollars = f"~{money(missed.cost)}" if missed.cost else "–"
+        times = plural(missed.requests, "request")
+        rows.append(f"{dollars:>9}  {times:<13} {tokens(missed.tokens)} read anew: {why}")
+    return rows
+
+
+def _day_sections(found: Spending) -> list[tuple[str, list[str]]]:
+    rows = [
+        f"{money(dollars):>9}  {day:%a %Y-%m-%d}"
+        for day, dollars in reversed(found.all_sessions.items())
+        if dollars > _NOTHING
+    ]
+    return [(f"All sessions, the last {DAYS} days", rows)] if rows else []
 
 
 def _branch_rows(found: Spending, names: Mapping[int, str], *, priced: bool) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.app.spending import Spending
     from tui_agent.processes.jobs import Jobs
-    from tui_agent.session.session import Session
 
 TAIL_CHARS = 2_000
 """Characters of a job's output that are printed where there is no page for it."""
@@ -44,29 +44,34 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
 
     # The first look at the sandbox and the sum of a long session take a moment.
     sandbox = await asyncio.to_thread(sandbox_words, agent)
-    found, names = await look_up_spending(controller, agent.session)
+    found, names = await look_up_spending(controller, agent)
     lines = list(status_lines(agent, sandbox))
     for heading, rows in spending_sections(found, names):
         lines += ["", Heading(heading), *(f"  {row}" for row in rows)]
     controller.show(Report("Status", lines, at))
 
 
-async def look_up_spending(
-    controller: Controller, session: Session
-) -> tuple[Spending, dict[int, str]]:
+async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spending, dict[int, str]]:
     """Return a session's cost, and how its left branches begin.
 
     Read in a thread: that can take a second.
     """
-    from tui_agent.app.spending import look_up
+    from tui_agent.app.spending import DAYS, look_up
 
     services = controller.services
+    session = agent.session
     records = await asyncio.to_thread(session.reader.requests)
     departures = session.departures(record.id for record in records)
     await asyncio.to_thread(session.reader.costs)
-    return await asyncio.to_thread(
+    found, names = await asyncio.to_thread(
         look_up, session, services.store, records, departures, services.price
     )
+    now = datetime.fromtimestamp(controller.clock()).astimezone()
+    found.all_sessions.update(await asyncio.to_thread(services.store.spent_by_day, now, DAYS))
+    for step in await agent.inspector.timeline():
+        if step.miss is not None:
+            found.add_miss(step.miss, services.reread_cost(step.model, step.miss.missed))
+    return found, names
 
 
 def sandbox_words(agent: Agent) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from tui_agent.agent.context_map import ContextBlock, MapChange
 from tui_agent.agent.timeline import Mark, Step
-from tui_agent.app.context_text import CAUSES
+from tui_agent.app.context_text import miss_cause
 from tui_agent.app.format import money, plural, short_model, tokens
 from tui_agent.plot import Series
 
@@ -71,11 +71,8 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
         more = ""
         if dollars:
             more = f", ~{money(dollars)} more"
-        why = "nothing on the path explains it"
-        if step.miss.cause is not None:
-            why = CAUSES[step.miss.cause]
         lines.append(
-            f"Cache missed: {tokens(step.miss.missed)} tokens were read anew{more}: {why}."
+            f"Cache missed: {tokens(step.miss.missed)} tokens were read anew{more}: {miss_cause(step.miss)}."
         )
     return lines
 

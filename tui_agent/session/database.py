@@ -70,6 +70,7 @@ MIGRATIONS: Mapping[int, Migration] = {
         "CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL",
     ),
     8: (),  # subagents work on branches of the session, not in sessions of their own
+    9: (schema.SIDE_COSTS_TABLE,),  # the costs beside entries, with their time and purpose
 }
 """The migration from each older version to the next. Version 1 is the first one."""
 

@@ -240,21 +240,31 @@ def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tupl
     ).fetchall()
 
 
-def spent_since(connection: sqlite3.Connection, at: int) -> float:
-    """Return the US dollars that entries made since a moment cost, those copied by a fork once."""
-    spent = 0.0
+def spent_by_day(connection: sqlite3.Connection, at: int) -> dict[str, float]:
+    """Return the US dollars spent since a moment by local day; entries that a fork copied count once."""
+    spent = dict(
+        connection.execute(
+            f"SELECT {_day_of('at')}, sum(cost) FROM side_costs WHERE at >= ? GROUP BY 1",  # noqa: S608 - a constant
+            (at,),
+        ).fetchall()
+    )
     for (number,) in connection.execute(
         "SELECT number FROM sessions WHERE updated_at >= ?", (at,)
     ).fetchall():
-        first, last = connection.execute(
-            "SELECT coalesce(min(id), 0), coalesce(max(id), -1) FROM entries "
-            "WHERE session = ? AND created_at >= ? AND id > ?",
-            (number, at, copied_until(connection, number)),
-        ).fetchone()
-        spent += sum(
-            dollars for _entry, dollars in costs(connection, number, range(first, last + 1))
+        days = connection.execute(
+            f"SELECT {_day_of('e.created_at')}, sum(json_extract(b.body, '$.cost')) "  # noqa: S608 - a constant
+            "FROM entries AS e JOIN bodies AS b ON b.key = ? + e.id "
+            f"WHERE e.session = ? AND e.created_at >= ? AND e.id > ? AND e.{_COSTING} "
+            "AND json_valid(b.body) AND json_extract(b.body, '$.cost') > 0 GROUP BY 1",
+            (key_range(number)[0], number, at, copied_until(connection, number)),
         )
+        for day, dollars in days:
+            spent[day] = spent.get(day, 0.0) + dollars
     return spent
+
+
+def _day_of(milliseconds: str) -> str:
+    return f"date({milliseconds} / 1000, 'unixepoch', 'localtime')"
 
 
 def copied_until(connection: sqlite3.Connection, session: int) -> int:

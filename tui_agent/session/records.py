@@ -1,10 +1,23 @@
 """The small records that cross the session layer's border beside entries."""
 
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from typing import Literal, NamedTuple, Self, overload
 
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ToolCallPart, Usage
+
+
+class Purpose(StrEnum):
+    """The purposes money is spent on."""
+
+    ANSWERS = "answers"
+    SUMMARIES = "summaries"
+    SUBAGENTS = "subagents"
+    RACES = "races"
+    SIDE_QUESTIONS = "side questions"
+    GOALS = "goals"
+    OTHER = "titles and other"
 
 
 class EntryHeader(NamedTuple):

@@ -22,7 +22,7 @@ Why they look like this:
 
 import sqlite3
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """``PRAGMA user_version`` of the tables below and the entries' format: older programs refuse the
 file."""
 
@@ -122,6 +122,15 @@ CREATE VIRTUAL TABLE entries_fts USING fts5 (
 );
 """
 
+SIDE_COSTS_TABLE = """
+CREATE TABLE side_costs (
+    session INTEGER NOT NULL REFERENCES sessions (number) ON DELETE CASCADE,
+    at INTEGER NOT NULL,
+    purpose TEXT NOT NULL,
+    cost REAL NOT NULL
+) STRICT"""
+"""What makes up ``sessions.side_cost``: US dollars, and their purpose. Negative where an entry has them now."""
+
 UNSENT_TABLE = """
 CREATE TABLE unsent (
     place TEXT NOT NULL,
@@ -139,6 +148,7 @@ def create(connection: sqlite3.Connection) -> None:
         if statement.strip():
             connection.execute(statement)
     connection.execute(UNSENT_TABLE)
+    connection.execute(SIDE_COSTS_TABLE)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

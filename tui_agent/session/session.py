@@ -27,6 +27,7 @@ from tui_agent.session.records import (
     DraftText,
     LeafMove,
     Outlines,
+    Purpose,
     SessionInfo,
 )
 from tui_agent.session.rows import completed
@@ -236,12 +237,16 @@ class Session:
                 "UPDATE sessions SET title = ? WHERE number = ?", (valid(title), self._number)
             )
 
-    def add_cost(self, dollars: float) -> None:
-        """Add the price of a call that is no entry of the session: its title, the work of a subagent. US dollars."""
+    def add_cost(self, dollars: float, purpose: Purpose = Purpose.OTHER) -> None:
+        """Add the price of a call that is no entry of the session, such as its title. US dollars."""
         with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?",
                 (dollars, self._number),
+            )
+            connection.execute(
+                "INSERT INTO side_costs VALUES (?, ?, ?, ?)",
+                (self._number, self.store.clock(), purpose, dollars),
             )
 
     # -- appending ------------------------------------------------------------------------------------------

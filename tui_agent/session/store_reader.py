@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -19,6 +20,7 @@ from tui_agent.session.path_queries import typed_text
 from tui_agent.session.records import (
     EntryHeader,
     Holder,
+    Purpose,
     RequestRecord,
     RunOutcome,
     SearchHit,
@@ -183,13 +185,27 @@ class StoreReader:
             costs = entry_table.costs(connection, number, range(copied + 1, last + 1))
         return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
 
-    def spent_since(self, at: int) -> float:
-        """Return the US dollars that entries of all sessions cost since a moment, in milliseconds since the epoch.
+    def spent_by_day(self, now: datetime, days: int) -> dict[date, float]:
+        """Return the US dollars that all sessions cost on each of the last days, local ones, that of ``now`` included.
 
-        What a fork was begun with is counted once.
+        What a fork was begun with is counted once. Days without costs are left out.
         """
+        midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        first = midnight - timedelta(days=days - 1)
         with self.reader() as connection:
-            return entry_table.spent_since(connection, at)
+            spent = entry_table.spent_by_day(connection, round(first.timestamp() * 1_000))
+        return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
+
+    def side_costs(self, session_id: str) -> dict[Purpose, float]:
+        """Return the US dollars of a session's calls that are no entries, by purpose; old ones have none."""
+        number = self.number(session_id)
+        with self.reader() as connection:
+            rows = connection.execute(
+                "SELECT purpose, sum(cost) FROM side_costs WHERE session = ? GROUP BY purpose",
+                (number,),
+            ).fetchall()
+        known = set(Purpose)
+        return {Purpose(purpose): cost for purpose, cost in rows if purpose in known}
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
         """Return the requests of a session's subagents; takes a moment when they worked long."""

@@ -3,7 +3,9 @@
 from dataclasses import replace
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.allowance import Allowance
 from tui_agent.agent.events import LiveAnswer
+from tui_agent.app.format import money
 from tui_agent.app.run_state import CHARACTERS_PER_TOKEN
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.widgets.gauge import GaugeReading
@@ -40,6 +42,17 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         has_summary=agent.context.has_summary,
         can_compact=True,
     )
+
+
+def budget_words(allowance: Allowance) -> tuple[str, str]:
+    """Return what the status line says of the budgets of session and day: " of $5.00", "$3.10 of $20.00 today"."""
+    session = allowance.limit("session")
+    day = allowance.limit("day")
+    spent = allowance.today()
+    today = ""
+    if day is not None and spent is not None:
+        today = f"{money(spent)} of {money(day)} today"
+    return f" of {money(session)}" if session is not None else "", today
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:

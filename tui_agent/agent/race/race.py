@@ -52,6 +52,7 @@ from tui_agent.session.entries import (
     RunnerState,
     UserPart,
 )
+from tui_agent.session.records import Purpose
 from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
@@ -608,7 +609,7 @@ async def compare(race: "Race") -> str:
     spent = CallCost()
     answer = await complete(ports.client, request, spent)
     if spent.cost:
-        race.main.session.add_cost(spent.cost)
+        race.main.session.add_cost(spent.cost, Purpose.RACES)
     race.comparison = answer.text.strip()
     return race.comparison
 

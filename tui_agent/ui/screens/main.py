@@ -346,7 +346,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.gauge.reading = grown
 
     def refresh_facts(self) -> None:
-        from tui_agent.ui.gauge_reading import gauge_reading
+        from tui_agent.ui.gauge_reading import budget_words, gauge_reading
 
         if (agent := self.agent) is None:
             return
@@ -365,6 +365,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         reading = gauge_reading(agent, self.clock())
         self.gauge.measure(reading)
         self.status.cost = reading.cost
+        self.status.budgets = budget_words(agent.allowance)
         self.status.used = agent.session_tokens()
         self.status.goal = agent.goals.words or agent.repeats.words
         self.show_race()

@@ -27,6 +27,8 @@ _FIRST = (
 """Actions whose keys are shown before all others, the most important first."""
 USED_FROM = 100
 """Columns from which the tokens used have room beside the keys."""
+TODAY_FROM = 80
+"""Columns from which the budget of the day has room."""
 _PALETTE = "command_palette"
 """Textual binds the palette itself and does not want its key shown."""
 
@@ -75,6 +77,8 @@ class StatusLine(Widget):
     state: reactive[RunState] = reactive(RunState())
     cost: reactive[float | None] = reactive(None)
     """US dollars of the session, where prices are known."""
+    budgets: reactive[tuple[str, str]] = reactive(("", ""))
+    """The budget of the session, after its cost, and what is spent of the day's; empty without one."""
     used: reactive[int | None] = reactive(None)
     """Tokens sent and answered in the session, as the provider counts them."""
     race: reactive[str] = reactive("")
@@ -133,8 +137,8 @@ class StatusLine(Widget):
         gap = max(1, self.size.width - left.cell_length - right.cell_length)
         return Content.assemble(left, " " * gap, right)
 
-    def _left(self) -> Content:
-        now = "" if self.told_elsewhere else describe(self.state, self._clock())
+    def _facts(self) -> list[str]:
+        """Return mode, model and figures, as many as there is room for."""
         model = (
             f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
         )
@@ -144,11 +148,16 @@ class StatusLine(Widget):
         if self.leaf is not None and self.size.width >= 70:
             facts.append(f"#{self.leaf}")
         if self.cost is not None and self.size.width >= 60:
-            facts.append(money(self.cost))
+            facts.append(f"{money(self.cost)}{self.budgets[0]}")
+        if self.budgets[1] and self.size.width >= TODAY_FROM:
+            facts.append(self.budgets[1])
         if self.used and self.size.width >= USED_FROM:
             facts.append(f"{tokens(self.used)} used")
-        if self.block:
-            facts = [self.block]
+        return facts
+
+    def _left(self) -> Content:
+        now = "" if self.told_elsewhere else describe(self.state, self._clock())
+        facts = [self.block] if self.block else self._facts()
         if now and self.size.width < 50:
             facts = facts[:1]
         mode, *plain = [fact for fact in facts if fact] or [""]
