@@ -65,15 +65,19 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
         refusal = _REFUSAL.search(line)
         if refusal is None:
             continue
+        number = _WORDS[refusal[0]]
         rest = _WHO.sub("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
-        for text in dict.fromkeys([*_QUOTED.findall(rest), *_PATH.findall(rest)]):
+        quoted = _QUOTED.findall(rest)
+        # What could not be made is not there: its name may stand alone.
+        unmade = {*quoted, rest.strip(" :\t")} if number == errno.EROFS else set[str]()
+        for text in dict.fromkeys([*quoted, *_PATH.findall(rest)]):
             try:
                 path = Path(os.path.normpath(cwd / at_home(text.rstrip("."))))
-                known = "/" in text or os.path.lexists(path)
+                known = "/" in text or text in unmade or os.path.lexists(path)
             except ValueError:
                 continue
             if known:
-                yield path, _WORDS[refusal[0]]
+                yield path, number
 
 
 def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
