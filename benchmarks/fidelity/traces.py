@@ -1,6 +1,7 @@
 """The sessions to replay: recorded ones when they are there, and generated ones."""
 
 import json
+import lzma
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.importing import read_file
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+LONG = DATA / "sessions" / "long"
 """Recorded sessions, beside the project."""
 RECORDED = "pi-large-session"
 ID_STEP = 10
@@ -60,7 +62,7 @@ def all_traces() -> Iterator[Trace]:
     Recordings of one project are also told one after the other, because alone they are too short for large windows.
     """
     recordings = [
-        Trace(path.stem, numbered(entries), recorded=True, half=_half(path.stem))
+        Trace(name_of(path), numbered(entries), recorded=True, half=_half(path))
         for path in _recordings()
         if (entries := _recorded(path))
     ]
@@ -97,15 +99,23 @@ def in_a_row(parts: Sequence[Trace]) -> Trace:
     )
 
 
-def _half(name: str) -> Half:
-    return "chosen on" if any(part in name for part in _CHOSEN_ON) else "held out"
+def name_of(path: Path) -> str:
+    return path.name.partition(".")[0]
+
+
+def _half(path: Path) -> Half:
+    """Return the half of a recording; of the long ones another half, which is not here, judges."""
+    if path.parent == LONG or any(part in path.name for part in _CHOSEN_ON):
+        return "chosen on"
+    return "held out"
 
 
 def _recordings() -> list[Path]:
+    sessions = DATA / "sessions"
     return [
         path
-        for path in (*DATA.glob("*.jsonl"), *sorted((DATA / "sessions").glob("*")))
-        if path.suffix != ".md"
+        for path in (*DATA.glob("*.jsonl"), *sorted(sessions.glob("*")), *sorted(LONG.glob("*")))
+        if path.is_file() and path.suffix != ".md"
     ]
 
 
@@ -126,11 +136,11 @@ def _recorded(path: Path) -> list[Entry]:
     if path.suffix == ".traj":
         return list(_swe_agent(json.loads(path.read_text(encoding="utf-8"))))
     with TemporaryDirectory() as place:
-        copy = Path(place) / path.name
-        copy.write_text(
-            path.read_text(encoding="utf-8").replace('"isSidechain":true', '"isSidechain":false'),
-            "utf-8",
-        )
+        copy = Path(place) / path.name.removesuffix(".xz")
+        data = path.read_bytes()
+        if path.suffix == ".xz":
+            data = lzma.decompress(data)
+        copy.write_bytes(data.replace(b'"isSidechain":true', b'"isSidechain":false'))
         [session] = read_file(copy)
     said = (UserEntry, AssistantEntry, ToolResultEntry)
     return [entry for entry in session.entries if isinstance(entry, said)]
