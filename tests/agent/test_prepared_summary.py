@@ -22,7 +22,12 @@ from tui_agent.agent.compactor import CompactionOrder, PreparedSummary
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, Notice
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction_policy import kept_ahead, tokens_per_step
+from tui_agent.context.compaction_policy import (
+    StepSizes,
+    goes_on_meanwhile,
+    kept_ahead,
+    step_sizes,
+)
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ModelEvent
@@ -257,27 +262,39 @@ async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("total", "per_step", "threshold", "kept"),
+    ("total", "step", "seconds", "threshold", "kept"),
     [
-        (50_000, 1_000, 90_000, None),
-        (83_000, 1_000, 90_000, None),
+        (50_000, 1_000, 5, 90_000, None),
+        (83_000, 1_000, 5, 90_000, None),  # 20 s are five steps of 5 s
+        (85_500, 1_000, 5, 90_000, 15_500),
+        (83_000, 1_000, 2, 90_000, 13_000),  # 8 at most
+        (85_500, 1_000, 60, 90_000, None),  # 2 at least
+        (88_500, 1_000, 60, 90_000, 18_500),
         # 20,000 tokens are kept when the threshold is passed; what is to come is part of them.
-        (84_000, 1_000, 90_000, 14_000),
-        (75_000, 15_000, 90_000, 10_000),  # half of it at least
-        (84_000, 0, 90_000, None),  # no step has told how much it brings
-        (90_001, 1_000, 90_000, None),  # too late
-        (84_000, 1_000, None, None),
+        (62_000, 15_000, 5, 90_000, 5_000),  # a quarter of it at least, and no step is jumped over
+        (84_000, 0, 5, 90_000, None),  # no step has told how much it brings
+        (90_001, 1_000, 5, 90_000, 20_000),  # it is due: written while the work goes on
+        (84_000, 1_000, 5, None, None),
     ],
 )
-def test_it_is_time_a_few_steps_before_the_threshold(
-    total: int, per_step: int, threshold: int | None, kept: int | None
+def test_it_is_time_as_many_steps_before_the_threshold_as_it_takes(
+    total: int, step: int, seconds: int, threshold: int | None, kept: int | None
 ) -> None:
     size = ContextSize(
         10_000, total - 10_000, total, 100_000, 10_000, threshold, None, estimated=True
     )
-    steps = [
-        AssistantEntry(id=at, parts=(), model="m", tokens=per_step if at > 5 else 99)
+    path = [
+        AssistantEntry(id=at, parts=(), model="m", tokens=step, created_at=at * seconds * 1_000)
         for at in range(1, 10)
     ]
-    assert tokens_per_step(steps) == per_step
-    assert kept_ahead(size, tokens_per_step(steps), CompactionSettings()) == kept
+    steps = step_sizes(path)
+    assert (steps.mean, steps.largest) == (step, step)
+    assert kept_ahead(size, steps, CompactionSettings()) == kept
+
+
+@pytest.mark.parametrize(("total", "goes_on"), [(92_000, True), (94_500, False)])
+def test_work_goes_on_over_the_threshold_as_long_as_an_answer_fits(
+    total: int, goes_on: bool
+) -> None:
+    size = ContextSize(10_000, total - 10_000, total, 100_000, 10_000, 90_000, None, estimated=True)
+    assert goes_on_meanwhile(size, StepSizes(1_000, 1_000, 5)) is goes_on

@@ -10,6 +10,7 @@ change, so threads do them, and whoever types meanwhile notices nothing.
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import field, replace
 from typing import Literal
@@ -65,6 +66,7 @@ from tui_agent.context.compaction import (
 )
 from tui_agent.context.compaction_policy import (
     NO_FAILURES,
+    SUMMARY_SECONDS,
     FailureRecord,
     changes_since,
     newest_user_id,
@@ -606,6 +608,10 @@ class PreparedSummary:
         """The summary once it is written; ``holds`` says whether it may still be used."""
         self._model = ""
         self._tried: tuple[int, ...] | None = None
+        self._is_too_early = False
+        """The last try found too little to summarise: the next step may bring enough."""
+        self.seconds = SUMMARY_SECONDS
+        """How long the last one took to write."""
 
     def holds(self, model: str) -> bool:
         place = self._place
@@ -695,7 +701,7 @@ class PreparedSummary:
                 self.ready = drafted
                 self._place = self._place if drafted is not None else None
             self._count(spent, 1)
-        if is_wanted and drafted is None:
+        if is_wanted and drafted is None and not self._is_too_early:
             self._tried = tried
         self.review(order.model)
         if self.ready is not None:
@@ -722,6 +728,7 @@ class PreparedSummary:
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost
     ) -> "Draft | None":
         """Return the draft; None when nothing came of it, or it isn't worth a request or over the run's budget."""
+        self._is_too_early = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
             return None
         path = tuple(self._session.active_path())
@@ -731,6 +738,7 @@ class PreparedSummary:
             or (cut := first_sent(plan.kept)) is None
             or await self._compactor.why_hopeless(plan, order)
         ):
+            self._is_too_early = True
             return None
         try:
             self._ports.meter.check(self._ports.budget, order.model, plan.tokens_summarised)
@@ -739,7 +747,9 @@ class PreparedSummary:
         self._place = _Place(cut, order.model, changes_since(path, cut))
         if not self.holds(order.model):  # its basis changed meanwhile
             return None
+        begun = time.monotonic()
         drafted = await self._compactor.summarise(plan, order, spent)
+        self.seconds = time.monotonic() - begun
         if isinstance(drafted, SummaryFailure):
             log.info("no summary prepared: %s", drafted.reason)
             return None

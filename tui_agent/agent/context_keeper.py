@@ -7,6 +7,7 @@ summarise, then stop and offer choices.
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -42,11 +43,13 @@ from tui_agent.context.cache import (
 )
 from tui_agent.context.compaction_policy import (
     OVERFLOW_ATTEMPTS,
+    SUMMARY_SECONDS,
     HoldReason,
+    goes_on_meanwhile,
     hold,
     is_due,
     kept_ahead,
-    tokens_per_step,
+    step_sizes,
 )
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import (
@@ -282,7 +285,7 @@ class ContextKeeper:
         slack = 0
         if size.estimated:
             slack = round(size.total * _ESTIMATE_ERROR)
-        free = max(size.reserve, size.window - size.total)
+        free = max(size.reserve // 2, size.window - size.total)
         if most is None:
             answer = newest(self._session.active_path(), AssistantEntry)
             thinks = answer is not None and any(
@@ -311,7 +314,8 @@ class ContextKeeper:
                 Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold())
             )
         size = self.size()
-        if (trigger := self._trigger(size)) is not None:
+        trigger = self._trigger(size)
+        if trigger is not None and not self._goes_on_meanwhile(trigger, size):
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.limit:
             raise ContextFullError(HoldReason.OFF.value, size)
@@ -319,13 +323,34 @@ class ContextKeeper:
         # Soon full: the summary is written before it is needed.
         if self.prepared is not None:
             self.prepared.review(self.model)
-        path = self._session.active_path()
         size = self.size()
-        settings = self.settings().compaction
-        keep = kept_ahead(size, tokens_per_step(path), settings)
-        if keep is not None and not self._hold("threshold") and self.compactor.prepared.is_wanted():
-            order = replace(self.order("threshold", None), keep_recent=keep)
-            self.compactor.prepared.begin(order, self._will_prune)
+        if not is_due(size):
+            self._begin_summary(size, self._will_prune)
+
+    def _goes_on_meanwhile(self, trigger: "Trigger", size: ContextSize) -> bool:
+        """Whether the request fits while the summary that is due is still written; begins one where none is.
+
+        Nobody waits then: it is committed before the first request after it is there.
+        """
+        steps = step_sizes(self._session.active_path())
+        if trigger != "threshold" or not goes_on_meanwhile(size, steps):
+            return False
+        self._begin_summary(size, _never)
+        return self.prepared is not None and self.prepared.task is not None
+
+    def _begin_summary(self, size: ContextSize, needless: Callable[[], Awaitable[bool]]) -> None:
+        """Begin to write a summary beside the work, unless it is too early for one or one is there."""
+        seconds = SUMMARY_SECONDS if self.prepared is None else self.prepared.seconds
+        keep = kept_ahead(
+            size,
+            step_sizes(self._session.active_path()),
+            self.settings().compaction,
+            summary_seconds=seconds,
+        )
+        if keep is None or self._hold("threshold") or not self.compactor.prepared.is_wanted():
+            return
+        order = replace(self.order("threshold", None), keep_recent=keep)
+        self.compactor.prepared.begin(order, needless)
 
     async def _will_prune(self) -> bool:
         size = self.size()
@@ -760,3 +785,7 @@ class CacheWatch:
         on_path = sent.leaf is None or self._session.on_path(sent.leaf)
         since = [entry for entry in path if entry.id > (sent.leaf or 0)]
         return prefix_break(sent.request, new, since, moved=not on_path)
+
+
+async def _never() -> bool:
+    return False

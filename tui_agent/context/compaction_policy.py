@@ -4,6 +4,7 @@ All of it follows from the path, apart from compactions that failed: they leave 
 so the agent keeps a ``FailureRecord`` for them.
 """
 
+import math
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -27,8 +28,12 @@ if TYPE_CHECKING:
 OVERFLOW_ATTEMPTS = 2
 """Requests that may end in an overflow, one after the other, before the agent stops and asks."""
 
-STEPS_AHEAD = 6
-"""Steps before the threshold at which a summary is begun beside the work."""
+STEPS_AHEAD = (2, 8)
+"""Fewest and most steps before the threshold at which a summary is begun beside the work."""
+AHEAD_SHARE = 0.4
+"""Largest share of the history budget those steps may fill: what they bring is not summarised."""
+SUMMARY_SECONDS = 20.0
+"""How long a summary is expected to take where none was written yet."""
 _MEASURED_STEPS = 4
 """Newest steps that tell how much a step brings."""
 
@@ -62,32 +67,72 @@ def is_due(size: ContextSize) -> bool:
     return size.threshold is not None and size.total > size.threshold
 
 
-def tokens_per_step(path: Sequence[Entry]) -> float:
-    """Return about how many tokens each of the newest steps brought, 0 before the first since a compaction."""
-    brought = steps = 0
-    for entry in reversed(path):
-        if isinstance(entry, CompactionEntry) or steps == _MEASURED_STEPS:
-            break
-        brought += entry.tokens if entry.is_sent else 0
-        steps += is_completed(entry)
-    if steps:
-        return brought / steps
-    return 0.0
+@dataclass(frozen=True, slots=True)
+class StepSizes:
+    """About how many tokens each of the newest steps brought, and the largest of them; 0 before the first.
 
-
-def kept_ahead(size: ContextSize, per_step: float, settings: CompactionSettings) -> int | None:
-    """Return the tokens that a summary prepared now leaves as they are, None while it is too early or too late.
-
-    They are fewer than a compaction keeps, at least half of it, because steps are added until the
-    threshold is passed: so the same entries are summarised as would be then.
+    ``seconds`` is how long one of them took.
     """
-    if size.threshold is None or is_due(size) or not per_step:
+
+    mean: float = 0.0
+    largest: int = 0
+    seconds: float = 0.0
+
+
+def step_sizes(path: Sequence[Entry]) -> StepSizes:
+    """Return the sizes of the newest steps since the last compaction."""
+    brought: list[int] = []
+    step = 0
+    newest_at = oldest_at = 0
+    for entry in reversed(path):
+        if isinstance(entry, CompactionEntry) or len(brought) == _MEASURED_STEPS:
+            break
+        step += entry.tokens if entry.is_sent else 0
+        newest_at = newest_at or entry.created_at
+        if is_completed(entry):
+            brought.append(step)
+            step = 0
+            oldest_at = entry.created_at
+    if not brought:
+        return StepSizes()
+    seconds = (newest_at - oldest_at) / 1_000 / max(1, len(brought) - 1)
+    return StepSizes(sum(brought) / len(brought), max(brought), seconds)
+
+
+def kept_ahead(
+    size: ContextSize,
+    steps: StepSizes,
+    settings: CompactionSettings,
+    *,
+    summary_seconds: float = SUMMARY_SECONDS,
+) -> int | None:
+    """Return the tokens that a summary begun now leaves as they are, None while it is too early.
+
+    It is begun so many steps before the threshold as will be taken while it is written. They are
+    fewer than a compaction keeps, at least a quarter of it, because those steps are added: so about
+    the same entries are summarised as would be then.
+    """
+    if size.threshold is None or not steps.mean:
+        return None
+    least, most = STEPS_AHEAD
+    count = most
+    if steps.seconds:
+        count = max(least, min(most, math.ceil(summary_seconds / steps.seconds) + 1))
+    ahead = min(count * steps.mean, AHEAD_SHARE * size.budget)
+    left = max(0, size.threshold - size.total)
+    if left > max(least * steps.largest, ahead):
         return None
     keep = settings.keep_recent_tokens(size.budget)
-    left = size.threshold - size.total
-    if left > max(per_step, min(STEPS_AHEAD * per_step, keep // 2)):
-        return None
-    return max(keep - left, keep // 2)
+    return max(keep - left, keep // 4)
+
+
+def goes_on_meanwhile(size: ContextSize, steps: StepSizes) -> bool:
+    """Whether work can go on over the threshold while the summary is written: a step more, and half the reserve stays.
+
+    Nobody waits for it then; the threshold comes early enough for an answer, the reserve holds a
+    long one.
+    """
+    return size.total + steps.largest <= size.window - size.reserve // 2
 
 
 def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
