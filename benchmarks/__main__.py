@@ -28,6 +28,7 @@ BENCHMARKS = {
     "sandbox": "sandboxed",
     "race": "race",
     "context": "context",
+    "waiting": "waiting",
     "headless": "headless",
 }
 """Name on the command line and module of each benchmark, in the order they run."""
