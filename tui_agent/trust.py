@@ -319,14 +319,23 @@ def _items_in(project: Path, path: Path, shown: str) -> Iterable[TrustItem]:
     if shown.endswith(PROJECT_FILES):
         return _settings_items(project, path)
     if shown == CODEX_HOOKS:
-        found = read_foreign(path, shown, project)
-        acting = () if found is None else ClaudeSettings(found).acting()
-        return [TrustItem(*row) for row in acting]
+        return _codex_hooks(project, path, shown)
     if path.name in _IMPORTING:
-        imports = imports_of(_text(project, path))
-        outside = [f"@{item.path}" for item in imports if item.leads_out]
-        return [TrustItem("import from outside", shown, ", ".join(outside))] if outside else ()
+        return _outside_imports(project, path, shown)
     return _own_items(project, path, shown)
+
+
+def _codex_hooks(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
+    found = read_foreign(path, shown, project)
+    if found is not None:
+        yield from (TrustItem(*row) for row in ClaudeSettings(found).acting())
+
+
+def _outside_imports(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
+    imports = imports_of(_text(project, path))
+    outside = ", ".join(f"@{item.path}" for item in imports if item.leads_out)
+    if outside:
+        yield TrustItem("import from outside", shown, outside)
 
 
 def _own_items(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:

@@ -128,6 +128,30 @@ async def test_the_model_loads_a_skill_and_gets_its_text_and_where_its_files_are
     assert "scripts/bump.py" in result.output
 
 
+async def test_the_model_uses_claude_codes_commands_as_skills_unless_they_say_no(
+    tmp_path: Path,
+) -> None:
+    commands = tmp_path / "home/.claude/commands"
+    write(commands / "git/fix.md", "---\ndescription: Fix an issue\n---\nFix $0 in $1.")
+    write(commands / "plain.md", "Tidy up.")
+    write(commands / "own.md", "---\ndisable-model-invocation: true\n---\nDeploy.")
+    write(tmp_path / "project/.claude/commands/theirs.md", "Theirs.")
+    calls = [
+        Reply(calls=(Call("skill", json.dumps({"name": name, "arguments": words})),))
+        for name, words in (("git:fix", "12 src"), ("plain", "now"), ("own", ""), ("theirs", ""))
+    ]
+    harness, client = agent_with(tmp_path, *calls, Reply("Done."))
+    await harness.say("go")
+    listed = request_bytes(client.requests[0]).decode()
+    assert "- git:fix: Fix an issue" in listed
+    assert "- plain: Tidy up." in listed
+    assert "Deploy" not in listed
+    assert "Theirs" not in listed
+    outputs = [result.output for result in harness.results()]
+    assert outputs[:2] == ["Fix 12 in src.", "Tidy up.\n\nnow"]
+    assert all(result.status is ToolStatus.ERROR for result in harness.results()[2:])
+
+
 async def test_the_user_has_a_skill_used_with_its_text_beside_the_request(tmp_path: Path) -> None:
     skill(tmp_path / "project/.agents/skills", body="Bump the version.")
     made = make_agent(tmp_path, [Reply("k")], knowledge=knowledge(tmp_path)).agent

@@ -14,7 +14,11 @@ from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide
 from tui_agent.agent.programs.hooks import foreign_hooks
 from tui_agent.agent.programs.inventory import read_programs
 from tui_agent.agent.programs.tool_rules import allowed_tools
-from tui_agent.foreign_servers import servers_of_project, servers_of_user
+from tui_agent.foreign_servers import (
+    servers_of_project,
+    servers_of_user,
+    without_switched_off,
+)
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.places import LeftOut
 from tui_agent.trust import TrustStore, project_state
@@ -33,7 +37,8 @@ WORDS = (
     "permissions", "permission", "allow", "ask", "deny", "additionalDirectories", "env", "hooks", "PreToolUse",
     "matcher", "command", "timeout", "if", "mcp", "mcpServers", "mcp_servers", "args", "url", "headers", "http_headers",
     "environment", "instructions", "bash", "read", "edit", "Read(x)", "Bash(git *)", "Read(\\)", "Read(//)", "~x/y",
-    "*", "", "a", "\ud800", "\0",
+    "type", "prompt", "disabledMcpjsonServers", "project_doc_fallback_filenames", "agent", "command", "enabled",
+    "*", "", "a", ".", "**x", "\ud800", "\0",
 )  # fmt: skip
 SCALARS = (
     st.none()
@@ -64,8 +69,9 @@ CONTENTS = TABLES | VALUES | HOOKS | SERVERS
 
 
 def read_all(tmp_path: Path, *, trusted: bool = False) -> None:
-    """Read everything as a start does, and ask the rules."""
-    places = folders(tmp_path)
+    """Read everything as a start below the root does, and ask the rules."""
+    (tmp_path / "project/sub").mkdir(parents=True, exist_ok=True)
+    places = folders(tmp_path, cwd="sub")
     project_state(places.project, TrustStore(tmp_path / "trust.json"))
     read = read_programs(places, trusted=trusted)
     for permission, pattern in (
@@ -76,7 +82,8 @@ def read_all(tmp_path: Path, *, trusted: bool = False) -> None:
     ):
         decide(PermissionNeed(Permission(permission), pattern), (*DEFAULT_RULES, *read.rules))
     hooks = list(foreign_hooks(places.project, places.home, LeftOut(), trusted=trusted))
-    list(servers_of_project(places.project, [places.project]))
+    found = servers_of_project(places.project, places.upward())
+    list(without_switched_off(found, places.home, places.project))
     list(servers_of_user(places.home, places.project))
     if not trusted:
         assert not [rule for rule in read.rules if rule.action is Action.ALLOW]

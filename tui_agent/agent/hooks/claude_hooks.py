@@ -274,8 +274,10 @@ def _hooks_of(
     for row in rows if isinstance(rows, list) else ():
         if not isinstance(row, dict):
             continue
-        kind = row.get("type", "command")
-        command = str(row.get(kind) or "") if kind in {"command", "prompt"} else ""
+        kind = str(row.get("type", "command"))
+        command = ""
+        if kind in {"command", "prompt"}:
+            command = str(row.get(kind) or "")
         matcher = str(group.get("matcher") or "")
         place = file.place(command or event)
         if event not in EVENTS:

@@ -12,7 +12,7 @@ from tui_agent.agent.knowledge.commands import UserCommand, load_commands
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
-from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of
+from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of, takes_arguments
 from tui_agent.agent.memory.section import (
     MemorySection,
     left_out,
@@ -186,7 +186,10 @@ def _as_skill(command: UserCommand) -> Skill:
     """Return a command that the model may use by itself as the skill that it is for its program."""
 
     def fill_arguments(text: str, arguments: str) -> str:
-        return fill_in(text, given(arguments), command.slots)
+        filled = fill_in(text, given(arguments), command.slots)
+        if arguments and not takes_arguments(text, command.slots):
+            return f"{filled}\n\n{arguments}"
+        return filled
 
     return Skill(
         name=command.name,

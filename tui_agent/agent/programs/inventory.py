@@ -64,7 +64,10 @@ _UNREAD = (
     _Unread("Claude Code", "", ".claude-plugin/plugin.json", "add it: tui-agent plugin add ."),
     _Unread("Claude Code", ".claude/keybindings.json", "", "set [keys] in config.toml"),
     _Unread(
-        "Claude Code", ".claude/agent-memory", ".claude/agent-memory", "copy what holds to /notes"
+        "Claude Code",
+        ".claude/agent-memory",
+        ".claude/agent-memory",
+        "tell what holds with /remember",
     ),
     _Unread("Codex", ".codex/rules", ".codex/rules", "write [permissions] in config.toml"),
     _Unread(

@@ -112,7 +112,7 @@ def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
     for folder in reversed(below):
         try:
             found = any(True for _path in folder.glob(pattern))
-        except ValueError:
+        except (OSError, ValueError, NotImplementedError, IndexError, RecursionError):
             found = False
         if found:
             yield f"{folder.relative_to(root).as_posix()}/{pattern}"
