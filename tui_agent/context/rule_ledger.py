@@ -9,6 +9,9 @@ from tui_agent.context.view import resolve
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry, UserEntry
 
+_MEMORY = "memory"
+"""The part of a head with the project's memory; other parts without a file are the program's own."""
+
 
 class RulePlace(StrEnum):
     """How the model has a rule."""
@@ -61,7 +64,7 @@ def ledger(whole: Sequence[Entry], active: Sequence[Entry]) -> list[LedgerRow]:
 
 def _rows_of_head(head: SystemEntry, sent: int) -> Iterator[LedgerRow]:
     for label, text in head_sections(head):
-        if "." not in label and "/" not in label:
+        if label != _MEMORY and "." not in label and "/" not in label:
             continue  # the program's own parts
         for number, line in enumerate(text.splitlines()):
             for rule in rules_in(line):

@@ -16,6 +16,7 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.memory.keeper import MIN_CALLS
 from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.context.rule_ledger import ledger
 from tui_agent.files.memory import UNUSED_SESSIONS, Memory, MemoryLine
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.resources import prompt
@@ -253,3 +254,19 @@ async def test_a_resumed_session_counts_no_second_time(tmp_path: Path) -> None:
     await again.wait_idle()
     await again.memory.settle()
     assert [line.unused for line in memory.read().lines] == [1]
+
+
+async def test_a_kept_line_that_binds_is_one_of_the_rules(tmp_path: Path) -> None:
+    memory_of(tmp_path).add("vendor: Never touch the vendor directory.", 1)
+    harness = start(tmp_path, Script([], Reply("none")))
+    await finished(harness, "hi")
+    (row,) = ledger(harness.path(), harness.session.active_path())
+    assert row.text == "vendor: Never touch the vendor directory."
+    assert row.source.startswith("memory:")
+
+
+async def test_runs_that_nobody_looks_at_count_no_disuse(tmp_path: Path) -> None:
+    memory_of(tmp_path).add("ports: The server listens on 8081.", 1)
+    harness = start(tmp_path, Script([], Reply("none")), proposes_memory=False)
+    await finished(harness, "hi")
+    assert [line.unused for line in memory_of(tmp_path).read().lines] == [0]

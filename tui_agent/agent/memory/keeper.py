@@ -7,23 +7,21 @@ otherwise. Nothing is kept without the user's yes. Failures are only logged.
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.clients import complete_in_time
 from tui_agent.agent.events import AgentEvent, Notice, RunEnded
 from tui_agent.agent.memory.proposals import (
     MAX_LINES,
     FoundLine,
-    index_of,
     lines_by_rule,
     read_answer,
 )
 from tui_agent.agent.memory.section import row_of
 from tui_agent.agent.memory.sources import source_of, used_topics
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.context.preserved import digest
-from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.view import resolve
 from tui_agent.files.memory import (
     UNUSED_SESSIONS,
@@ -39,7 +37,6 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
-    SystemEntry,
     ToolResultEntry,
     UserEntry,
 )
@@ -55,7 +52,6 @@ WORK_TOKENS = 2_000
 MESSAGE_CHARS = 1_500
 MAX_MESSAGES = 8
 """Size of what the model is shown: the work, each message of the user, and how many of those."""
-MAX_TOKENS = 300
 SECONDS = 30.0
 """How long the model may take."""
 SOURCES_SEARCHED = 400
@@ -125,9 +121,8 @@ class MemoryKeeper:
         before = path[: len(path) - len(entries)]
         self._is_counted = self._is_counted or newest(before, AssistantEntry) is not None
         self._done_with = max([self._done_with, *(entry.id for entry in entries)])
-        head = resolve(path).system
         try:
-            state = await asyncio.to_thread(self._count, memory, head, entries)
+            state = await asyncio.to_thread(self._count, memory, path, entries)
             room = MAX_LINES - self._proposed
             self._proposed = 0
             if is_done and room > 0 and self._ports.proposes_memory:
@@ -147,11 +142,14 @@ class MemoryKeeper:
             self._journal.channel.emit(Notice(f"memory: {lines} proposed · /memory"))
 
     def _count(
-        self, memory: Memory, head: SystemEntry | None, entries: Sequence[Entry]
+        self, memory: Memory, path: Sequence[Entry], entries: Sequence[Entry]
     ) -> MemoryState:
         """Count which lines the run made use of; a session without use of a line counts once."""
         state = memory.read()
-        if head is None or not entries:
+        if not state.lines or not entries:
+            return state
+        head = resolve(path).system
+        if head is None:
             return state
         sent = {line.topic for line in state.lines if row_of(line) in head.opening}
         if not sent:
@@ -163,10 +161,10 @@ class MemoryKeeper:
 
         def change(state: MemoryState) -> MemoryState:
             counted = state.counted(used, now)
-            if is_first:
-                counted = counted.counted_unused(sent - used)
             if not self._ports.proposes_memory:
                 return counted
+            if is_first:
+                counted = counted.counted_unused(sent - used)
             stale = [line for line in counted.lines if line.unused >= UNUSED_SESSIONS]
             removals = (
                 Proposal(line=line.model_copy(update={"kept_at": now}), removes=True)
@@ -182,36 +180,15 @@ class MemoryKeeper:
         calls = sum(isinstance(entry, ToolResultEntry) for entry in entries)
         if model and model != DEMO_MODEL and calls >= MIN_CALLS:
             try:
-                request = self._request(model, state, entries)
-                answer = await complete_in_time(ports.client, request, self._journal, SECONDS)
-                return read_answer(answer.text)
+                counter = ports.directory.counter(model)
+                shown = _shown(state, entries, counter.text)
+                answer = await ask_small_model(
+                    shown, "memory_propose", self._journal, ports, model=model, seconds=SECONDS
+                )
+                return read_answer(answer)
             except (ModelError, TimeoutError) as error:
                 log.info("no lines for the memory from %s: %s", model, error)
         return await asyncio.to_thread(lines_by_rule, entries)
-
-    def _request(self, model: str, state: MemoryState, entries: Sequence[Entry]) -> ModelRequest:
-        """Return the request for lines; outputs of tools are not in it, nor anything that was read."""
-        count = self._ports.directory.counter(model).text
-        messages = [
-            f"#{entry.id} {one_line(typed_text(entry.parts), MESSAGE_CHARS)}"
-            for entry in entries
-            if isinstance(entry, UserEntry) and entry.synthetic is None
-        ]
-        said = "\n".join(messages[-MAX_MESSAGES:])
-        work = digest(entries, WORK_TOKENS, count)
-        shown = (
-            f"<memory>\n{index_of(state.lines)}\n</memory>\n\n"
-            f"<user>\n{said}\n</user>\n\n<work>\n{work}\n</work>"
-        )
-        return ModelRequest(
-            model=model,
-            messages=(
-                Message("system", (ContentText(self._ports.prompt("memory_propose")),)),
-                Message("user", (ContentText(shown),)),
-            ),
-            max_output_tokens=MAX_TOKENS,
-            tool_choice="none",
-        )
 
     def _add(
         self, memory: Memory, found: Sequence[FoundLine], entries: Sequence[Entry]
@@ -233,3 +210,16 @@ class MemoryKeeper:
         if not proposals:
             return memory.read()
         return memory.change(lambda state: state.with_proposals(proposals))
+
+
+def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], int]) -> str:
+    """Return what the model is shown of a run; outputs of tools are not in it, nor what was read."""
+    messages = [
+        f"#{entry.id} {one_line(typed_text(entry.parts), MESSAGE_CHARS)}"
+        for entry in entries
+        if isinstance(entry, UserEntry) and entry.synthetic is None
+    ]
+    said = "\n".join(messages[-MAX_MESSAGES:])
+    kept = "\n".join(row_of(line) for line in state.lines)
+    work = digest(entries, WORK_TOKENS, count)
+    return f"<memory>\n{kept}\n</memory>\n\n<user>\n{said}\n</user>\n\n<work>\n{work}\n</work>"

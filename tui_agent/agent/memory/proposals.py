@@ -1,7 +1,7 @@
 """Finds lines worth keeping: reads a model's answer, or the user's own words by rule. Pure."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tui_agent.context.standing_rules import rules_in
 from tui_agent.files.memory import MemoryLine, NotKeptError, line_of
@@ -83,8 +83,3 @@ def _usable(text: str) -> MemoryLine | None:
         return line_of(text)
     except NotKeptError:
         return None
-
-
-def index_of(lines: Iterable[MemoryLine]) -> str:
-    """Return the kept lines as a model is shown them."""
-    return "\n".join(f"- {line.shown}" for line in lines)
