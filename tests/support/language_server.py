@@ -160,6 +160,24 @@ def progress(kind: str) -> None:
     send({"method": "$/progress", "params": {"token": 1, "value": {"kind": kind}}})
 
 
+def check(uri: str, version: int) -> None:
+    def found(number: int, word: str, severity: int) -> dict[str, Any]:
+        return {
+            "range": place(uri, number, 0)["range"],
+            "message": f"no {word}\n\nnote",
+            "severity": severity,
+        }
+
+    rows = [
+        found(number, word, severity)
+        for number, line in enumerate(texts[uri].split("\n"))
+        for word, severity in (("BAD", 1), ("SO_SO", 2))
+        if word in line
+    ]
+    about = {"uri": uri, "version": version, "diagnostics": rows}
+    send({"method": "textDocument/publishDiagnostics", "params": about})
+
+
 def hear(message: dict[str, Any]) -> None:
     params = message.get("params") or {}
     document = params.get("textDocument", {})
@@ -168,8 +186,10 @@ def hear(message: dict[str, Any]) -> None:
             send({"method": "window/logMessage", "params": {"message": "Found 2 source files"}})
         case "textDocument/didOpen":
             texts[document["uri"]] = document["text"]
+            check(document["uri"], document["version"])
         case "textDocument/didChange":
             texts[document["uri"]] = params["contentChanges"][0]["text"]
+            check(document["uri"], document["version"])
         case "workspace/didChangeWatchedFiles":
             names = (f"{Path(one['uri']).name} {one['type']}" for one in params["changes"])
             heard.append(f"changed: {', '.join(sorted(names))}")

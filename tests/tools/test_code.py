@@ -16,10 +16,12 @@ from tests.support.agents import Harness, make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply
 from tests.support.thoroughness import examples
+from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.projection import ModelTraits
 from tui_agent.sandbox import Sandbox, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.session.entries import FilePart, UserEntry
 from tui_agent.tools.code import CodeTool
 from tui_agent.tools.language_servers.answers import (
     callers_of,
@@ -196,6 +198,26 @@ async def test_a_server_is_not_sent_what_rules_keep_back(tmp_path: Path) -> None
     found = await outputs(navigating(tmp_path, *calls, rules=rules))
     assert found[1] == "No file of code has the name area. Search text with grep."
     assert "area" not in found[2].replace("name area", "")
+
+
+async def test_a_running_server_tells_the_new_errors_of_edits(tmp_path: Path) -> None:
+    def edit(old: str, new: str) -> Call:
+        return Call("edit", json.dumps({"path": "app.py", "edits": [{"old": old, "new": new}]}))
+
+    harness = navigating(
+        tmp_path,
+        edit("return 0", "return 0  # BAD one"),
+        code("symbols", path="app.py"),
+        edit("class Shape:", "class Shape:  # BAD two, SO_SO"),
+        edit(" two, SO_SO", " two"),
+        rules=(Rule("edit", "*", Action.ALLOW, "flag"),),
+        diagnostics=DiagnosticSettings(wait=20),
+    )
+    await outputs(harness)
+    told = [entry for entry in harness.entries(UserEntry) if entry.synthetic == "diagnostics"]
+    (part,) = [part for entry in told for part in entry.parts if isinstance(part, FilePart)]
+    name = Path(sys.executable).name
+    assert part.text == f"1 new problem:\napp.py:1: no BAD ({name})"
 
 
 async def test_a_server_can_change_nothing(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tui_agent.tools.language_servers.known import (
     Language,
     find_server,
     has_server,
+    language_of,
 )
 from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.outputs import Output, counted, finish
@@ -33,6 +34,7 @@ from tui_agent.tools.searching import cut_line
 
 if TYPE_CHECKING:
     from tui_agent.tools.language_servers.lookup import Answer, Question
+    from tui_agent.tools.language_servers.server import LanguageServer
     from tui_agent.tools.language_servers.servers import LanguageServers
     from tui_agent.tools.language_servers.spots import Spot
 
@@ -93,7 +95,7 @@ class CodeTool(Tool[CodeInput]):
 
     async def run(self, arguments: CodeInput, context: ToolContext) -> ToolResult:
         from tui_agent.tools.language_servers.lookup import Lookup
-        from tui_agent.tools.language_servers.server import ServerPlace
+        from tui_agent.tools.language_servers.place import ServerPlace
         from tui_agent.tools.language_servers.servers import LanguageServers
 
         question = await asyncio.to_thread(_question, arguments, context)
@@ -113,6 +115,13 @@ class CodeTool(Tool[CodeInput]):
     async def aclose(self, project: Path) -> None:
         if self._servers is not None:
             await self._servers.aclose(real_path(project))
+
+    def running_for(self, path: Path, project: Path) -> "LanguageServer | None":
+        """Return the server that knows a file of a project, if it runs."""
+        language = language_of(path.name, self._settings)
+        if self._servers is None or language is None:
+            return None
+        return self._servers.of(real_path(project), language)
 
     def server_lines(self) -> Iterator[str]:
         """Yield for people which servers there are. Looks at files."""

@@ -101,7 +101,7 @@ KNOWN_CHECKERS = (
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One command.
+    """One command, or a language server that runs.
 
     ``is_users`` says that the settings name it; others may be a project's own and need a sandbox.
     """
@@ -110,6 +110,8 @@ class Check:
     words: tuple[str, ...]
     where: Path
     is_users: bool = False
+    is_server: bool = False
+    """It is a language server, and no command."""
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
         """Return the words to run.
@@ -122,7 +124,14 @@ class Check:
         return tuple(part for word in self.words for part in (names if word == FILES else (word,)))
 
 
-def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check]:
+def checks_for(
+    path: Path, root: Path, settings: DiagnosticSettings, server: str = ""
+) -> list[Check]:
+    """Return what checks a file: the user's commands, else those found.
+
+    ``server`` is the language server that runs for it, used where nothing else knows the language's
+    types: no checker that needs a project to be set up for it.
+    """
     if not path.is_relative_to(root):
         return []
     name = path.relative_to(root).as_posix()
@@ -143,6 +152,7 @@ def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Che
             for line in lines
         ]
     found = []
+    knows_types = False
     for checker in KNOWN_CHECKERS:
         where = None
         if any(map(path.match, checker.patterns)):
@@ -152,6 +162,9 @@ def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Che
             program = find_project_program(checker.name, where, root)
         if where is not None and program is not None:
             found.append(Check(checker.name, (program, *checker.arguments), where))
+            knows_types = knows_types or bool(checker.markers)
+    if server and not knows_types:
+        found.append(Check(server, (), root, is_server=True))
     return found
 
 
@@ -199,8 +212,6 @@ class Problem:
 
 def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
     """Return the problems of a checker that ran in ``where``, those of files of the project ``root`` only."""
-    from tui_agent.secret_detector import remove_secrets
-
     names: dict[str, str] = {}
     found: list[Problem] = []
     for match in _PLACED.finditer(output):
@@ -217,11 +228,16 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
                 names[written] = ""
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])
-            shown = remove_secrets(shown_quote(root / names[written], message[: 4 * MAX_MESSAGE]))[
-                :MAX_MESSAGE
-            ]
-            found.append(Problem(names[written], line, shown))
+            found.append(problem_in(root, names[written], line, message))
     return found
+
+
+def problem_in(root: Path, name: str, line: int, message: str) -> Problem:
+    """Return a problem of a file of the project ``root``, without secrets that its message quotes."""
+    from tui_agent.secret_detector import remove_secrets
+
+    quoted = shown_quote(root / name, " ".join(message.split())[: 4 * MAX_MESSAGE])
+    return Problem(name, line, remove_secrets(quoted)[:MAX_MESSAGE])
 
 
 def new_problems(

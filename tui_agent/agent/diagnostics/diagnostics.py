@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tui_agent.agent.diagnostics.checks import (
     Check,
@@ -26,6 +27,7 @@ from tui_agent.agent.diagnostics.checks import (
     checks_for,
     new_problems,
     parse_problems,
+    problem_in,
 )
 from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts
@@ -42,6 +44,11 @@ from tui_agent.sandbox.view import View, Writes
 from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, UserEntry
 from tui_agent.text_files.encodings import user_text
 from tui_agent.tools.changes import MAX_CHANGED_BYTES
+from tui_agent.tools.code import CodeTool
+from tui_agent.tools.language_servers.connection import ServerError
+
+if TYPE_CHECKING:
+    from tui_agent.tools.language_servers.server import LanguageServer
 
 log = logging.getLogger(__name__)
 
@@ -128,13 +135,26 @@ class Diagnostics:
 
         def found() -> dict[Path, list[Check]]:
             changed = [path for path, was in before.items() if _content(path) != was]
-            return {path: checks_for(path, self._root, self._ports.diagnostics) for path in changed}
+            return {path: self._checks_for(path) for path in changed}
 
         for path, checks in (await asyncio.to_thread(found)).items():
             for check in checks:
                 self.checkers.setdefault(check, Checker(check)).edited.setdefault(
                     path, before[path]
                 )
+
+    def _checks_for(self, path: Path) -> list[Check]:
+        server = self._server_of(path)
+        name = ""
+        if server is not None:
+            name = server.name
+        return checks_for(path, self._root, self._ports.diagnostics, name)
+
+    def _server_of(self, path: Path) -> "LanguageServer | None":
+        """Return the language server that runs for a file, None where there is none."""
+        tools = (tool for tool in self._ports.tools if isinstance(tool, CodeTool))
+        running = (tool.running_for(path, self._root) for tool in tools)
+        return next((server for server in running if server is not None), None)
 
     async def findings(self) -> UserEntry | None:
         """Check edited files and return the entry with new findings for the model; None without any.
@@ -227,9 +247,12 @@ class Diagnostics:
     async def _check(self, checker: Checker, edited: Before) -> None:
         files = sorted(path for path in edited if is_file(path))
         words = checker.check.command(files)
-        known = checker.known.get(words)
         began = self._ports.clock()
-        after = await self._problems(checker.check, words)
+        if checker.check.is_server:
+            known, after = await self._told_by_server(edited)
+        else:
+            known = checker.known.get(words)
+            after = await self._problems(checker.check, words)
         checker.seconds = (self._ports.clock() - began) / 1_000
         if known is None:
             # After it, because caches are warm now; and where all is well nothing can be new.
@@ -254,6 +277,28 @@ class Diagnostics:
             if problem.path not in origins or problem.key in still
         ]
         checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
+
+    async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
+        """Return what language servers find in the edited files, as they were and as they are."""
+        known: list[Problem] = []
+        after: list[Problem] = []
+        for path, was in edited.items():
+            server = self._server_of(path)
+            content = await asyncio.to_thread(_content, path)
+            if server is None or content is None:
+                continue
+            name = path.relative_to(self._root).as_posix()
+            try:
+                found = await server.documents.errors(path, user_text(content))
+                before = []
+                if found and was is not None:
+                    before = await server.documents.errors(path, user_text(was))
+                    await server.documents.open(path)
+            except ServerError as error:
+                raise _GaveUpError(f"{error}.") from None
+            after += [problem_in(self._root, name, one.line + 1, one.message) for one in found]
+            known += [problem_in(self._root, name, one.line + 1, one.message) for one in before]
+        return known, after
 
     async def _problems_before(
         self, check: Check, words: tuple[str, ...], edited: Before

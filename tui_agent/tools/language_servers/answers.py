@@ -10,6 +10,9 @@ from tui_agent.lazy import LazyPattern, dataclass
 
 MAX_NESTED = 50
 """Depth of symbols in symbols."""
+MAX_FINDINGS = 500
+_ERROR = 1
+"""The protocol's severity of errors; others are warnings and hints."""
 _FUNCTIONS = frozenset({6, 9, 12})
 _VARIABLES = frozenset({13, 14})
 """The protocol's kinds of symbols: method, constructor and function; variable and constant."""
@@ -66,6 +69,22 @@ class _Caller(BaseModel):
 
     place: Place = Field(validation_alias="from")
     at: list[Any] = Field(default_factory=list, validation_alias="fromRanges")
+
+
+class _Diagnostic(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+
+    message: str
+    severity: int = _ERROR
+    start: Position = Field(validation_alias=AliasPath("range", "start"))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something a server finds wrong; ``line`` counts from 0."""
+
+    line: int
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +155,16 @@ def callers_of(result: Any) -> list[Place]:
 def _starts(caller: _Caller) -> list[Position]:
     found = [row.get("start") for row in caller.at if isinstance(row, dict)]
     return list(_rows(found, Position)) or [caller.place.start]
+
+
+def errors_of(result: Any) -> list[Finding]:
+    """Return the errors among diagnostics, without notes on other places."""
+    rows = result[:MAX_FINDINGS] if isinstance(result, list) else []
+    return [
+        Finding(one.start.line, one.message.partition("\n\n")[0])
+        for one in _rows(rows, _Diagnostic)
+        if one.severity == _ERROR
+    ]
 
 
 def hover_text(result: Any) -> str:

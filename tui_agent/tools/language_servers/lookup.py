@@ -24,7 +24,8 @@ from tui_agent.tools.language_servers.known import (
     find_server,
     language_of,
 )
-from tui_agent.tools.language_servers.server import LanguageServer, ServerPlace
+from tui_agent.tools.language_servers.place import ServerPlace
+from tui_agent.tools.language_servers.server import LanguageServer
 from tui_agent.tools.language_servers.servers import LanguageServers
 from tui_agent.tools.language_servers.spots import (
     MAX_NAMED,
@@ -219,7 +220,7 @@ class Lookup:
                 continue
             await self._open(server, file)
             for symbol in symbols_of(await self._ask(server, "workspace/symbol", {"query": name})):
-                path = server.path_of(symbol.uri)
+                path = self._place.path_of(symbol.uri)
                 if path is not None:
                     found.append((Spot(path, symbol.start), symbol))
         return found
@@ -256,7 +257,7 @@ class Lookup:
             server = await self._servers.running(command, self._place, self._report)
             if server not in self._asked:
                 self._asked.append(server)
-                await server.tell_changes()
+                await server.documents.tell_changes()
         except ServerError as error:
             raise ToolError(f"{command.name} {error}. Search with grep.") from None
         return server
@@ -278,7 +279,7 @@ class Lookup:
         if self._place.keeps_back(path):
             raise ToolError(f"{server.name} is not shown {path.name}, which may hold secrets.")
         try:
-            await server.open(path)
+            await server.documents.open(path)
         except ServerError as error:
             raise ToolError(f"{server.name} {error}.") from None
 
@@ -293,7 +294,7 @@ class Lookup:
     async def _symbols_in(self, path: Path) -> list[Symbol]:
         server = await self._server(path)
         await self._open(server, path)
-        document = {"textDocument": {"uri": server.uri_of(path)}}
+        document = {"textDocument": {"uri": self._place.uri_of(path)}}
         return symbols_of(await self._ask(server, "textDocument/documentSymbol", document))
 
     async def _asked_at(self, op: str, spot: Spot, **more: Any) -> tuple[LanguageServer, Any]:
@@ -303,7 +304,7 @@ class Lookup:
             raise ToolError(f"{server.name} has no {op}.")
         await self._open(server, spot.path)
         params = {
-            "textDocument": {"uri": server.uri_of(spot.path)},
+            "textDocument": {"uri": self._place.uri_of(spot.path)},
             "position": {"line": spot.at.line, "character": spot.at.character},
             **more,
         }
@@ -312,17 +313,17 @@ class Lookup:
     async def _places(self, op: Operation, spot: Spot) -> list[Spot]:
         if op == "references":
             around = {"includeDeclaration": True}
-            server, result = await self._asked_at(op, spot, context=around)
-            return self._spots(server, places_of(result))
+            _server, result = await self._asked_at(op, spot, context=around)
+            return self._spots(places_of(result))
         server, result = await self._asked_at(op, spot)
         if op != "callers":
-            return self._spots(server, places_of(result))
+            return self._spots(places_of(result))
         items = result if isinstance(result, list) else []
         calls: list[Place] = []
         for item in items[:MAX_SPOTS]:
             asked = await self._ask(server, "callHierarchy/incomingCalls", {"item": item})
             calls += callers_of(asked)
-        return self._spots(server, calls)
+        return self._spots(calls)
 
     async def _hover(self, spots: Sequence[Spot]) -> Answer:
         for spot in spots:
@@ -332,8 +333,8 @@ class Lookup:
                 return self._answer([spot], text[:MAX_HOVER])
         return self._answer([])
 
-    def _spots(self, server: LanguageServer, places: Iterable[Place]) -> list[Spot]:
-        named = ((server.path_of(place.uri), place.start) for place in places)
+    def _spots(self, places: Iterable[Place]) -> list[Spot]:
+        named = ((self._place.path_of(place.uri), place.start) for place in places)
         return [Spot(path, start) for path, start in named if path is not None]
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from tui_agent.lazy import dataclass
 from tui_agent.tools.language_servers.connection import ServerError
 from tui_agent.tools.language_servers.known import Language, ServerCommand
-from tui_agent.tools.language_servers.server import LanguageServer, ServerPlace
+from tui_agent.tools.language_servers.place import ServerPlace
+from tui_agent.tools.language_servers.server import LanguageServer
 from tui_agent.tools.language_servers.settings import CodeSettings
 
 MAX_RUNNING = 4

@@ -10,7 +10,7 @@ from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.text_files.encodings import user_text
 from tui_agent.tools.language_servers.answers import Position
-from tui_agent.tools.language_servers.server import MAX_FILE_BYTES
+from tui_agent.tools.language_servers.documents import MAX_FILE_BYTES
 
 MAX_MENTIONS = 5_000
 """Lines with a symbol's name that are looked at."""

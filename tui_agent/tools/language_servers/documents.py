@@ -1,0 +1,196 @@
+"""The files of a project as one language server knows them: told of changes, opened, and found wrong."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from tui_agent.files.inside import read_regular
+from tui_agent.files.ripgrep import shared_files
+from tui_agent.lazy import dataclass
+from tui_agent.text_files.encodings import user_text
+from tui_agent.tools.language_servers.answers import Finding, errors_of
+from tui_agent.tools.language_servers.known import Language
+from tui_agent.tools.language_servers.place import ServerPlace
+
+MAX_FILE_BYTES = 4_000_000
+"""A larger file is not opened in a server."""
+MAX_OPEN = 30
+"""Files that are open in a server at once."""
+MAX_OPENED = 10
+"""Written files that are opened at once."""
+MAX_WATCHED = 20_000
+"""Files of a project whose changes a server is told of."""
+CHECK_SECONDS = 20.0
+"""Seconds a server may take to check a file; one that says nothing has found nothing."""
+UNSURE_SECONDS = 3.0
+"""The same for a server that doesn't number its reports: it may say nothing where nothing has changed."""
+MORE_SECONDS = 0.5
+"""Seconds that are waited for more: some servers tell of the syntax first."""
+MAX_REPORTS = 10
+"""Reports on one text of a file that are waited for."""
+_CREATED = 1
+_CHANGED = 2
+_DELETED = 3
+
+
+@dataclass(slots=True)
+class _Document:
+    """A file as it was last sent, and what the server has found in it since."""
+
+    text: str
+    version: int = 1
+    errors: list[Finding] = field(default_factory=list)
+    heard: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Documents:
+    """What one server knows; ``notify`` sends to it, and raises ServerError where it is gone."""
+
+    def __init__(
+        self,
+        place: ServerPlace,
+        language: Language,
+        notify: Callable[[str, Mapping[str, Any]], Awaitable[None]],
+    ) -> None:
+        self._place = place
+        self._language = language
+        self._notify = notify
+        self._open: dict[Path, _Document] = {}
+        self._stamps: dict[str, tuple[int, int]] = {}
+        self._numbers_reports = False
+        self._updating = asyncio.Lock()
+
+    async def look(self) -> None:
+        """Note the files as they are when the server starts."""
+        self._stamps = await self._seen_files()
+
+    async def tell_changes(self) -> None:
+        """Tell the server which files of the project have changed since the last time."""
+        async with self._updating:
+            await self._tell_changes()
+
+    async def open(self, path: Path) -> None:
+        """Have a file open in the server, as it is now."""
+        async with self._updating:
+            await self._send(path, await asyncio.to_thread(self._content, path))
+
+    async def errors(self, path: Path, text: str) -> list[Finding]:
+        """Return the errors that the server finds in a file if it has some text."""
+        async with self._updating:
+            await self._tell_changes()
+            if await asyncio.to_thread(self._place.keeps_back, path):
+                return []
+            document = await self._send(path, text)
+            seconds = CHECK_SECONDS if self._numbers_reports else UNSURE_SECONDS
+            if document is None or not await in_time(document.heard, seconds):
+                return []
+            for _ in range(MAX_REPORTS):
+                document.heard.clear()
+                if not await in_time(document.heard, MORE_SECONDS):
+                    break
+            document.heard.set()
+            return document.errors
+
+    def hear(self, params: Mapping[str, Any]) -> None:
+        """Take what the server has found in a file; only of files that are open, as they are now."""
+        path = self._place.path_of(str(params.get("uri")))
+        document = self._open.get(path) if path is not None else None
+        version = params.get("version")
+        self._numbers_reports = self._numbers_reports or isinstance(version, int)
+        if document is None or (isinstance(version, int) and version < document.version):
+            return
+        document.errors = errors_of(params.get("diagnostics"))
+        document.heard.set()
+
+    async def _tell_changes(self) -> None:
+        seen = await self._seen_files()
+        before = self._stamps
+        self._stamps = seen
+        kinds = {name: _CREATED for name in seen if name not in before}
+        kinds |= {name: _DELETED for name in before if name not in seen}
+        kinds |= {name: _CHANGED for name in seen if before.get(name, seen[name]) != seen[name]}
+        if not kinds:
+            return
+        project = self._place.project
+        changes = [
+            {"uri": self._place.uri_of(project / name), "type": kind}
+            for name, kind in kinds.items()
+        ]
+        await self._notify("workspace/didChangeWatchedFiles", {"changes": changes})
+        opened = [name for name in kinds if project / name in self._open]
+        written = [name for name, kind in kinds.items() if self._is_written(name, kind)]
+        for name in dict.fromkeys([*opened, *written[-MAX_OPENED:]]):
+            path = project / name
+            await self._send(path, await asyncio.to_thread(self._content, path))
+
+    def _is_written(self, name: str, kind: int) -> bool:
+        """Whether a file was written in the server's language: servers read one late that is not open."""
+        return kind != _DELETED and Path(name).suffix.lower() in self._language.suffixes
+
+    async def _seen_files(self) -> dict[str, tuple[int, int]]:
+        """Return time and size of the files in the project, without those that git ignores."""
+        names = await shared_files(self._place.project, MAX_WATCHED)
+
+        def look() -> dict[str, tuple[int, int]]:
+            stamps = ((name, _stamp(self._place.project / name)) for name in names[:MAX_WATCHED])
+            return {name: stamp for name, stamp in stamps if stamp is not None}
+
+        return await asyncio.to_thread(look)
+
+    async def _send(self, path: Path, text: str | None) -> _Document | None:
+        """Have a file open with a text, closed with None."""
+        known = self._open.pop(path, None)
+        uri = self._place.uri_of(path)
+        if text is None:
+            if known is not None:
+                await self._notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+            return None
+        document = known or _Document(text)
+        self._open[path] = document
+        if known is None:
+            kind = self._language.suffixes.get(path.suffix.lower(), "plaintext")
+            item = {"uri": uri, "languageId": kind, "version": 1, "text": text}
+            await self._notify("textDocument/didOpen", {"textDocument": item})
+        elif known.text != text:
+            document.text = text
+            document.version += 1
+            document.heard.clear()
+            changed = {"uri": uri, "version": document.version}
+            change = {"textDocument": changed, "contentChanges": [{"text": text}]}
+            await self._notify("textDocument/didChange", change)
+        if len(self._open) > MAX_OPEN:
+            oldest = next(iter(self._open))
+            del self._open[oldest]
+            closed = {"uri": self._place.uri_of(oldest)}
+            await self._notify("textDocument/didClose", {"textDocument": closed})
+        return document
+
+    def _content(self, path: Path) -> str | None:
+        """Return what a file holds, None where the server is not to know it."""
+        if self._place.keeps_back(path):
+            return None
+        data = read_regular(path, MAX_FILE_BYTES + 1)
+        if data is None or len(data) > MAX_FILE_BYTES:
+            return None
+        return user_text(data)
+
+
+async def in_time(event: asyncio.Event, seconds: float) -> bool:
+    """Wait for an event, no longer than some seconds; return whether it came."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        state = os.lstat(path)
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size

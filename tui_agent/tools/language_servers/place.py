@@ -1,0 +1,64 @@
+"""Where a language server works: what it may see of a project, and how it names the files."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from tui_agent.files.secret_files import is_secret_file
+from tui_agent.lazy import dataclass
+from tui_agent.permission import rule_path
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.view import RuleOfReading
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlace:
+    """Where a server works, as commands of the session do."""
+
+    project: Path
+    environment: Mapping[str, str]
+    sandbox: Sandbox | None
+    reading: RuleOfReading | None = None
+    """What rules say about reading files, None where they name none."""
+    stands_for: Path | None = None
+    """The project that this one is a copy of: its place in the sandbox."""
+
+    @property
+    def root(self) -> Path:
+        """The project as the server sees it."""
+        if self.stands_for is not None and self.in_sandbox and self._is_at_its_place:
+            return self.stands_for
+        return self.project
+
+    def keeps_back(self, path: Path) -> bool:
+        """Return whether a file is kept from programs: it may hold secrets, or rules are against reading it."""
+        if is_secret_file(path):
+            return True
+        return self.reading is not None and bool(self.reading(rule_path(path, self.project)))
+
+    @property
+    def in_sandbox(self) -> bool:
+        return self.sandbox is not None and self.sandbox.active
+
+    @property
+    def _is_at_its_place(self) -> bool:
+        return self.sandbox is not None and self.sandbox.state.kind == "bubblewrap"
+
+    def uri_of(self, path: Path) -> str:
+        if path.is_relative_to(self.project):
+            return (self.root / path.relative_to(self.project)).as_uri()
+        return path.as_uri()
+
+    def path_of(self, uri: str) -> Path | None:
+        """Return the file of an address, None for what is no file."""
+        try:
+            parts = urlsplit(uri)
+            path = Path(os.path.normpath(os.fsdecode(unquote_to_bytes(parts.path))))
+        except ValueError:
+            return None
+        if parts.scheme != "file" or not path.is_absolute() or "\0" in str(path):
+            return None
+        if path.is_relative_to(self.root):
+            return self.project / path.relative_to(self.root)
+        return path
