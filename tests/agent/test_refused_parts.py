@@ -23,11 +23,12 @@ def picky(request: Recorded) -> Turn:
     return status(400, "Could not process image") if has_picture else Turn("Fine.")
 
 
-def agent_at(tmp_path: Path, server: ModelServer, *, tools: bool | None = None) -> Harness:
-    models = {MODEL: ModelSettings(base_url=server.openai_url, vision=True, tools=tools)}
+def agent_at(tmp_path: Path, server: ModelServer, settings: ModelSettings | None = None) -> Harness:
+    said = settings or ModelSettings(vision=True)
+    models = {MODEL: said.model_copy(update={"base_url": server.openai_url})}
     return make_agent(
         tmp_path,
-        ProviderClient(Router(Catalog(models), {}, models=models), tool_words=lambda: WORDS),
+        ProviderClient(Router(Catalog(models), {}, models=models), prompt=lambda _name: WORDS),
         model=MODEL,
     )
 
@@ -116,7 +117,7 @@ async def test_a_model_known_to_take_no_tools_is_sent_none_and_its_calls_are_run
     tmp_path: Path,
 ) -> None:
     with ModelServer(toolless) as server:
-        harness = agent_at(tmp_path, server, tools=False)
+        harness = agent_at(tmp_path, server, ModelSettings(tools=False))
         (Path(harness.agent.session.info.cwd) / "n.txt").write_text("forty-two\n")
         ended = await harness.say("What is in n.txt?")
         await harness.client.aclose()

@@ -90,6 +90,30 @@ def test_a_small_model_is_given_only_the_tools_that_read_change_and_run_files(
     assert tools == ["read", "edit", "write", "bash", "grep", "glob"]
 
 
+def test_a_tiny_model_names_a_file_to_read_and_writes_a_whole_one(
+    place: Place, warm_server: ModelServer
+) -> None:
+    path = place.root / "config" / "config.toml"
+    settings = path.read_text(encoding="utf-8")
+    path.write_text(settings.replace("context_window", "tiny = true\ncontext_window"))
+    calc = place.project / "calc.py"
+    calc.write_text("def add(a, b):\n    return a - b\n")
+    warm_server.play(
+        Turn(text="READ calc.py"),
+        Turn(text="Like this:\n```python\ndef add(a, b):\n    return a + b\n```"),
+        Turn(text="It adds now."),
+    )
+    done = place.run("-p", "mend add", "--mode", "auto-edit")
+    assert (done.returncode, done.stdout) == (0, "It adds now.\n")
+    assert calc.read_text() == "def add(a, b):\n    return a + b\n"
+    first, second, _ = (str(call.json["messages"]) for call in warm_server.calls)
+    assert "The project has these files: calc.py" in first
+    assert "def add" not in first
+    assert "return a - b" in second
+    assert not any("tools" in call.json for call in warm_server.calls)
+    assert {call.json["temperature"] for call in warm_server.calls} == {0.2}
+
+
 def test_a_broken_configuration_is_one_sentence_and_stays_as_it_is(place: Place) -> None:
     path = place.root / "config" / "config.toml"
     path.write_text("model = [", encoding="utf-8")

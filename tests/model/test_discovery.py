@@ -100,7 +100,7 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
                 "/v1/models": listed({"id": "m"}),
                 "/props": {"default_generation_settings": {"n_ctx": 16_384}},
             },
-            {"window": 16_384, "tools": None, "small": None},
+            {"window": 16_384, "tools": None, "small": None, "tiny": None},
         ),
         (
             {
@@ -109,7 +109,7 @@ def listed(*rows: dict[str, Any]) -> dict[str, Any]:
                 ),
                 "/props": {"default_generation_settings": {"n_ctx": 16_384}},
             },
-            {"window": 16_384, "small": True},
+            {"window": 16_384, "small": True, "tiny": True},
         ),
         (
             {

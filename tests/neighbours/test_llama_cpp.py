@@ -1,7 +1,10 @@
 """With a real llama.cpp server and real weights: what does not depend on what the model says."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -54,6 +57,7 @@ def configure(place: Place, url: str, **fields: Any) -> None:
         "api_key": KEY,
         "max_output": 24,
         "options": {"temperature": 0},
+        "tiny": False,
         **fields,
     }
     lines = [f'model = "{MODEL}"', f'[models."{MODEL}"]']
@@ -218,3 +222,50 @@ def test_three_runners_take_turns_on_one_slot(server: LlamaServer, place: Place)
     )
     assert [event["type"] for event in events if event["type"] in {"race_ended", "run_ended"}]
     assert not server.busy
+
+
+MISTAKES = {
+    "calc.py": (
+        "def add(a, b):\n    return a - b\n",
+        "from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n",
+        "The test in test_calc.py fails. Read calc.py and mend the function add.",
+    ),
+    "sums.py": (
+        "def sum_to(n):\n    total = 0\n    for i in range(1, n):\n        total += i\n    return total\n",
+        "from sums import sum_to\n\n\ndef test_sum_to():\n    assert sum_to(3) == 6\n",
+        "The test in test_sums.py fails: sum_to(3) should be 6. Read sums.py and mend it.",
+    ),
+    "geometry.py": (
+        "from maths import sqrt\n\n\ndef length(x, y):\n    return sqrt(x * x + y * y)\n",
+        "from geometry import length\n\n\ndef test_length():\n    assert length(3, 4) == 5\n",
+        "test_geometry.py fails: No module named 'maths'. Read geometry.py and mend the import.",
+    ),
+}
+"""Files with a mistake, their tests and the task."""
+RUNS = 5
+GOOD_RUNS = 3
+
+
+@pytest.mark.skipif(
+    "TUI_AGENT_WEIGHTS" not in os.environ,
+    reason="TUI_AGENT_WEIGHTS names no weights: a Qwen2.5-Coder-0.5B, as GGUF",
+)
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_tiny_model_reads_a_file_and_mends_a_failing_test(
+    server: LlamaServer, place: Place, name: str
+) -> None:
+    wrong, test, task = MISTAKES[name]
+    configure(place, f"{server.url}/v1", max_output=1_024, options=None, tiny=True)
+    good = 0
+    for _ in range(RUNS):
+        place.move_to_new_project()
+        (place.project / name).write_text(wrong)
+        (place.project / f"test_{name}").write_text(test)
+        events = say(place, "-p", task, "--mode", "auto-edit", "--trust")
+        results = entries(events, "tool_result")
+        has_read = any(result["title"] == name for result in results)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"test_{name}"]
+        green = subprocess.run(command, cwd=place.project, check=False, capture_output=True)
+        good += has_read and green.returncode == 0
+    record(f"mends {name}", f"{good} of {RUNS}")
+    assert good >= GOOD_RUNS

@@ -46,6 +46,7 @@ from tui_agent.model.protocol import (
     ToolCallReady,
     UsageReport,
 )
+from tui_agent.model.steps import read_step
 from tui_agent.model.text_calls import Check, read_text_calls
 from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE, retry_delay
 from tui_agent.model.written_calls import CallIds, plain_name
@@ -120,9 +121,9 @@ class _Attempt:
         if self.repetition is not None:
             said[:] = [said[0][: -self.repetition.extra]]
 
-    def read_text_calls(self, request: ModelRequest, check: Check) -> str:
+    def read_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
         """Take the calls written into the text; returns why those that were meant as calls can't be read."""
-        asked = request.tools and request.tool_choice == "auto"
+        asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
             self.calls
             or not asked
@@ -130,9 +131,11 @@ class _Attempt:
             or self.finished.reason not in {"stop", "tool_calls"}
         ):
             return ""
-        found = read_text_calls(
-            "".join(self.text), {tool.name: tool for tool in request.tools}, check
-        )
+        text = "".join(self.text)
+        if in_steps:
+            found = read_step(text, request.messages)
+        else:
+            found = read_text_calls(text, {tool.name: tool for tool in request.tools}, check)
         if found is None or found.problem:
             return "" if found is None else found.problem
         ids = CallIds(call.call_id for message in request.messages for call in message.tool_calls)
@@ -259,7 +262,8 @@ class Answerer:
                     raise RepeatingAnswer(
                         self._finish(attempt.entry(interrupted=True)), attempt.repetition
                     )
-                self.unread = attempt.read_text_calls(request, check)
+                in_steps = self._ports.directory.traits(request.model).tiny
+                self.unread = attempt.read_text_calls(request, check, in_steps=in_steps)
                 return self._finish(attempt.entry())
 
     async def _stream(self, request: ModelRequest, attempt: _Attempt) -> None:

@@ -84,7 +84,7 @@ class Models:
             learnt,
             host=host,
             log_path=log_path,
-            tool_words=lambda: prompt("written_tools"),
+            prompt=prompt,
         )
         self.client = RoutedClient(self.providers, demo or DemoClient())
 

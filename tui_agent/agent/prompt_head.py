@@ -7,6 +7,7 @@ reread and paid in full. The user is notified instead, and the next cache break 
 import platform
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -16,6 +17,7 @@ from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
+from tui_agent.files.ignore import walk_files
 from tui_agent.files.own_git import branch_of
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, SystemEntry
 from tui_agent.session.path_queries import newest
@@ -24,6 +26,8 @@ from tui_agent.tools.base import Tool
 CHEAP_TO_READ = 30_000
 """Tokens that may be read anew, without the provider's cache, to tell the model of tools that came
 late."""
+_NAMED_FILES = 40
+"""Files that are named to a model which goes in steps."""
 
 
 class Head:
@@ -113,6 +117,8 @@ class Head:
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
         directory = self._ports.directory
+        if directory.traits(model).tiny:
+            return ()
         servers = self._ports.mcp.offered(
             directory.limits(model).window, directory.counter(model).schema
         )
@@ -123,6 +129,8 @@ class Head:
 
     def _own_tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
         traits = self._ports.directory.traits(model)
+        if traits.tiny:
+            return ()
         offered = [tool for tool in self._ports.own_tools if tool.offered_to(traits)]
         if traits.small:
             offered = [tool for tool in offered if tool.traits.basic]
@@ -192,7 +200,10 @@ class Head:
         ).astimezone()
         project = ports.model_path(ports.project)
         branch = branch_of(project)
-        environment = Template(prompt("environment")).safe_substitute(
+        is_tiny = ports.directory.traits(model).tiny
+        in_steps = "_steps" if is_tiny else ""
+        environment = Template(prompt(f"environment{in_steps}")).safe_substitute(
+            files=_names_in(ports.cwd) if is_tiny else "",
             cwd=ports.model_path(ports.cwd),
             project=project,
             git=f"branch {branch}" if branch else "not a repository",
@@ -204,7 +215,7 @@ class Head:
         if mode == "plan":
             plan = [prompt("mode_plan")]
         return SystemEntry(
-            blocks=(prompt("system"),),
+            blocks=(prompt(f"system{in_steps}"),),
             opening="\n\n".join(
                 [environment, *known, *ports.mcp.sections(window, counter.text), *plan]
             ),
@@ -231,7 +242,15 @@ class Head:
         )
 
 
+def _names_in(directory: Path) -> str:
+    """Return the names of the first files in a directory, for a model that can't look for them."""
+    files = walk_files(directory, limit=_NAMED_FILES)
+    return ", ".join(path.relative_to(directory).as_posix() for path in files)
+
+
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:
     """Return the prompts with that of a kind of agent in place of the program's own, if it has one."""
     own = spec.prompt
-    return prompt if own is None else lambda name: own if name == "system" else prompt(name)
+    return (
+        prompt if own is None else lambda name: own if name.startswith("system") else prompt(name)
+    )

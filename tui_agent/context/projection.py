@@ -72,7 +72,7 @@ class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 
     ``tools``: False where its server takes none, and the prompt tells of them. ``small``: it is
-    given few tools.
+    given few tools. ``tiny``: it is told none, and goes in steps.
     ``images_in_results``: images may stand in the results of calls. ``bound_reasoning``: reasoning
     that goes back is checked against everything before it. ``hour_cache``: cache marks may ask for
     an hour. ``efforts``: the levels of thinking it has. ``searches``: its provider can search the
@@ -83,6 +83,7 @@ class ModelTraits:
     vision: bool = True
     tools: bool = True
     small: bool = False
+    tiny: bool = False
     images_in_results: bool = False
     bound_reasoning: bool = False
     hour_cache: bool = False

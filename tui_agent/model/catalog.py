@@ -118,6 +118,8 @@ class ModelInfo:
     that."""
     small: bool = False
     """Its server counts few parameters: many tools confuse it."""
+    tiny: bool = False
+    """Its server counts too few parameters for tools: it goes in steps."""
     origin: Origin = "catalog"
     deprecated_on: str | None = None
     """ISO date from which the provider doesn't serve it any more, when announced."""
@@ -547,7 +549,7 @@ def _overlaid(
     prices: tuple[Prices, ...],
 ) -> ModelInfo:
     """Return the facts known of a model with those its server or the settings name."""
-    names = ("max_output", "vision", "tools", "reasoning", "small")
+    names = ("max_output", "vision", "tools", "reasoning", "small", "tiny")
     named = {name: value for name in names if (value := getattr(said, name)) is not None}
     return replace(
         info,

@@ -111,15 +111,15 @@ class ProviderClient:
         *,
         host: HostSettings | None = None,
         log_path: Path | None = None,
-        tool_words: Callable[[], str] = lambda: "{tools}",
+        prompt: Callable[[str], str] = lambda _name: "{tools}",
         now: Callable[[], float] = time.time,
     ) -> None:
-        """``tool_words`` returns what tells a model of tools that its server takes none of."""
+        """``prompt`` returns a text of ``prompts/`` by name, for models that can't be sent tools."""
         self._router = router
         self._learnt = learnt or LearntFacts()
         self._now = now
         self._log_path = log_path
-        self._tool_words = tool_words
+        self._prompt = prompt
         self.settings = host or HostSettings()
         """Time limits; they count from the next request on."""
         self._hosted: HostClient | None = None
@@ -303,7 +303,8 @@ class ProviderClient:
             request,
             replace(shape, form=form),
             call_id_chars=0 if route.wire not in (None, "chat") else chat.call_id_chars,
-            tool_words="" if form.tools else self._tool_words(),
+            prompt=self._prompt,
+            is_tiny=route.info.tiny,
         )
         if route.wire is None:
             from tui_agent.model.hosted.client import build_call

@@ -111,6 +111,7 @@ class CatalogDirectory:
             vision=info.vision and self._form(model).pictures,
             tools=not info.without_tools,
             small=info.small,
+            tiny=info.tiny,
             images_in_results=wire == "messages"
             or (wire == "responses" and responses.images_in_results),
             bound_reasoning=wire == "messages" and known is not None and known.bound,

@@ -42,6 +42,8 @@ _MAX_MODELS_ASKED = 40
 _SMALLEST_WINDOW = 1024
 _SMALL = 4e9
 """Parameters below which a model is small."""
+_TINY = 1e9
+"""Parameters below which a model goes in steps."""
 _ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -313,7 +315,7 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         else (True if abilities & _VISION_WORDS or row.get("type") == "vlm" else None),
         tools="tools" in abilities if tells else (True if abilities & _CALLS else None),
         reasoning="reasoning" in abilities if tells else (True if abilities & _THINKS else None),
-        small=_is_small(meta.get("n_params")),
+        **_sizes(meta.get("n_params")),
         chats=(not answers or "text" in answers)
         and (not isinstance(kind, str) or kind.lower() in _KINDS)
         and _table(row, "capabilities").get("completion_chat") is not False,
@@ -369,7 +371,7 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
         vision="vision" in abilities if known else None,
         tools="tools" in abilities if known else None,
         reasoning="thinking" in abilities if known else None,
-        small=_is_small(info.get("general.parameter_count")),
+        **_sizes(info.get("general.parameter_count")),
         chats="completion" in abilities or "embedding" not in abilities,
     )
 
@@ -394,10 +396,12 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
     return next((found for value in values if (found := read(value)) is not None), None)
 
 
-def _is_small(parameters: object) -> bool | None:
-    if isinstance(parameters, bool) or not isinstance(parameters, int | float):
-        return None
-    return 0 < parameters < _SMALL
+def _sizes(parameters: object) -> dict[str, bool]:
+    """Return what the number of a model's parameters says of it; nothing where there is none."""
+    count = _count(parameters, 1)
+    if count is None:
+        return {}
+    return {"small": count < _SMALL, "tiny": count < _TINY}
 
 
 def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:

@@ -6,7 +6,7 @@ single request, or with a part of its session, is left out of that request alone
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.providers import WireName
 from tui_agent.model.refusals import Part, Refusal, is_about_reasoning_field
 from tui_agent.model.request_pictures import images_in
+from tui_agent.model.steps import in_steps
 from tui_agent.model.written_tools import written
 from tui_agent.session.entries import ToolSchema
 
@@ -272,17 +273,21 @@ def shaped(
     shape: Shape,
     *,
     call_id_chars: int = 0,
-    tool_words: str = "{tools}",
+    prompt: Callable[[str], str] = lambda _name: "{tools}",
+    is_tiny: bool = False,
 ) -> ModelRequest:
     """Return a request in a shape.
 
-    ``call_id_chars`` is the longest id its provider is known to take, 0 for any. ``tool_words``
-    tell a model of tools that its server does not take; ``{tools}`` stands for them.
+    ``call_id_chars`` is the longest id its provider is known to take, 0 for any. ``prompt`` returns
+    a text of ``prompts/`` by name; in that for tools ``{tools}`` stands for them. ``is_tiny``: the
+    model goes in steps.
     """
     form = shape.form
     request = replace(request, tools=_taken(request, form))
-    if not form.tools:
-        request = written(request, tool_words)
+    if is_tiny:
+        request = in_steps(request, prompt)
+    elif not form.tools:
+        request = written(request, prompt("written_tools"))
     messages: Sequence[Message] = request.messages
     if shape.blobs or not form.pictures:
         messages = [

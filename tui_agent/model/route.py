@@ -43,6 +43,8 @@ _FOR_LITELLM = {
 }
 """Options of the call itself, not of the request's content."""
 
+_TINY_TEMPERATURE = 0.2
+"""That of a model that goes in steps: servers' own is for prose, and it then forgets its step."""
 _VERSIONED = re.compile(r"/v\d+\w*$")
 _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 
@@ -226,6 +228,8 @@ def _native(
     if organization := said.get("organization"):
         headers = {"openai-organization": organization, **headers}
     fields = {key: value for key, value in options.items() if key not in _FOR_LITELLM}
+    if route.info.tiny:
+        fields = {"temperature": _TINY_TEMPERATURE, **fields}
     chat = provider.chat
     if (
         provider.chat_elsewhere is not None

@@ -34,6 +34,8 @@ class ServedModel(BaseModel):
     reasoning: bool | None = None
     small: bool | None = None
     """It has few parameters."""
+    tiny: bool | None = None
+    """It has too few to call tools."""
     chats: bool = True
     """Answers in text: not a model that embeds, draws, hears or judges."""
     input_price: float | None = None

@@ -36,6 +36,10 @@ class ModelSettings(_Table):
         default=None,
         description="The model is given only the tools that read, change and run files.",
     )
+    tiny: bool | None = Field(
+        default=None,
+        description="The model is told no tools: it names a file to read, and writes whole files.",
+    )
     reasoning: bool | None = Field(default=None, description="The model thinks before it answers.")
     cache_marks: bool | None = Field(
         default=None, description="The server takes Anthropic's cache marks."
