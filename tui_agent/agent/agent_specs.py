@@ -76,6 +76,8 @@ class AgentSpec:
     max_steps: int | None = None
     origin: str = ""
     """Where its file is, "" for a built-in one."""
+    file: str = ""
+    """Its file, as it is named."""
     plans_only: bool = False
     """Whether it works in plan mode, in which nothing is changed, whatever the session's mode."""
     unused: tuple[str, ...] = ()
@@ -148,9 +150,13 @@ def load_specs(
         if document is None:
             return None
         if path in styles:
-            return _style(path, document, folder, prompt)
-        spec = _spec(path.name if row else path.stem, document, folder, problems)
-        return None if spec is None else _with_skills(spec, document, skills, problems)
+            spec: AgentSpec | None = _style(path, document, folder, prompt)
+        else:
+            spec = _spec(path.name if row else path.stem, document, folder, problems)
+        if spec is None:
+            return None
+        spec = replace(spec, file=folder.shown_file(path))
+        return _with_skills(spec, document, skills, problems)
 
     # Of two with one name the last counts: the user's own.
     own = load_all("Agent", make, sorted(acting, key=_is_users), problems)

@@ -42,6 +42,8 @@ class Skill:
     """Whether the project brought it along, not the user."""
     origin: str = ""
     """Where its file is."""
+    file: str = ""
+    """Its file, as it is named."""
 
     def filled(self, text: str, arguments: str) -> str:
         """Return a part of its text with arguments filled in."""

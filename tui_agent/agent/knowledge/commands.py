@@ -51,7 +51,7 @@ class UserCommand:
     """One command. ``name`` holds the folders below ``commands`` too: ``git:commit``.
 
     ``model`` and ``agent`` are used from this message on. ``of_project`` tells that the project
-    brought it along, not the user; ``origin`` is where.
+    brought it along, not the user; ``origin`` is where, ``file`` is its file.
     """
 
     name: str
@@ -62,6 +62,7 @@ class UserCommand:
     agent: str | None = None
     of_project: bool = False
     origin: str = ""
+    file: str = ""
     slots: Slots = Slots()
     for_model: bool = False
     """Whether the model is told of it and may use it: Claude Code's commands are skills."""
@@ -79,7 +80,7 @@ def load_commands(
 
     def make(path: Path, folder: Folder) -> UserCommand | None:
         if path in inline:
-            return _command_of([path.name], inline[path].document, folder)
+            return _command_of([path.name], inline[path].document, folder, folder.shown)
         return _command(path, folder, files)
 
     rows = ((path, row.folder) for path, row in inline.items())
@@ -137,10 +138,10 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
         part.lower().replace(" ", "-")
         for part in path.relative_to(folder.path).with_suffix("").parts
     ]
-    return _command_of(parts, found[0], folder)
+    return _command_of(parts, found[0], folder, folder.shown_file(path))
 
 
-def _command_of(parts: Sequence[str], document: Document, folder: Folder) -> UserCommand:
+def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: str) -> UserCommand:
     """Return the command of a document; ``parts`` are the folders above it and its name."""
     if not all(_NAME.fullmatch(part) for part in parts):
         raise DocumentError(
@@ -161,6 +162,7 @@ def _command_of(parts: Sequence[str], document: Document, folder: Folder) -> Use
         agent=document.text("agent") or None,
         of_project=folder.of_project,
         origin=folder.origin,
+        file=file,
         slots=slots_of(folder.whose, document.body, document.fields.get("arguments")),
         for_model=is_skill and document.text("disable-model-invocation").lower() != "true",
         unused=document.unused(_FIELDS),

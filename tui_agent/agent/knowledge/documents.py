@@ -147,9 +147,7 @@ def load_all(
         try:
             made = make(path, folder)
         except DocumentError as error:
-            problems.append(
-                f"{kind} {folder.shown}{path.as_posix().removeprefix(folder.path.as_posix())}: {error}."
-            )
+            problems.append(f"{kind} {folder.shown_file(path)}: {error}.")
         else:
             if made is not None:
                 yield made

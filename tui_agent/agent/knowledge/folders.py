@@ -47,6 +47,12 @@ class Folder:
             return f"{self.shown}, of {self.whose}"
         return self.shown
 
+    def shown_file(self, path: Path) -> str:
+        """Return how a file in it is named; what stands in a settings file has that file's name."""
+        if self.path.suffix in {".json", ".jsonc"}:
+            return self.shown
+        return self.shown + path.as_posix().removeprefix(self.path.as_posix())
+
     def files(self, pattern: str) -> list[Path]:
         """Return the files below whose names match, but for those deeper than trust looks.
 

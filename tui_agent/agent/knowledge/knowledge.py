@@ -179,6 +179,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
         unused=document.unused(_SKILL_FIELDS),
         of_project=folder.of_project,
         origin=folder.origin,
+        file=folder.shown_file(path),
     )
 
 

@@ -188,8 +188,8 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
         if program := _program_of(command.origin):
             waits = command.of_project and not trusted
             state = ItemState.HELD_BACK if waits else ItemState.ACTIVE
-            yield FoundItem(program, "command", f"/{command.name}", command.origin, state)
-            yield from _unused(program, f"/{command.name}", command.origin, command.unused)
+            yield FoundItem(program, "command", f"/{command.name}", command.file, state)
+            yield from _unused(program, f"/{command.name}", command.file, command.unused)
     in_use = {(spec.name, spec.origin) for spec in knowledge.specs}
     specs = knowledge.specs
     if not trusted:
@@ -199,12 +199,12 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             kind = "output style" if spec.is_style else "agent"
             is_active = (spec.name, spec.origin) in in_use
             state = ItemState.ACTIVE if is_active else ItemState.HELD_BACK
-            yield FoundItem(program, kind, spec.name, spec.origin, state)
-            yield from _unused(program, spec.name, spec.origin, spec.unused)
+            yield FoundItem(program, kind, spec.name, spec.file, state)
+            yield from _unused(program, spec.name, spec.file, spec.unused)
     for skill in knowledge.skills.values():
         if program := _program_of(skill.origin):
-            yield FoundItem(program, "skill", skill.name, skill.origin, ItemState.ACTIVE)
-            yield from _unused(program, skill.name, skill.origin, skill.unused)
+            yield FoundItem(program, "skill", skill.name, skill.file, ItemState.ACTIVE)
+            yield from _unused(program, skill.name, skill.file, skill.unused)
 
 
 def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
