@@ -45,7 +45,6 @@ from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, Us
 from tui_agent.text_files.encodings import user_text
 from tui_agent.tools.changes import MAX_CHANGED_BYTES
 from tui_agent.tools.code import CodeTool
-from tui_agent.tools.language_servers.connection import ServerError
 
 if TYPE_CHECKING:
     from tui_agent.tools.language_servers.server import LanguageServer
@@ -280,6 +279,8 @@ class Diagnostics:
 
     async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
         """Return what language servers find in the edited files, as they were and as they are."""
+        from tui_agent.tools.language_servers.connection import ServerError
+
         known: list[Problem] = []
         after: list[Problem] = []
         for path, was in edited.items():
