@@ -183,9 +183,10 @@ def test_a_model_can_be_spoken_to_otherwise() -> None:
     assert found.route("zai/glm-5").base_url == "https://api.z.ai/api/anthropic/v1"
 
 
-def test_a_model_that_is_added_goes_to_its_own_server_and_others_stay() -> None:
-    found = router({}, models={"openai/a": ModelSettings(base_url="http://localhost:1/v1")})
-    found.add("openai/b", ModelSettings(base_url="http://localhost:2/v1"))
+def test_other_settings_count_from_the_next_route_on() -> None:
+    models = {"openai/a": ModelSettings(base_url="http://localhost:1/v1")}
+    found = router({}, models=models)
+    found.use(models | {"openai/b": ModelSettings(base_url="http://localhost:2/v1")}, {})
     assert found.route("openai/a").base_url == "http://localhost:1/v1"
     assert found.route("openai/b").base_url == "http://localhost:2/v1"
 
