@@ -180,8 +180,19 @@ async def test_places_that_may_not_be_shown_are_counted(tmp_path: Path) -> None:
     assert output == (
         "/etc/hostname:1\napp.py:1: class Shape:\n"
         "[Lines outside of the project are not shown: read the file.]\n"
-        "[Not shown, in files that may hold secrets: 1 place.]"
+        "[Not shown: 1 place in files that rules or secrets keep back.]"
     )
+
+
+async def test_a_link_to_what_may_not_be_read_is_counted(tmp_path: Path) -> None:
+    harness = navigating(tmp_path, code("references", "total", "app.py:5"))
+    (tmp_path / "project" / "link.py").symlink_to(tmp_path / "project" / ".env")
+    (tmp_path / "project" / "also.py").symlink_to(tmp_path / "project" / "use.py")
+    (tmp_path / "project" / ".env").write_text("API_KEY=sk-total\ntotal()\n")
+    (output,) = await outputs(harness)
+    assert "also.py:2: print(total([]))" in output
+    assert "link.py" not in output
+    assert "[Not shown: 2 places in" in output
 
 
 async def test_a_rule_against_reading_holds(tmp_path: Path) -> None:
@@ -376,6 +387,11 @@ def test_no_output_is_too_odd_to_be_refused(chunks: list[bytes]) -> None:
     with contextlib.suppress(ServerError):
         for chunk in chunks:
             assert all(message == {} for message in frames.feed(chunk))
+
+
+def test_a_command_that_no_shell_understands_is_no_setting() -> None:
+    with pytest.raises(ValueError, match="No closing quotation"):
+        CodeSettings(servers={"*.lua": "server 'x"})
 
 
 def test_it_is_offered_where_a_server_is_found(

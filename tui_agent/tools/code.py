@@ -29,7 +29,7 @@ from tui_agent.tools.language_servers.known import (
 )
 from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.outputs import Output, counted, finish
-from tui_agent.tools.paths import find, locate, missing, path_needs, relocate
+from tui_agent.tools.paths import Location, find, locate, missing, path_needs, relocate
 from tui_agent.tools.searching import cut_line
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 200
 """Places that are shown."""
-MAX_FILES = 2_000
+MAX_FILES = 20_000
 """Files of an answer that are looked at."""
 
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?::(\d{1,9}))?:?")
@@ -184,40 +184,37 @@ class _Rows:
     context: ToolContext
     lines: list[str]
     counts: Counter[Access]
-    accesses: dict[Path, tuple[Access, str]]
+    accesses: dict[Path, tuple[Access, Location]]
     texts: dict[Path, list[str]]
 
     def add(self, spot: "Spot") -> None:
         """Take a place; one that may not be shown is only counted."""
         if spot.path not in self.accesses:
-            self.accesses[spot.path] = self._access(spot.path)
-        access, shown = self.accesses[spot.path]
+            location = locate(str(spot.path), self.context)
+            self.accesses[spot.path] = self._access(location), location
+        access, location = self.accesses[spot.path]
         self.counts[access] += 1
         if access in {"hidden", "gone"} or len(self.lines) >= MAX_ROWS:
             return
-        place = f"{shown}:{spot.at.line + 1}"
+        place = f"{location.shown}:{spot.at.line + 1}"
         if access == "shown":
-            place = f"{place}: {self._text(spot.path, spot.at.line)}".rstrip()
+            place = f"{place}: {self._text(location.real, spot.at.line)}".rstrip()
         self.lines.append(place)
 
-    def _access(self, path: Path) -> tuple[Access, str]:
-        """Return how a file may be shown: a place outside of the project that nobody allowed without its text."""
-        location = locate(str(path), self.context)
+    def _access(self, location: Location) -> Access:
+        """Return how a file may be shown: outside of the project, unless it is allowed, without its text."""
         if len(self.accesses) >= MAX_FILES or not is_file(location.real):
-            return "gone", ""
+            return "gone"
         allowed = self.context.allowed or frozenset()
-        needs = [
-            need
+        verdicts = {
+            (need.permission, self.context.verdict(need))
             for need in path_needs(Permission.READ, location)
             if (need.permission, need.pattern) not in allowed
-        ]
-        verdicts = {need.permission: self.context.verdict(need) for need in needs}
-        refused = {permission for permission, said in verdicts.items() if said != "allow"}
+        }
+        refused = {one for one in verdicts if one[1] != "allow"}
         if not refused:
-            return "shown", location.shown
-        if refused == {Permission.EXTERNAL_DIRECTORY} and "deny" not in verdicts.values():
-            return "named", location.shown
-        return "hidden", ""
+            return "shown"
+        return "named" if refused == {(Permission.EXTERNAL_DIRECTORY, "ask")} else "hidden"
 
     def _text(self, path: Path, line: int) -> str:
         from tui_agent.tools.language_servers.spots import lines_in
@@ -263,4 +260,4 @@ def _notes(counts: Counter[Access], shown: int) -> Iterator[str]:
     if counts["named"]:
         yield "[Lines outside of the project are not shown: read the file.]"
     if counts["hidden"]:
-        yield f"[Not shown, in files that may hold secrets: {counted(counts['hidden'], 'place')}.]"
+        yield f"[Not shown: {counted(counts['hidden'], 'place')} in files that rules or secrets keep back.]"

@@ -10,6 +10,8 @@ from tui_agent.lazy import LazyPattern, dataclass
 
 MAX_NESTED = 50
 """Depth of symbols in symbols."""
+MAX_READ = 20_000
+"""Rows of one list that are read."""
 MAX_FINDINGS = 500
 _ERROR = 1
 """The protocol's severity of errors; others are warnings and hints."""
@@ -104,7 +106,7 @@ Row = TypeVar("Row", bound=BaseModel)
 
 def _rows(result: Any, kind: type[Row]) -> Iterator[Row]:
     rows = result if isinstance(result, list) else [result]
-    for row in rows:
+    for row in rows[:MAX_READ]:
         try:
             yield kind.model_validate(row)
         except ValidationError:

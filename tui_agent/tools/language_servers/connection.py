@@ -25,6 +25,8 @@ MAX_HEADER_BYTES = 65_536
 """Bytes before a message, lines of the server's that are none included."""
 MAX_OPEN_ANSWERS = 200
 """Requests of the server's that wait until it reads their answers."""
+MAX_ID = 10_000
+"""Characters of the name of a request of the server's."""
 MAX_SAID = 300
 """Characters of a server's own words that are passed on."""
 _ERROR_BYTES = 4_000
@@ -216,6 +218,8 @@ class Connection:
         answer.set_exception(RefusedError(code, _plain(said)))
 
     def _answer(self, number: object, method: str, params: Any) -> None:
+        if not isinstance(number, int | str) or len(str(number)) > MAX_ID:
+            raise ServerError("asks something without a number")
         if len(self._tasks) >= MAX_OPEN_ANSWERS:
             raise ServerError("asks more than it reads the answers of")
         try:

@@ -16,10 +16,8 @@ MAX_NAMES = 3_000
 MAX_DEPTH = 4
 _LEFT_OUT = frozenset({"node_modules", "target", "dist", "build", "vendor", "venv", "__pycache__"})
 
-
 _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-language-server"})
 """Servers that load what a question needs before they answer it, whatever they are at besides."""
-
 _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) source files?\b")
 
 

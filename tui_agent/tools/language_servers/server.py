@@ -31,6 +31,8 @@ FIRST_WORD_SECONDS = 0.5
 """Seconds a started server is given to say that it is loading."""
 MAX_LOADING = 1_000
 """Things a server says it is at that are remembered."""
+MAX_TOKEN = 100
+"""Characters of its name for such a thing."""
 TRIES = 3
 _TRY_AGAIN = frozenset({-32801, -32802})
 """Codes of answers that a change or the loading of the project came in between of."""
@@ -253,7 +255,7 @@ class LanguageServer:
         elif not self.command.loads_first:
             return
         elif method == "$/progress" and isinstance(value := params.get("value"), dict):
-            self._note(str(params.get("token")), busy=value.get("kind") != "end")
+            self._note(str(params.get("token"))[:MAX_TOKEN], busy=value.get("kind") != "end")
         elif method == "experimental/serverStatus":
             self._note(method, busy=params.get("quiescent") is False)
 

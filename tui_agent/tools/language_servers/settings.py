@@ -1,6 +1,15 @@
 """Settings of code navigation."""
 
-from pydantic import BaseModel, ConfigDict, Field
+import shlex
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _command(text: str) -> str:
+    """Return a command line; raises ValueError where it is none."""
+    shlex.split(text)
+    return text
 
 
 class CodeSettings(BaseModel):
@@ -15,7 +24,7 @@ class CodeSettings(BaseModel):
     timeout: float = Field(
         default=60.0, gt=0, le=600, description="Seconds a language server may take for an answer."
     )
-    servers: dict[str, str] = Field(
+    servers: dict[str, Annotated[str, AfterValidator(_command)]] = Field(
         default_factory=dict,
         description="The language server for files of a pattern, in place of the found one; "
         '"" means none: "*.lua" = "lua-language-server".',
