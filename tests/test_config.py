@@ -79,6 +79,25 @@ def test_a_setting_of_an_earlier_version_is_taken_without_a_word(tmp_path: Path)
     assert (loaded.warnings, loaded.config.host.stall_timeout) == ((), 5)
 
 
+def test_the_memorys_former_name_counts_unless_the_new_one_is_there(tmp_path: Path) -> None:
+    loaded = load_config(write(tmp_path, "notes_tokens = 300\n"), {})
+    assert loaded.config.memory.tokens == 300
+    assert loaded.warnings == ()
+    both = write(tmp_path, "notes_tokens = 300\n[memory]\ntokens = 5\n")
+    assert load_config(both, {}).config.memory.tokens == 5
+    wrong = write(tmp_path, "notes_tokens = 300\nmemory = 7\n")
+    with pytest.raises(ConfigError, match="memory"):
+        load_config(wrong, {})
+
+
+def test_a_project_cannot_have_a_model_asked_for_its_memory(tmp_path: Path) -> None:
+    brought = tmp_path / "project.toml"
+    brought.write_text('[memory]\npropose = "always"\ntokens = 100\n')
+    memory = load_config(tmp_path / "config.toml", environ={}, project=brought).config.memory
+    assert memory.propose == "attended"
+    assert memory.tokens == 100
+
+
 def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
     path = write(tmp_path, 'future = 1\n[compaction]\nmagic = true\n[models."a/b"]\nodd = 2\n')
     loaded = load_config(path, {})

@@ -430,8 +430,10 @@ def load_config(
         warnings.append(
             'compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.'
         )
-    if (former := merged.pop("notes_tokens", None)) is not None:
-        merged["memory"] = {"tokens": former} | merged.get("memory", {})
+    former = merged.pop("notes_tokens", None)
+    memory = merged.setdefault("memory", {})
+    if former is not None and isinstance(memory, dict):
+        memory.setdefault("tokens", former)
     known, unknown = split_known(Config, merged)
     try:
         config = Config.model_validate(known)

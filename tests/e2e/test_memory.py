@@ -63,3 +63,16 @@ def test_a_small_model_proposes_a_key_takes_and_the_next_session_knows(
     warm_server.play(Turn(text="Hello."))
     assert place.run("-p", "hi").returncode == 0
     assert f"- {LINE}" in json.dumps(json.loads(warm_server.calls[-1].body)["messages"])
+
+
+def test_a_run_without_a_screen_asks_the_small_model_only_with_the_setting(
+    place: Place, warm_server: ModelServer
+) -> None:
+    place.move_to_new_project()
+    place.configure(warm_server.openai_url)
+    config = place.root / "config" / "config.toml"
+    config.write_text(f'small_model = "{MODEL}"\n{config.read_text()}')
+    warm_server.play_function(answer)
+    assert "proposed" not in place.run("-p", "Look around.").stderr
+    config.write_text(f'{config.read_text()}\n[memory]\npropose = "always"\n')
+    assert "memory: 1 line proposed · /memory" in place.run("-p", "Look around.").stderr
