@@ -70,6 +70,7 @@ from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.say_once import SayOnce
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -133,8 +134,7 @@ class ContextKeeper:
         self.head = Head(journal, ports)
         self._overflows = 0
         self._is_warm = False
-        self._doubted: set[str] = set()
-        self._told_of_effort: set[str] = set()
+        self._said = SayOnce()
         self._known_meter: Meter | None = None
         self._availability = Availability()
         self._first_mode = mode
@@ -186,8 +186,7 @@ class ContextKeeper:
 
     def announce_effort(self) -> None:
         problem = self.effort.shortfall
-        if problem is not None and problem not in self._told_of_effort:
-            self._told_of_effort.add(problem)
+        if problem is not None and self._said.is_new(problem):
             self._channel.emit(Notice(problem, "warning"))
 
     # -- requests -------------------------------------------------------------------------------------------
@@ -247,8 +246,7 @@ class ContextKeeper:
     def answered(self, answer: AssistantEntry) -> None:
         """Take in the answer to the last request: its reported usage, whether its beginning was in the cache."""
         said = complaint(answer, self.size().window)
-        if said is not None and answer.model not in self._doubted:
-            self._doubted.add(answer.model)
+        if said is not None and self._said.is_new(("usage", answer.model)):
             self._channel.emit(Notice(said, "warning"))
         if self.sent is not None:
             known = newest_report(self._session.active_path())

@@ -19,6 +19,7 @@ from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.own_git import branch_of
+from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, SystemEntry
 from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
@@ -38,7 +39,7 @@ class Head:
         self._session = journal.session
         self._ports = ports
         self._channel = journal.channel
-        self._told: set[str] = set()
+        self._said = SayOnce()
         self._opening = True
         self._previewed: SystemEntry | None = None
         self._arrivals = ports.mcp.arrivals
@@ -74,7 +75,7 @@ class Head:
                 return
         else:
             fresh = self._render(model, mode)
-        self._told.clear()
+        self._said.forget()
         self._journal.append(fresh)
         self._warn_of_overhead(fresh)
         if not self._ports.directory.traits(model).tools:
@@ -227,10 +228,9 @@ class Head:
     def _announce_changes(self, head: SystemEntry) -> None:
         text = "\n".join((*head.blocks, head.opening))
         changed = [item for item in self._ports.knowledge.instructions if item.section not in text]
-        new = [item.name for item in changed if item.section not in self._told]
+        new = [item.name for item in changed if self._said.is_new(item.section)]
         if not new:
             return
-        self._told.update(item.section for item in changed)
         if len(new) < 4:
             news = f"{', '.join(new)} changed"
         else:

@@ -26,6 +26,7 @@ from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.agent.threads import in_thread
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
+from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import CheckpointEntry, FileChange
 from tui_agent.session.errors import StoreError
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
@@ -98,7 +99,7 @@ class Recorder:
         self._omitted = 0
         """Changes seen that are in no checkpoint yet."""
         self._lock = asyncio.Lock()
-        self._told: set[str] = set()
+        self._said = SayOnce()
         self._watched = True
         self._failures = 0
         self._bytes = 0
@@ -411,8 +412,7 @@ class Recorder:
             return None
 
     def _say(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
+        if self._said.is_new(sentence):
             self._tell(sentence)
 
 

@@ -22,6 +22,7 @@ from tui_agent.agent.memory.section import (
 from tui_agent.files.memory import Memory, MemoryLine, NotKeptError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.lazy import dataclass
+from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import SKILL_PREFIX
 from tui_agent.tools.skill import Skill
 
@@ -267,7 +268,7 @@ class Knowledge:
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
         """Everything that could not be used when the files were read last."""
-        self._told: set[str] = set()
+        self._said = SayOnce()
         self.offers_skills: bool | None = None
         """Whether heads have the skill tool, as when the last one was rendered; None before anything was read.
 
@@ -349,8 +350,7 @@ class Knowledge:
 
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
-            new = [problem for problem in problems if problem not in self._told]
-            self._told.update(new)
+            new = self._said.news(problems)
             self._problems += new
         for problem in new:
             log.warning("%s", problem)

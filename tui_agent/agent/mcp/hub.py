@@ -39,6 +39,7 @@ from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import one_line
+from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
 from tui_agent.tools.base import (
     DynamicTool,
@@ -275,7 +276,7 @@ class McpHub:
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
         self._told: set[str] | None = None
-        self._problems_told: set[str] = set()
+        self._said = SayOnce()
         self._started = False
         self.arrivals = 0
         """How often tools came after the model was told of its tools."""
@@ -624,8 +625,7 @@ class McpHub:
         self._tools = tools
 
     def _tell_once(self, text: str) -> None:
-        if text not in self._problems_told:
-            self._problems_told.add(text)
+        if self._said.is_new(text):
             self._notify(Notice(text, "warning", action="mcp"))
 
     def _notify(self, notice: Notice) -> None:

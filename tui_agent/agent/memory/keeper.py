@@ -34,6 +34,7 @@ from tui_agent.files.memory import (
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
 from tui_agent.safe_text import one_line
+from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -68,7 +69,7 @@ class MemoryKeeper:
         self._done_with = journal.session.leaf or 0
         """The last entry of the run before."""
         self._is_counted = False
-        self._is_failure_told = False
+        self._said = SayOnce()
         self._proposing = threading.Lock()
         self._proposed = 0
         """Lines that the model proposed in this run."""
@@ -130,8 +131,8 @@ class MemoryKeeper:
                 state = await asyncio.to_thread(self._add, memory, found[:room], entries)
         except (NotKeptError, StoreError) as error:
             log.warning("memory: %s", error)
-            if not self._is_failure_told and str(error) not in self._ports.knowledge.problems:
-                self._is_failure_told = True
+            is_known = str(error) in self._ports.knowledge.problems
+            if not is_known and self._said.is_new("failure"):
                 self._journal.channel.emit(Notice(str(error), "warning"))
             return
         news = [one for one in state.proposed if one.line.kept_at > self._told_at]

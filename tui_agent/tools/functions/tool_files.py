@@ -15,6 +15,7 @@ from tui_agent.files.inside import read_file, read_inside
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
+from tui_agent.say_once import SayOnce
 from tui_agent.text_files.encodings import settings_text
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.reads import FileReads
@@ -97,7 +98,7 @@ class ToolFiles:
     """Their tools, as of the last reading."""
     problems: tuple[str, ...] = ()
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
-    _told: set[str] = field(default_factory=set)
+    _said: SayOnce = field(default_factory=SayOnce)
     _reading: asyncio.Lock | None = None
 
     async def load(self, place: ToolPlace) -> None:
@@ -116,9 +117,7 @@ class ToolFiles:
             self.tools, self.problems = tuple(tools.values()), tuple(problems)
 
     def take_problems(self) -> str:
-        news = [problem for problem in self.problems if problem not in self._told]
-        self._told.update(news)
-        return " ".join(news)
+        return " ".join(self._said.news(self.problems))
 
     async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
         try:
