@@ -35,7 +35,26 @@ from tui_agent.tools.skill import SkillTool
             "a b c | b c | a b | a b",
         ),
         ("Pi", "${1:-none}", "", "none"),
-        ("OpenCode", "$1 and $ARGUMENTS", "a b", "a and a b"),
+        ("OpenCode", "$1 and $2", "a b c d", "a and b c d"),
+        ("OpenCode", "$1 and $ARGUMENTS", "a b", "a b and a b"),
+        ("Claude Code", "$0 [$1] [$ARGUMENTS[1]]", "12", "12 [$1] [$ARGUMENTS[1]]"),
+        (
+            "Claude Code",
+            "[\\$0] [${1}] [$@] [${ARGUMENTS}]",
+            "a b",
+            "[$0] [${1}] [$@] [${ARGUMENTS}]",
+        ),
+        ("Claude Code", "[$0] [$1] [$2]", '12 "two words" it\'s', "[12] [two words] [it's]"),
+        (
+            "Pi",
+            "[$1] [$2] [$@] [${@:2}] [${7:-seven}] [${@:-none}]",
+            '1 "two words" it\'s',
+            "[1] [two words] [1 two words it's] [two words it's] [seven] [1 two words it's]",
+        ),
+        ("Pi", "${@:-none}", "", "none"),
+        ("", "[\\$1]", "a", "[\\a]"),
+        ("", "$1|$2", '--x="a b" \'c "d"\'', '--x=a b|c "d"'),
+        ("", "$1|$2|$3", '"a \\"b" don\'t won\'t', "a \"b|don't|won't"),
     ],
 )
 def test_each_program_counts_in_its_own_way(

@@ -6,21 +6,28 @@ Sources: the programs' pages on commands and skills.
 """
 
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from tui_agent.lazy import LazyPattern, dataclass
 
 _SLOT = LazyPattern(
+    r"(?P<escape>\\)?(?:"
     r"\$ARGUMENTS\[(?P<index>\d{1,2})\]"
     r"|\$\{@:(?P<start>\d{1,2})(?::(?P<count>\d{1,2}))?\}"
+    r"|\$\{@:-(?P<otherwise>[^}\n]*)\}"
     r"|\$\{(?P<number>\d)(?::-(?P<default>[^}\n]*))?\}"
     r"|\$(?P<digit>\d)(?![0-9A-Za-z_])"
-    r"|(?P<everything>\$ARGUMENTS(?![0-9A-Za-z_])|\$\{ARGUMENTS\}|\$@)"
+    r"|(?P<everything>\$ARGUMENTS(?![0-9A-Za-z_]))"
+    r"|(?P<at>\$@|\$\{ARGUMENTS\})"
     r"|\$\{(?P<braced>[A-Za-z_]\w*)\}"
-    r"|\$(?P<name>[A-Za-z_]\w*)"
+    r"|\$(?P<name>[A-Za-z_]\w*))"
 )
+_WORD = LazyPattern(
+    r"""(?P<key>[^\s"'=]*=)?(?:"(?P<double>(?:\\.|[^"\\])*+)"|'(?P<single>[^']*)')(?=\s|$)|(?P<plain>\S+)""",
+    re.DOTALL,
+)
+"""A word: quotes count where they begin and end it, so that ``it's`` is one."""
 _NAMED = LazyPattern(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 
@@ -31,13 +38,39 @@ class Slots:
 
     ``first`` is the number of the first word. ``names`` are those of the words, in order.
     ``takes_named`` lets words be ``NAME=value``. ``variables`` are the program's own
-    (``CLAUDE_SKILL_DIR``).
+    (``CLAUDE_SKILL_DIR``). ``plain`` are the forms of slots (groups of the expression) that stay
+    text.
     """
 
     first: int = 1
     names: tuple[str, ...] = ()
     takes_named: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
+    plain: frozenset[str] = frozenset()
+    escapes: bool = False
+    """Whether a slot behind a backslash stays text."""
+    keeps_missing: bool = False
+    """Whether the slot of a word that was not typed stays text."""
+    last_takes_rest: bool = False
+    """Whether the slot with the highest number stands for all words from there on."""
+    joins_words: bool = False
+    """Whether all that was typed is its words, without their quotes."""
+
+
+_WAYS = {
+    "Claude Code": Slots(
+        first=0,
+        plain=frozenset({"start", "otherwise", "number", "at"}),
+        escapes=True,
+        keeps_missing=True,
+    ),
+    "Codex": Slots(takes_named=True),
+    "OpenCode": Slots(
+        last_takes_rest=True, plain=frozenset({"start", "otherwise", "number", "at"})
+    ),
+    "Pi": Slots(joins_words=True),
+}
+"""As the programs' requests show, for the same files and words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,25 +82,17 @@ class Given:
 
 
 def given(text: str) -> Given:
-    """Take typed arguments apart as a shell would; a quote that doesn't close is taken as it is."""
-    try:
-        return Given(text, tuple(shlex.split(text)))
-    except ValueError:
-        return Given(text, tuple(text.split()))
+    """Take typed arguments apart; a quote in the middle of a word, or that doesn't close, is part of it."""
+    return Given(text, tuple(_word_of(found) for found in _WORD.finditer(text)))
 
 
 def slots_of(whose: str, template: str, names: object) -> Slots:
     """Return the slots of a file of a program; ``names`` is its ``arguments`` field."""
-    match whose:
-        case "Claude Code":
-            return Slots(first=0, names=_words(names))
-        case "Codex":
-            found = dict.fromkeys(_CAPITALS.findall(template))
-            return Slots(
-                names=tuple(name for name in found if name != "ARGUMENTS"), takes_named=True
-            )
-        case _:
-            return Slots(names=_words(names))
+    way = _WAYS.get(whose, Slots())
+    if way.takes_named:
+        found = dict.fromkeys(_CAPITALS.findall(template))
+        return replace(way, names=tuple(name for name in found if name != "ARGUMENTS"))
+    return replace(way, names=_words(names))
 
 
 def takes_arguments(template: str, slots: Slots) -> bool:
@@ -87,44 +112,94 @@ def fill_in(template: str, arguments: Given, slots: Slots, whole: str | None = N
     values = dict(slots.variables) | _named(arguments, slots)
 
     def value(slot: re.Match[str]) -> str:
-        if not (
-            _is_argument(slot, slots, numbers)
-            or (slot["braced"] or slot["name"]) in slots.variables
-        ):
+        is_variable = (slot["braced"] or slot["name"]) in slots.variables
+        if not (is_variable or _is_argument(slot, slots, numbers)):
             return slot[0]
-        return _value(slot, arguments, slots, values)
+        if slot["escape"] and slots.escapes:
+            return slot[0].removeprefix("\\")
+        filled = _value(slot, arguments, slots, values, numbers)
+        if filled is None and slots.keeps_missing:
+            return slot[0]
+        return (slot["escape"] or "") + (filled or "")
 
     return _SLOT.sub(value, template)
 
 
-def _value(slot: re.Match[str], arguments: Given, slots: Slots, values: Mapping[str, str]) -> str:
-    words = arguments.words
-    if slot["everything"]:
-        return arguments.text
+def _word_of(found: re.Match[str]) -> str:
+    if found["plain"] is not None:
+        return found["plain"]
+    inside = found["single"]
+    if inside is None:
+        inside = re.sub(r"\\([\"\\])", r"\1", found["double"])
+    return (found["key"] or "") + inside
+
+
+def _value(
+    slot: re.Match[str],
+    arguments: Given,
+    slots: Slots,
+    values: Mapping[str, str],
+    numbers: frozenset[int],
+) -> str | None:
+    """Return what stands for a slot, None for a word that was not typed."""
+    if slot["everything"] or slot["at"] or slot["otherwise"] is not None:
+        return _everything(arguments, slots) or slot["otherwise"] or ""
     if slot["index"]:
-        return _word(words, int(slot["index"]))
+        return _word(arguments.words, int(slot["index"]))
     if slot["start"]:
-        start = max(0, int(slot["start"]) - 1)
-        end = None
-        if slot["count"]:
-            end = start + int(slot["count"])
-        return " ".join(words[start:end])
+        return _from(slot, arguments.words)
     if slot["number"] or slot["digit"]:
-        return _word(words, int(slot["number"] or slot["digit"]) - slots.first) or (
-            slot["default"] or ""
-        )
+        return _counted(slot, arguments.words, slots, numbers)
     return values.get(slot["braced"] or slot["name"], "")
+
+
+def _everything(arguments: Given, slots: Slots) -> str:
+    if slots.joins_words:
+        return " ".join(arguments.words)
+    return arguments.text
+
+
+def _from(slot: re.Match[str], words: Sequence[str]) -> str:
+    start = max(0, int(slot["start"]) - 1)
+    end = None
+    if slot["count"]:
+        end = start + int(slot["count"])
+    return " ".join(words[start:end])
+
+
+def _counted(
+    slot: re.Match[str], words: Sequence[str], slots: Slots, numbers: frozenset[int]
+) -> str | None:
+    number = int(slot["number"] or slot["digit"])
+    place = number - slots.first
+    if slots.last_takes_rest and number == _last(numbers, slots):
+        return " ".join(words[place:])
+    found = _word(words, place)
+    if not found and slot["default"] is not None:
+        return str(slot["default"])
+    return found
 
 
 def _is_argument(slot: re.Match[str], slots: Slots, numbers: frozenset[int]) -> bool:
     """Whether a slot is one, and not an amount of money or a variable of the shell."""
-    if slot["everything"] or slot["index"] or slot["start"]:
+    if any(slot[form] is not None for form in slots.plain):
+        return False
+    if slot["default"] is not None or slot["otherwise"] is not None:
+        return True
+    if slot["everything"] or slot["at"] or slot["index"] or slot["start"]:
         return True
     if slot["number"] or slot["digit"]:
-        number = int(slot["number"] or slot["digit"])
-        # Nobody asks for a fifth argument who has no use for the fourth.
-        return number >= slots.first and (number <= 1 or number - 1 in numbers)
+        return _is_counted(int(slot["number"] or slot["digit"]), slots, numbers)
     return (slot["braced"] or slot["name"]) in slots.names
+
+
+def _is_counted(number: int, slots: Slots, numbers: frozenset[int]) -> bool:
+    """Whether a number is that of a word: nobody asks for a fifth one who has no use for the fourth."""
+    return number >= slots.first and (number <= 1 or number - 1 in numbers)
+
+
+def _last(numbers: frozenset[int], slots: Slots) -> int:
+    return max(number for number in numbers if _is_counted(number, slots, numbers))
 
 
 def _numbers(template: str) -> frozenset[int]:
@@ -143,10 +218,10 @@ def _named(arguments: Given, slots: Slots) -> dict[str, str]:
     return values
 
 
-def _word(words: Sequence[str], index: int) -> str:
+def _word(words: Sequence[str], index: int) -> str | None:
     if 0 <= index < len(words):
         return words[index]
-    return ""
+    return None
 
 
 def _words(value: object) -> tuple[str, ...]:
