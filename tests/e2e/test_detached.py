@@ -4,15 +4,18 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psutil
 import pytest
 
-from tests.support.model_script import Call, Turn
+from tests.support.model_script import Call, Recorded, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
 from tests.support.terminal import Terminal, ask
+from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
+STEPS = 5
 LOOKS = 300
 """Times a program is started to see how a run stands, before it is given up."""
 
@@ -109,6 +112,72 @@ def test_a_killed_run_is_continued(home: Place, server: ModelServer) -> None:
     again = home.start("-c")
     again.wait_for("half of a long")
     again.wait_for("tell me everything")
+
+
+def said(request: Recorded) -> list[str]:
+    """What a request holds of the conversation: answers, calls, results, the user's messages after the opening."""
+    _system, _opening, *rest = request.json["messages"]
+    return [
+        f"{one['role']} {one.get('content') or ''} {[call['id'] for call in one.get('tool_calls') or ()]}"
+        for one in rest
+    ]
+
+
+def work(request: Recorded) -> Turn:
+    """Write five files, one in each step, slowly; then say so."""
+    results = [one for one in request.json["messages"] if one["role"] == "tool"]
+    # A call that was cut off is made again: the model was told that nobody knows how far it came.
+    step = sum(INTERRUPTED_OUTPUT not in str(result["content"]) for result in results)
+    if "tools" not in request.json:
+        return Turn(text="Five files")
+    if step >= STEPS:
+        return Turn(text="All five are there.")
+    call = Call(
+        "write", {"path": f"{step}.txt", "content": f"{step}\n"}, call_id=f"call-{len(results)}"
+    )
+    return Turn(text=f"Now comes file {step}.", tool_calls=[call], delay=0.05)
+
+
+@pytest.mark.parametrize(
+    ("requests", "wait"),
+    [
+        pytest.param(
+            requests, wait, marks=() if (requests, wait) == (3, 0.15) else pytest.mark.nightly
+        )
+        for requests in range(1, STEPS + 1)
+        for wait in (0.01, 0.15, 0.3, 0.45)
+    ],
+)
+def test_a_run_that_is_killed_anywhere_goes_on(
+    home: Place, server: ModelServer, requests: int, wait: float
+) -> None:
+    server.play_function(work)
+    name = begin(home, "--allow", "edit", "write five files")
+    host = psutil.Process(int(str(rows(home)[0]["pid"])))
+    processes = [host, *host.children(recursive=True)]
+
+    def asked() -> list[Recorded]:
+        return [request for request in server.calls if "tools" in request.json]
+
+    assert server.wait(lambda _: len(asked()) >= requests, timeout=60)
+    with suppress(psutil.TimeoutExpired):
+        host.wait(wait)
+    for process in [*processes, *host.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=60)
+    before = asked()
+    assert rows(home) == [], f"{name} is gone"
+
+    done = home.run("-c", "-p", "go on", "--allow", "edit")
+
+    assert done.returncode == 0, done.stderr
+    assert "All five are there." in done.stdout
+    after = asked()[len(before)]
+    assert said(after)[: len(said(before[-1]))] == said(before[-1]), "nothing is lost"
+    assert said(after)[-1].startswith("user go on")
+    there = {path.name: path.read_text() for path in home.project.iterdir()}
+    assert there == {f"{step}.txt": f"{step}\n" for step in range(STEPS)}
 
 
 def test_a_host_that_is_killed_leaves_nothing_running(home: Place, server: ModelServer) -> None:
