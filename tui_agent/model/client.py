@@ -375,11 +375,13 @@ def _load_wire(name: WireName) -> "Wire":
 
 def _expected_form(form: ServerForm, route: Route) -> ServerForm:
     """Return a server's form with what is known of it before it refuses anything."""
-    takes_tools = form.tools and not route.info.without_tools
-    # Templates of such models often refuse two messages of the user in a row, or drop one.
-    joins = route.is_own_server or not takes_tools
-    roles = "joined" if joins and form.roles == "apart" else form.roles
-    return form.model_copy(update={"tools": takes_tools, "roles": roles})
+    known: dict[str, Any] = {}
+    if route.info.without_tools:
+        known["tools"] = False
+    if route.is_own_server and form.roles == "apart":
+        # Templates of such models often refuse two messages of the user in a row, or drop one.
+        known["roles"] = "joined"
+    return form.model_copy(update=known)
 
 
 def _shaped_route(route: Route, form: ServerForm) -> Route:

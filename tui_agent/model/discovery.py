@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, Literal, TypeVar
 
@@ -267,60 +267,75 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
     name = row.get("id") or row.get("name")
     if not isinstance(name, str):
         return None
-    limits = (
-        _table(row, "top_provider") | _table(row, "limits") | _table(row, "capabilities", "limits")
-    )
-    meta = _table(row, "meta")
-    sizes = (
-        row.get("loaded_context_length"),  # LM Studio: the size it runs with
-        row.get("max_model_len"),  # vLLM
-        limits.get("context_length"),  # OpenRouter: of the best of its hosts
-        row.get("context_length"),  # OpenRouter, Together, Fireworks
-        row.get("context_window"),  # Vercel, Groq
-        row.get("max_context_length"),  # LM Studio, Mistral
-        row.get("max_input_tokens"),  # LiteLLM, Anthropic
-        limits.get("max_context_window_tokens"),  # GitHub Copilot
-        meta.get("n_ctx"),
-        meta.get("n_ctx_train"),  # llama.cpp
-    )
-    outputs = (
-        limits.get("max_completion_tokens") or limits.get("max_output_tokens"),
-        row.get("max_completion_tokens"),
-        row.get("max_output_tokens"),
-        row.get("max_tokens"),
-    )
-    window = _first(sizes, _count)
-    most = _first(outputs, lambda size: _count(size, 1))
-    abilities = (
-        _words(row.get("supported_parameters"))
-        | _words(row.get("tags"))
-        | {key for key, value in _table(row, "capabilities").items() if value is True}
-        | {key for key, value in _table(row, "capabilities", "supports").items() if value is True}
-    )
-    tells = isinstance(row.get("supported_parameters"), list)
-    takes = _words(_table(row, "architecture").get("input_modalities"))
-    answers = _words(_table(row, "architecture").get("output_modalities"))
-    kind = (
-        row.get("type")
-        or row.get("mode")
-        or row.get("task")
-        or _table(row, "capabilities").get("type")
-    )
+    window = _first(_windows(row), _count)
+    longest = _first(_longest_answers(row), lambda size: _count(size, 1))
+    if longest is not None and window is not None and longest >= window:
+        longest = None
     return ServedModel(
         name=name,
         window=window,
-        max_output=most if most is not None and (window is None or most < window) else None,
-        vision="image" in takes
-        if takes
-        else (True if abilities & _VISION_WORDS or row.get("type") == "vlm" else None),
-        tools="tools" in abilities if tells else (True if abilities & _CALLS else None),
-        reasoning="reasoning" in abilities if tells else (True if abilities & _THINKS else None),
-        **_sizes(meta.get("n_params")),
-        chats=(not answers or "text" in answers)
-        and (not isinstance(kind, str) or kind.lower() in _KINDS)
-        and _table(row, "capabilities").get("completion_chat") is not False,
+        max_output=longest,
+        chats=_chats(row),
+        **_abilities(row),
+        **_sizes(_table(row, "meta").get("n_params")),
         **_prices(_table(row, "pricing")),
     )
+
+
+def _limits(row: dict[str, Any]) -> dict[str, Any]:
+    return (
+        _table(row, "top_provider") | _table(row, "limits") | _table(row, "capabilities", "limits")
+    )
+
+
+def _windows(row: dict[str, Any]) -> Iterator[Any]:
+    """Yield the values under the names that servers have for a window, the most exact first."""
+    yield row.get("loaded_context_length")  # LM Studio: the size it runs with
+    yield row.get("max_model_len")  # vLLM
+    yield _limits(row).get("context_length")  # OpenRouter: of the best of its hosts
+    yield row.get("context_length")  # OpenRouter, Together, Fireworks
+    yield row.get("context_window")  # Vercel, Groq
+    yield row.get("max_context_length")  # LM Studio, Mistral
+    yield row.get("max_input_tokens")  # LiteLLM, Anthropic
+    yield _limits(row).get("max_context_window_tokens")  # GitHub Copilot
+    yield _table(row, "meta").get("n_ctx")
+    yield _table(row, "meta").get("n_ctx_train")  # llama.cpp
+
+
+def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
+    limits = _limits(row)
+    yield limits.get("max_completion_tokens") or limits.get("max_output_tokens")
+    yield row.get("max_completion_tokens")
+    yield row.get("max_output_tokens")
+    yield row.get("max_tokens")
+
+
+def _abilities(row: dict[str, Any]) -> dict[str, bool]:
+    """Return the abilities that are said; a list of parameters and one of inputs say which lack, too."""
+    words = _words(row.get("supported_parameters")) | _words(row.get("tags"))
+    for flags in (_table(row, "capabilities"), _table(row, "capabilities", "supports")):
+        words |= {name for name, value in flags.items() if value is True}
+    said = {}
+    if words & _CALLS:
+        said["tools"] = True
+    if words & _THINKS:
+        said["reasoning"] = True
+    if isinstance(row.get("supported_parameters"), list):
+        said |= {name: name in words for name in ("tools", "reasoning")}
+    if words & _VISION_WORDS or row.get("type") == "vlm":
+        said["vision"] = True
+    if takes := _words(_table(row, "architecture").get("input_modalities")):
+        said["vision"] = "image" in takes
+    return said
+
+
+def _chats(row: dict[str, Any]) -> bool:
+    answers = _words(_table(row, "architecture").get("output_modalities"))
+    abilities = _table(row, "capabilities")
+    kind = row.get("type") or row.get("mode") or row.get("task") or abilities.get("type")
+    if isinstance(kind, str) and kind.lower() not in _KINDS:
+        return False
+    return (not answers or "text" in answers) and abilities.get("completion_chat") is not False
 
 
 def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:

@@ -229,9 +229,7 @@ def next_shape(refused: Refused, refusal: Refusal) -> Shape | None:  # noqa: C90
         case Part.ROLES if form.roles != "alternating":
             return _learnt(now, roles="alternating")
         case Part.ROLES | Part.SYSTEM if form.system:
-            return _learnt(
-                now, system=False, roles="joined" if form.roles == "apart" else form.roles
-            )
+            return _learnt(now, system=False)
         case Part.SYSTEM if form.roles != "alternating":
             return _learnt(now, roles="alternating")
         case Part.PICTURES if form.pictures:
@@ -305,7 +303,7 @@ def shaped(
         messages = _with_short_ids(messages, min(sizes))
     if not form.system:
         messages = _system_as_user(messages)
-    if form.roles != "apart":
+    if form.roles != "apart" or not (form.system and form.tools):
         messages = _joined(messages, alternating=form.roles == "alternating")
     asked = request.max_output_tokens
     if asked is not None and form.answer_tokens:
