@@ -407,3 +407,9 @@ def test_it_is_offered_where_a_server_is_found(
         ANY
     )
     assert not CodeTool(project, CodeSettings(servers={"*.py": ""})).offered_to(ANY)
+    own = project / ".venv" / "bin" / "pyright-langserver"
+    own.parent.mkdir(parents=True)
+    own.touch(0o755)
+    assert CodeTool(project, CodeSettings()).offered_to(ANY)
+    assert not CodeTool(project, CodeSettings(), lambda: False).offered_to(ANY)
+    assert CodeTool(project, python, lambda: False).offered_to(ANY)

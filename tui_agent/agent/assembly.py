@@ -109,11 +109,15 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
     """
     knowledge = knowledge or Knowledge()
     project = find_project(cwd)
-    return AgentPorts(
+
+    def has_sandbox() -> bool:
+        return ports.sandbox is not None and ports.sandbox.active
+
+    ports = AgentPorts(
         client=models.client,
         tools=(
             *builtin_tools(*web),
-            CodeTool(project, code or CodeSettings()),
+            CodeTool(project, code or CodeSettings(), has_sandbox),
             TaskTool(),
             SkillTool(lambda: knowledge.skills, lambda: bool(knowledge.offers_skills)),
         ),
@@ -128,6 +132,7 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
         meter=BudgetMeter(models.has_price),
         **more,
     )
+    return ports
 
 
 def web_tools(

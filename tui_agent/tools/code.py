@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -76,8 +76,15 @@ class CodeTool(Tool[CodeInput]):
     )
     read_only: ClassVar[bool] = True
 
-    def __init__(self, project: Path, settings: CodeSettings) -> None:
+    def __init__(
+        self,
+        project: Path,
+        settings: CodeSettings,
+        has_sandbox: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """``has_sandbox`` tells whether there is one to run servers in that the settings don't name."""
         self._project = real_path(project)
+        self._has_sandbox = has_sandbox
         self._settings = settings
         self._servers: LanguageServers | None = None
 
@@ -86,8 +93,8 @@ class CodeTool(Tool[CodeInput]):
 
     @cached_property
     def _can_act(self) -> bool:
-        """Whether the project has a language with a server. Looked at once, as requests must have the same tools."""
-        return has_server(self._project, self._settings)
+        """Whether a server can run for the project. Looked at once, as requests must have the same tools."""
+        return has_server(self._project, self._settings, self._has_sandbox)
 
     def needs(self, arguments: CodeInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         path, _line, _column = _place_of(arguments, context)

@@ -4,7 +4,7 @@ import fnmatch
 import os
 import shlex
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
@@ -123,16 +123,16 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
     return None
 
 
-def has_server(root: Path, settings: CodeSettings) -> bool:
-    """Return whether a server is there for one of the nearest files. Takes some milliseconds."""
-    known: dict[str, bool] = {}
-    for name in _names(root):
-        language = language_of(name, settings)
-        if language is not None and language.name not in known:
-            known[language.name] = find_server(language, root, settings) is not None
-            if known[language.name]:
-                return True
-    return False
+def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], bool]) -> bool:
+    """Return whether a server can run for one of the nearest files. Takes some milliseconds."""
+    served = {pattern for pattern, command in settings.servers.items() if command.strip()}
+    found = {one.name for one in LANGUAGES if find_server(one, root, settings) is not None}
+    if found and has_sandbox():
+        served |= found
+    if not served:
+        return False
+    languages = (language_of(name, settings) for name in _names(root))
+    return any(language is not None and language.name in served for language in languages)
 
 
 def _names(root: Path) -> Iterator[str]:
