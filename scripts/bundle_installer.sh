@@ -32,7 +32,11 @@ fail() {
 }
 
 is_ours() {
-    case $(readlink "$1" 2>/dev/null) in "$place"/*) true ;; *) false ;; esac
+    # Whatever name the directory above has: a home may be reached through a link.
+    case $(readlink "$1" 2>/dev/null) in
+        */lib/tui-agent/*/bin/tui-agent | */lib/tui-agent/*/man1/tui-agent.1) true ;;
+        *) false ;;
+    esac
 }
 
 install_new() {
@@ -42,8 +46,8 @@ install_new() {
         is_ours "$command" || fail "$command is another installation: remove it first, or use --prefix."
     fi
     before=$(readlink "$command" 2>/dev/null || true)
-    before=${before#"$place"/}
-    before=${before%%/*}
+    before=${before%/bin/tui-agent}
+    before=${before##*/}
     fresh=$place/.new.$$
     trap 'rm -rf "$fresh"' EXIT
     trap 'exit 1' HUP INT TERM

@@ -24,7 +24,7 @@ from smoke import SmokeError, try_documents
 
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-MAX_WHEEL_BYTES = 4_000_000
+MAX_WHEEL_BYTES = 6_000_000
 DIST = "dist"
 SMOKE = (
     (("--version",), "tui-agent "),

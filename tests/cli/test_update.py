@@ -92,7 +92,7 @@ def test_what_a_file_installed_is_not_replaced_by_a_stranger_of_that_name(
 ) -> None:
     environment(here, "uv", "file")
     monkeypatch.setattr(sys, "prefix", str(here))
-    monkeypatch.setattr(sys, "path", [str(next(here.glob("lib/python3*/site-packages")))])
+    monkeypatch.syspath_prepend(next(here.glob("lib/python3*/site-packages")))
     assert run(["update"]) == 0
     shown = capsys.readouterr().out
     assert f"by uv from {WHEEL}" in shown
@@ -110,7 +110,7 @@ def test_nothing_is_replaced_below_sessions_that_are_open(
     (tools / "uv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     monkeypatch.setattr(sys, "prefix", str(here))
-    monkeypatch.setattr(sys, "path", [str(next(here.glob("lib/python3*/site-packages")))])
+    monkeypatch.syspath_prepend(next(here.glob("lib/python3*/site-packages")))
     data = Path(os.environ["TUI_AGENT_DATA_DIR"])
     data.mkdir()
     with Store(data / "sessions.db") as store:
@@ -122,6 +122,22 @@ def test_nothing_is_replaced_below_sessions_that_are_open(
         session.release()
     assert run(["update"]) == 0
     assert ran.read_text() == "tool upgrade tui-agent\n"
+
+
+def test_pip_of_a_project_is_not_run(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (here / "pip.py").write_text("print('planted')\n")
+    monkeypatch.setenv("PYTHONPATH", str(here))
+    for name in ("NO_INDEX", "DRY_RUN"):
+        monkeypatch.setenv(f"PIP_{name}", "1")
+    environment(here, "pip", "index")
+    monkeypatch.setattr(sys, "prefix", str(here))
+    monkeypatch.syspath_prepend(next(here.glob("lib/python3*/site-packages")))
+    run(["update"])
+    shown = capfd.readouterr()
+    assert "-m pip install --upgrade tui-agent" in shown.out
+    assert "planted" not in shown.out
 
 
 # -- bundles ------------------------------------------------------------------------------------------------------
@@ -169,6 +185,20 @@ def test_a_bundle_is_installed_updated_and_removed_without_a_trace(
     assert done.returncode == 0, done.stderr
     assert f"rm -r '{settings}'" in done.stdout
     assert not prefix.exists()
+
+
+def test_a_home_that_is_reached_through_a_link_is_one(here: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "home-by-link").symlink_to("real")
+    for version, name in (("1.0", "real"), ("1.1", "home-by-link"), ("1.2", "real")):
+        done = shell(bundle(tmp_path, version), "--prefix", tmp_path / name)
+        assert done.returncode == 0, done.stderr
+    place = tmp_path / "real" / "lib" / "tui-agent"
+    assert sorted(path.name[:3] for path in place.glob("*/")) == ["1.1", "1.2"]
+    installer = tmp_path / "home-by-link" / "lib" / "tui-agent" / "installer.sh"
+    done = shell(installer, "--remove")
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "real").iterdir()) == []
 
 
 def test_a_bundle_leaves_another_installation_alone(here: Path, tmp_path: Path) -> None:

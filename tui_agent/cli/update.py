@@ -107,11 +107,12 @@ def run_update(_arguments: Namespace) -> int:
     if found.way == "checkout" or found.is_from_file:
         say(f"To update it: {shown}")
         return ExitCode.DONE
-    if find_program(command[0]) is None:
+    program = find_program(command[0])
+    if program is None:
         raise UpdateError(f"{command[0]} is not found in PATH. To update, run: {shown}")
     _refuse_open_sessions(shown)
     say(f"Running: {shown}")
-    return subprocess.run(command, check=False).returncode
+    return subprocess.run((program, *command[1:]), check=False).returncode
 
 
 def update_command(found: Installation) -> Sequence[str]:
@@ -131,7 +132,8 @@ def _pip_install() -> tuple[str, ...]:
     # Environments made by uv have no pip.
     if find_spec("pip") is None:
         return ("uv", "pip", "install", "--python", sys.executable, "--upgrade")
-    return (sys.executable, "-m", "pip", "install", "--upgrade")
+    # The working directory may be a project's, with a pip.py of its own.
+    return (sys.executable, "-E", "-P", "-m", "pip", "install", "--upgrade")
 
 
 def _update_bundle(found: Installation) -> int:
