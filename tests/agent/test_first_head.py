@@ -2,13 +2,16 @@
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
-from tests.support.agents import make_agent
+from tests.support.agents import FixedDirectory, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import HeadKnown, Notice
+from tui_agent.context.projection import ModelTraits
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import count_text
+from tui_agent.session.entries import ToolResultEntry
 
 
 async def test_the_head_is_measured_before_the_first_message_as_after_it(tmp_path: Path) -> None:
@@ -77,3 +80,29 @@ async def test_a_model_without_tools_has_them_told_in_the_prompt_which_is_said_o
         notice.message for notice in harness.of(Notice) if "takes no tools" in notice.message
     ]
     assert said.startswith(harness.agent.model)
+
+
+class TinyDirectory(FixedDirectory):
+    """Every model is too small for tools."""
+
+    def traits(self, model: str) -> ModelTraits:
+        return replace(super().traits(model), tiny=True)
+
+
+async def test_a_model_too_small_for_tools_is_named_the_files_and_that_is_said_once(
+    tmp_path: Path,
+) -> None:
+    script = [Reply("READ a.py"), Reply("It is empty."), Reply("Again.")]
+    harness = make_agent(tmp_path, script, directory=TinyDirectory())
+    for name in ("a.py", "src/b.py"):
+        path = Path(harness.agent.session.info.cwd) / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x = 1\n")
+
+    await harness.say("What is in a.py?")
+    await harness.say("And again?")
+
+    assert {request.tools for request in harness.client.requests} == {()}
+    assert "files: a.py, src/b.py" in harness.client.requests[0].messages[1].text
+    assert [entry.tool for entry in harness.entries(ToolResultEntry)] == ["read"]
+    assert sum("too small for tools" in notice for notice in harness.notices()) == 1

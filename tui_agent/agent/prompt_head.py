@@ -78,7 +78,13 @@ class Head:
         self._said.forget()
         self._journal.append(fresh)
         self._warn_of_overhead(fresh)
-        if not self._ports.directory.traits(model).tools:
+        traits = self._ports.directory.traits(model)
+        if traits.tiny:
+            text = (
+                f"{model} is too small for tools: it names a file to read and writes whole files."
+            )
+            self._channel.emit(Notice(text))
+        elif not traits.tools:
             text = f"{model} takes no tools, its server says: its prompt tells of them, and it writes calls as text."
             self._channel.emit(Notice(text, action="tools"))
 
