@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.support import neighbours
+from tests.support.agents import make_agent
 from tests.support.homes_of_others import (
     CASES,
     FIXTURES,
     PLAIN,
     PROGRAMS,
+    Fixture,
     Places,
     body_text,
     make_places,
@@ -20,11 +22,14 @@ from tests.support.homes_of_others import (
 )
 from tests.support.model_script import Turn
 from tests.support.model_server import ModelServer
+from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.preparing import prepare_command
 from tui_agent.agent.programs.inventory import read_programs
 from tui_agent.cli.extensions import Extensions, folders_of
 from tui_agent.config import load_config
 from tui_agent.resources import prompt
+from tui_agent.session.entries import TextPart
 
 NOT_SENT = {
     "comment", "code", "python-rule", "hop-5", "zig-rule", "text-rule", "bare-agent", "own", "pi-note",
@@ -97,7 +102,7 @@ def test_places_that_a_variable_moves_are_found_there(
 
 def claude(server: ModelServer, _places: Places, _project: str) -> Command:
     program = neighbours.package("@anthropic-ai/claude-code-linux-x64") / "claude"
-    return [str(program), "-p", "hello"], {
+    return [str(program), "-p"], {
         "ANTHROPIC_BASE_URL": server.url,
         "ANTHROPIC_API_KEY": "sk-ant-x",
         "DISABLE_TELEMETRY": "1",
@@ -113,7 +118,7 @@ def codex(server: ModelServer, places: Places, project: str) -> Command:
         file.write(trusted)
     provider = f'model_providers.here={{name="here", base_url="{server.openai_url}", wire_api="responses"}}'
     chosen = ("-c", "model_provider=here", "-c", provider, "-m", "gpt-5.1-codex")
-    return [neighbours.program("codex"), "exec", "--skip-git-repo-check", *chosen, "hello"], {}
+    return [neighbours.program("codex"), "exec", "--skip-git-repo-check", *chosen], {}
 
 
 def opencode(server: ModelServer, _places: Places, _project: str) -> Command:
@@ -124,7 +129,7 @@ def opencode(server: ModelServer, _places: Places, _project: str) -> Command:
         "models": {"m": {}},
     }
     settings = {"provider": {"here": provider}, "model": "here/m", "small_model": "here/m"}
-    return [str(program), "run", "hello"], {
+    return [str(program), "run"], {
         "OPENCODE_CONFIG_CONTENT": json.dumps(settings),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -140,7 +145,7 @@ def pi(server: ModelServer, places: Places, _project: str) -> Command:
     }
     models = json.dumps({"providers": {"here": provider}})
     (places.home / ".pi/agent/models.json").write_text(models)
-    return [neighbours.program("pi"), "-p", "-a", "--provider", "here", "--model", "m", "hello"], {}
+    return [neighbours.program("pi"), "-p", "-a", "--provider", "here", "--model", "m"], {}
 
 
 COMMANDS: Mapping[str, Callable[[ModelServer, Places, str], Command]] = {
@@ -158,11 +163,17 @@ def test_another_program_sends_what_we_say_it_sends(
     tmp_path: Path, name: str, project: str, program: str
 ) -> None:
     places = make_places(tmp_path, FIXTURES[name])
+    sent = marks_in(sent_by(program, places, project, "hello"))
+    assert sent == FIXTURES[name].expected(program, project)
+
+
+def sent_by(program: str, places: Places, project: str, *message: str) -> str:
+    """Run another program for one message, given as its last arguments, and return what it sent."""
     with ModelServer() as server:
         command, more = COMMANDS[program](server, places, project)
         server.play_function(lambda _request: Turn("Hello."))
         done = subprocess.run(
-            command,
+            [*command, *message],
             cwd=places.projects / project,
             env=neighbours.environment(places.home) | more,
             stdin=subprocess.DEVNULL,
@@ -172,5 +183,59 @@ def test_another_program_sends_what_we_say_it_sends(
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        sent = marks_in(" ".join(body_text(call.body) for call in server.calls))
-    assert sent == FIXTURES[name].expected(program, project)
+        return " ".join(body_text(call.body) for call in server.calls)
+
+
+WORDS = '12 "two words" it\'s'
+FILLED = {
+    "claude": (
+        ".claude/commands/fix.md",
+        "---\narguments: issue branch\n---\n<$0|$1|$2|$9|$ARGUMENTS[0]|$ARGUMENTS[4]|$issue|$branch|\\$1|${1}|$@>",
+        "<12|two words|it's|$9|12|$ARGUMENTS[4]|12|two words|$1|${1}|$@>",
+        ["/fix {}"],
+    ),
+    "opencode": (
+        ".opencode/command/fix.md",
+        "<$1|$2|$@>",
+        "<12|two three|$@>",
+        ["--command", "fix", "12", "two", "three"],
+    ),
+    "pi": (
+        ".pi/prompts/fix.md",
+        "<$1|$2|$ARGUMENTS|$@|${@:2}|${@:1:1}|${7:-seven}|${1:-x}|${@:-none}>",
+        "<12|two words|12 two words it's|12 two words it's|two words it's|12|seven|12|12 two words it's>",
+        ["/fix {}"],
+    ),
+}
+"""A command of a program, what it sends for some words, and how it is told to."""
+
+
+def with_command(tmp_path: Path, program: str) -> Places:
+    place, template, _filled, _told = FILLED[program]
+    home = {".pi/agent/settings.json": "{}"}
+    return make_places(tmp_path, Fixture(home, {"p": {place: template}}, {}, {}))
+
+
+@pytest.mark.parametrize("program", FILLED)
+async def test_a_command_is_filled_in_as_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    places = with_command(tmp_path, program)
+    monkeypatch.setenv("HOME", str(places.home))
+    folders = folders_of(places.projects / "p", load_config().config)
+    loaded = Knowledge(Sources(folders), prompt=prompt, trusted=lambda: True)
+    made = make_agent(tmp_path, ScriptedClient([]), knowledge=loaded).agent
+    words = "12 two three" if program == "opencode" else WORDS
+    filled = await prepare_command("fix", words, made.session, made.ports)
+    assert filled is not None
+    assert isinstance(filled.parts[0], TextPart)
+    assert filled.parts[0].text == FILLED[program][2]
+
+
+@pytest.mark.neighbours
+@pytest.mark.parametrize("program", FILLED)
+def test_another_program_fills_a_command_in_as_we_say(tmp_path: Path, program: str) -> None:
+    places = with_command(tmp_path, program)
+    _place, _template, filled, told = FILLED[program]
+    sent = sent_by(program, places, "p", *(word.format(WORDS) for word in told))
+    assert filled in sent
