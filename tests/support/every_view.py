@@ -13,6 +13,7 @@ from textual.color import Color
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input
 
 from tests.support.races import ALLOW, RacingClient, make_project, writes
 from tests.support.real_stage import (
@@ -27,7 +28,7 @@ from tests.support.scripted_client import Reply, call
 from tests.support.ui_app import Stage, strips, until, write
 from tests.support.ui_scenes import SCENES, play, scene_stage
 from tui_agent.config import load_config
-from tui_agent.context.settings import ContextSettings, PruneSettings
+from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.contrast import contrast
 from tui_agent.ui.screens.compact import CompactPhase
@@ -36,6 +37,10 @@ from tui_agent.ui.widgets.status import StatusLine
 
 TURNS = 4
 """Turns of a session that can be summarised."""
+BY_HAND = ContextSettings(
+    compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off")
+)
+"""A summary that is prepared meanwhile would take replies of the script."""
 SIZES = ((40, 12), (80, 24), (120, 35), (200, 50))
 LEAST_CONTRAST = 4.5
 KEY_NAMES = {"esc": "escape", "/": "slash", "?": "question_mark", "↑": "up", "↓": "down"}
@@ -95,6 +100,7 @@ def worked(tmp_path: Path) -> RealStage:
         script,
         services={"settings_rows": lambda: settings},
         window=16_000,
+        settings=BY_HAND,
         keeps_files=True,
         rules=ALLOW,
         answer=None,
@@ -126,8 +132,7 @@ def much_worked(tmp_path: Path) -> RealStage:
     (tmp_path / "stage").mkdir()
     write_modules(tmp_path, TURNS)
     script = [*working_script(TURNS), Reply(SUMMARY, cost=0.02)]
-    never = ContextSettings(prune=PruneSettings(when="off"))
-    return real_stage(tmp_path, script, window=16_000, settings=never)
+    return real_stage(tmp_path, script, window=16_000, settings=BY_HAND)
 
 
 async def _summary(stage: RealStage, pilot: Any, *keys: str) -> None:
@@ -264,7 +269,7 @@ def _displayed(screen: Screen[Any]) -> Iterator[Widget]:
 def _overflow(screen: Screen[Any]) -> Iterator[str]:
     for node in _displayed(screen):
         name = f"{type(node).__name__}#{node.id or ''}"
-        if node.show_horizontal_scrollbar:
+        if node.show_horizontal_scrollbar and not isinstance(node, Input):
             yield f"{name} scrolls sideways"
         if node.region.right > screen.app.size.width or node.region.x < 0:
             yield f"{name} reaches over the edge: {node.region}"

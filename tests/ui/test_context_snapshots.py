@@ -20,7 +20,7 @@ from tests.support.scripted_client import Call, Reply
 from tests.support.thoroughness import pictures
 from tests.support.ui_app import STILL, run_command, until
 from tui_agent.config import load_config
-from tui_agent.context.settings import ContextSettings, PruneSettings
+from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.resources import prompt
 from tui_agent.session.entries import Usage
 from tui_agent.setting_rows import setting_rows
@@ -161,7 +161,11 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
         "reread_cost": lambda _model, tokens: tokens * 2.7e-6,
         "settings_rows": lambda: setting_rows(load_config(tmp_path / "config.toml", environ={})),
     }
-    by_hand = ContextSettings(prune=PruneSettings(when="off", step_budget=2_000))
+    # A summary that is prepared meanwhile takes replies of the script, as early as it can.
+    by_hand = ContextSettings(
+        compaction=CompactionSettings(auto=False),
+        prune=PruneSettings(when="off", step_budget=2_000),
+    )
     tools = tuple(
         tool for tool in builtin_tools() if tool.name in {"read", "write", "bash", "todo"}
     )

@@ -57,6 +57,7 @@ from tui_agent.session.session import Session
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.help import HelpScreen
+from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
@@ -481,6 +482,13 @@ async def test_the_popup_finds_commands_by_other_words(stage: Stage) -> None:
         await write(pilot, "/merge")
         await until(lambda: stage.main.popup.display, pilot)
         assert str(stage.main.popup.options[0].prompt).startswith("/tree ")
+
+
+async def test_a_click_on_the_model_opens_its_page(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        row = screen_text(stage).split("\n")[-1]
+        await pilot.click(offset=(row.index("claude"), 23))
+        await until(lambda: isinstance(stage.app.screen, ModelPicker), pilot)
 
 
 def test_names_keys_and_aliases_are_unique() -> None:

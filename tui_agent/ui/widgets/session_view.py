@@ -209,6 +209,7 @@ class SessionView(Room):
         prompt = self._main.prompt
         transcript = Transcript()
         transcript.model.fold_turns = settings.fold_turns
+        transcript.model.names_keys = True
         yield transcript
         yield NewChip(transcript)
         yield FirstHints()

@@ -1,6 +1,6 @@
 """The last line: mode, model, effort, leaf and activity; on the right the keys that work now."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -137,67 +137,53 @@ class StatusLine(Widget):
         gap = max(1, self.size.width - left.cell_length - right.cell_length)
         return Content.assemble(left, " " * gap, right)
 
-    def _facts(self) -> list[str]:
-        """Return mode, model and figures, as many as there is room for."""
-        model = (
-            f"{short_model(self.model)} ({self.effort})" if self.effort else short_model(self.model)
-        )
+    def _left(self) -> Content:
+        pieces: list[tuple[str, Style] | str] = []
+        for text, style, command in self._facts():
+            press = Style.from_meta({"@click": f"screen.command('{command}')"} if command else {})
+            pieces.extend([(" · ", self._style("plain"))] if pieces else [])
+            pieces.append((text, self._style(style) + press))
+        return Content.assemble(*pieces)
+
+    def _facts(self) -> Iterator[tuple[str, str, str]]:
+        """Yield what stands on the left: words, their style, and the command of a click, "" for none."""
+        now = "" if self.told_elsewhere else describe(self.state, self._clock())
+        if self.block:
+            yield self.block, "activity", "context"
+        else:
+            yield from self._settings(brief=bool(now) and self.size.width < 50)
+        if self.race:
+            yield f"{self.race} · F7", "activity", "race"
+        if self.goal:
+            yield self.goal, "activity", self.goal.partition(",")[0]
+        if self.asides:
+            yield f"{self.asides} · ^S", "activity", "sessions"
+        if self.warnings:
+            yield f"▲ {self.warnings} /doctor", "warnings", "doctor"
+        if now:
+            yield now, "asking" if self.state.phase == "permission" else "activity", ""
+
+    def _settings(self, *, brief: bool) -> Iterator[tuple[str, str, str]]:
+        """Yield mode, model, leaf and spending; in ``brief`` the mode alone."""
+        if self.mode:
+            yield one_line(self.mode, 12), "danger" if self.mode == "yolo" else "mode", "mode"
+        if brief:
+            return
+        model = short_model(self.model)
+        if self.effort:
+            model = f"{model} ({self.effort})"
         if self.stands_in_for:
             model = f"{model} for {short_model(self.stands_in_for)}"
-        facts = [one_line(self.mode, 12), model]
+        if model:
+            yield model, "plain", "model"
         if self.leaf is not None and self.size.width >= 70:
-            facts.append(f"#{self.leaf}")
+            yield f"#{self.leaf}", "plain", "tree"
         if self.cost is not None and self.size.width >= 60:
-            facts.append(f"{money(self.cost)}{self.budgets[0]}")
+            yield f"{money(self.cost)}{self.budgets[0]}", "plain", "cost"
         if self.budgets[1] and self.size.width >= TODAY_FROM:
-            facts.append(self.budgets[1])
+            yield self.budgets[1], "plain", "cost"
         if self.used and self.size.width >= USED_FROM:
-            facts.append(f"{tokens(self.used)} used")
-        return facts
-
-    def _left(self) -> Content:
-        now = "" if self.told_elsewhere else describe(self.state, self._clock())
-        facts = [self.block] if self.block else self._facts()
-        if now and self.size.width < 50:
-            facts = facts[:1]
-        mode, *plain = [fact for fact in facts if fact] or [""]
-        style = "activity" if self.block else "danger" if mode == "yolo" else "mode"
-        pieces: list[tuple[str, Style] | str] = [(mode, self._style(style))]
-        pieces.extend((f" · {fact}", self._style("plain")) for fact in plain)
-        if self.race:
-            press = Style.from_meta({"@click": "screen.command('race')"})
-            pieces.extend(
-                [
-                    (" · ", self._style("plain")),
-                    (f"{self.race} · F7", self._style("activity") + press),
-                ]
-            )
-        if self.goal:
-            command = self.goal.partition(",")[0]
-            press = Style.from_meta({"@click": f"screen.command('{command}')"})
-            pieces.extend(
-                [(" · ", self._style("plain")), (self.goal, self._style("activity") + press)]
-            )
-        if self.asides:
-            press = Style.from_meta({"@click": "screen.command('sessions')"})
-            pieces.extend(
-                [
-                    (" · ", self._style("plain")),
-                    (f"{self.asides} · ^S", self._style("activity") + press),
-                ]
-            )
-        if self.warnings:
-            press = Style.from_meta({"@click": "screen.command('doctor')"})
-            pieces.extend(
-                [
-                    (" · ", self._style("plain")),
-                    (f"▲ {self.warnings} /doctor", self._style("warnings") + press),
-                ]
-            )
-        if now:
-            name = "asking" if self.state.phase == "permission" else "activity"
-            pieces.extend([(" · ", self._style("plain")), (now, self._style(name))])
-        return Content.assemble(*pieces)
+            yield f"{tokens(self.used)} used", "plain", "cost"
 
     def _right(self, room: int) -> Content:
         pieces: list[tuple[str, Style] | str] = []

@@ -202,10 +202,10 @@ class AnswerBlock(Block):
         super().__init__(key)
         self.document = document
         self.offered = ""
-        """The keys that copy it, where they are named."""
+        """Keys for it, where they are named, the most useful first, parted by dots."""
 
     def offer(self, keys: str) -> bool:
-        """Name the keys that copy it, at the end of its last line where there is room; returns whether that is new."""
+        """Name keys for it at the end of its last line, as many as have room; returns whether that is new."""
         changed = keys != self.offered
         self.offered = keys
         if changed:
@@ -218,11 +218,15 @@ class AnswerBlock(Block):
         lines = self.document.lines(width)
         if not self.offered or not self.document.finished or not lines:
             return lines
-        last, room = lines[-1], min(width, MAX_TEXT_WIDTH)
-        taken = runs_width(last.prefix) + runs_width(last.content()) + cells(self.offered) + 2
-        if taken > room or last.tail or last.fill:
+        last = lines[-1]
+        room = min(width, MAX_TEXT_WIDTH)
+        left = room - runs_width(last.prefix) - runs_width(last.content()) - 2
+        offered = self.offered
+        while cells(offered) > left and offered:
+            offered = offered.rpartition(" · ")[0]
+        if not offered or last.tail or last.fill:
             return lines
-        tail = ((self.offered, "muted"),)
+        tail = ((offered, "muted"),)
         ended = Line(
             last.content(),
             prefix=last.prefix,

@@ -88,14 +88,16 @@ class BuildContext:
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the
     entries a compaction stands for, ``live`` says that calls without a result may still get one,
     ``newest`` that no message or answer came after, ``running`` that the run goes on, so that a
-    failure may still be mended, and ``mended`` that it was: the answer came after it. ``size_of``
-    returns a result's tokens in the model's view, ``load`` the entries that a marker is about.
+    failure may still be mended, and ``mended`` that it was: the answer came after it. With
+    ``names_keys`` the newest answer names the keys of the main screen. ``size_of`` returns a
+    result's tokens in the model's view, ``load`` the entries that a marker is about.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     live: bool = False
     newest: bool = True
+    names_keys: bool = False
     running: bool = False
     mended: bool = False
     size_of: SizeOf = stored_size
@@ -199,8 +201,9 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
                 yield ReasoningBlock(f"reasoning:{index}", document)
             case TextPart() if part.text.strip():
                 answer = AnswerBlock(f"text:{index}", MarkdownDocument(part.text, finished=True))
-                if around.newest and index == len(entry.parts) - 1:
-                    answer.offer(_copy_keys(part.text))
+                is_last = around.newest and index == len(entry.parts) - 1
+                if is_last and around.names_keys:
+                    answer.offer(_keys_for(part.text))
                 yield answer
             case ToolCallPart():
                 card = CardBlock(part, around.results.get(part.call_id), around.size_of)
@@ -212,9 +215,11 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     yield from _endings(entry, around)
 
 
-def _copy_keys(text: str) -> str:
-    """Return the keys that copy an answer, and its code if it has any."""
-    return "f3 copy · shift+f3 code" if "```" in text else "f3 copy"
+def _keys_for(text: str) -> str:
+    """Return the keys that copy an answer, undo its turn, and copy its code if it has any."""
+    if "```" in text:
+        return "f3 copy · f5 undo · shift+f3 code"
+    return "f3 copy · f5 undo"
 
 
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:

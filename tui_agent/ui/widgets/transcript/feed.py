@@ -192,7 +192,13 @@ class LiveFeed:
 
     def _append_answer(self, entry: AssistantEntry) -> None:
         blocks = blocks_of(
-            entry, BuildContext(live=True, running=self._model.running, size_of=self._model.size_of)
+            entry,
+            BuildContext(
+                live=True,
+                running=self._model.running,
+                names_keys=self._model.names_keys,
+                size_of=self._model.size_of,
+            ),
         )
         live = self._live
         self._live = None

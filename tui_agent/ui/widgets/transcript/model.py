@@ -188,6 +188,8 @@ class TranscriptModel:
         """Returns the text the model gets of an entry, where only its view is shown; None shows
         everything."""
 
+        self.names_keys = False
+        """Whether the newest answer names keys: those of the main screen."""
         self.fold_turns: turns.FoldTurns = "off"
         """What is folded of a turn when the next one begins."""
         self._starts: dict[int, bool] = {}
@@ -401,6 +403,7 @@ class TranscriptModel:
             live=self.running
             and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE],
             newest=not following,
+            names_keys=self.names_keys,
             running=self.running and not following,
             mended=following == "assistant",
             size_of=self.size_of,
