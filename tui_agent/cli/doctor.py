@@ -265,7 +265,7 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
     known.load()
     named: dict[tuple[str, str], list[str]] = defaultdict(list)
     named["instructions", ""] = [item.name for item in known.instructions]
-    named["skills", ""] = list(known.skills)
+    named["skills", ""] = [skill.name for skill in known.skills.values() if skill.origin]
     for command in known.commands:
         named["commands", command.origin].append(f"/{command.name}")
     for spec in known.specs:

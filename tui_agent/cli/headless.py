@@ -318,7 +318,7 @@ class HeadlessRun(Frontend):
             servers=tuple(servers),
             tools=tuple(tool.name for tool in agent.context.head.tools(agent.model, agent.mode)),
             agents=tuple(spec.name for spec in knowledge.specs),
-            skills=tuple(knowledge.skills),
+            skills=tuple(skill.name for skill in knowledge.skills.values() if skill.origin),
             instructions=tuple(item.name for item in knowledge.instructions),
             sandbox=kind or "none",
             problems=knowledge.problems,

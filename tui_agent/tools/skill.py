@@ -41,7 +41,7 @@ class Skill:
     of_project: bool = False
     """Whether the project brought it along, not the user."""
     origin: str = ""
-    """Where its file is."""
+    """Where its file is, "" for a command that the model may use."""
     file: str = ""
     """Its file, as it is named."""
 
