@@ -21,8 +21,10 @@ from tui_agent.app.frontend import Choice, Frontend, Question, TextLine
 from tui_agent.app.redact_commands import BEYOND_REACH
 from tui_agent.app.services import OpenRequest
 from tui_agent.secret_detector import REMOVED
+from tui_agent.secret_forms import SecretForms
 from tui_agent.session.entries import CheckpointEntry
 from tui_agent.session.records import Unsent
+from tui_agent.session.redacting import Removal, remove
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -233,5 +235,21 @@ async def test_one_that_another_program_has_open_is_left(tmp_path: Path) -> None
         elsewhere.release()
     assert bytes_with(SECRET, home.place)
     assert await do(home.controller, "redact", SECRET)
+    assert not bytes_with(SECRET, home.place)
+    await home.controller.close()
+
+
+async def test_deleted_parts_of_the_store_are_found_and_written_over(tmp_path: Path) -> None:
+    home = await home_of(tmp_path)
+    store = home.harness.store
+    gone = Session(store, store.create_session("/p").id, estimate=len)
+    gone.append(home.harness.path()[1].model_copy(update={"tokens": 1}))
+    store.delete(gone.id)
+    remove(store, Removal(SecretForms([SECRET]), home.harness.agent.counter.estimate))
+    store.purge()
+    assert bytes_with(SECRET, home.place)
+    assert await do(home.controller, "redact", SECRET)
+    assert isinstance(home.person.asked[0], Choice)
+    assert "deleted parts of the session file" in home.person.asked[0].details
     assert not bytes_with(SECRET, home.place)
     await home.controller.close()

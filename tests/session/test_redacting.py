@@ -95,6 +95,7 @@ def test_it_is_in_no_byte_and_the_tree_stays_valid(
                 session.append(EntryAdapter.validate_python(dumped))
             shape = [(entry.id, entry.parent_id, entry.kind) for entry in session.path()]
             remove(store, removal(secret))
+            store.rewrite()
             assert not find(store, removal(secret))
             again = Session(store, session.id, estimate=estimate)
             kept = again.path()
@@ -146,6 +147,7 @@ def test_blobs_titles_labels_drafts_and_forks_are_cleaned(home: Path, store: Sto
     assert finding.entries == {session.id: 4, fork.id: 4}
     assert finding.blobs == 3
     remove(store, removal(SECRET))
+    store.rewrite()
     for session_id in (session.id, fork.id):
         again = Session(store, session_id, estimate=estimate)
         question, _call, shown, _wide, checkpoint = again.path()
@@ -191,10 +193,15 @@ def test_a_block_is_emptied_with_its_full_output_and_its_pair_stays(
             full_output=full,
         )
     )
+    fork = store.fork(session.id, result.id)
     nothing = SecretForms([])
-    remove(store, Removal(nothing, estimate, (session.id, result.id)))
-    path = Session(store, session.id, estimate=estimate).path()
-    assert path[-1].output == REMOVED
+    whole = Removal(nothing, estimate, (session.id, result.id))
+    assert find(store, whole).entries == {session.id: 1, fork.id: 1}
+    remove(store, whole)
+    store.rewrite()
+    for session_id in (session.id, fork.id):
+        path = Session(store, session_id, estimate=estimate).path()
+        assert path[-1].output == REMOVED
     assert store.blob(full) is None
     validate(project(path, ModelTraits("test/model")))
     assert not bytes_with("private words", home)

@@ -65,9 +65,11 @@ class Finding:
     copies: Sequence[Path] = ()
     unread: Sequence[Path] = ()
     """Files that could not be looked through."""
+    is_deleted: bool = False
+    """Whether the store's file still has it where rows were deleted."""
 
     def __bool__(self) -> bool:
-        return bool(self.store or self.files or self.backups or self.copies)
+        return bool(self.store or self.files or self.backups or self.copies or self.is_deleted)
 
 
 class Redaction:
@@ -84,14 +86,15 @@ class Redaction:
         unread: list[Path] = []
         for path in self._own_files(found):
             try:
-                if any(_offsets(path, self._removal.forms)):
+                if self._is_in(path):
                     files.append(path)
             except OSError as error:
                 log.warning("%s can't be searched for the secret: %s", path, error.strerror)
                 unread.append(path)
         backups = [path for path in self._backups() if _holds(path, self._removal.forms)]
         copies = [] if self._places.races is None else abandoned_homes(self._places.races)
-        return Finding(found, files, backups, copies, unread)
+        is_deleted = not found and any(map(self._is_in, self._parts_of_store()))
+        return Finding(found, files, backups, copies, unread, is_deleted)
 
     def holders(self, finding: Finding, *, but: str) -> list[str]:
         """Return the titles of sessions that hold it and are open elsewhere; ``but`` is the one open here."""
@@ -113,6 +116,8 @@ class Redaction:
             found.append(f"{plural(stored.texts, 'text')} beside them (titles, labels, drafts)")
         found += map(self._shown, finding.files)
         found += [f"{self._shown(path)}, which is deleted" for path in finding.backups]
+        if finding.is_deleted:
+            found.append("deleted parts of the session file")
         if finding.copies:
             found.append(f"copies that {plural(len(finding.copies), 'race')} left, deleted")
         if len(found) > _MOST_NAMED:
@@ -131,9 +136,11 @@ class Redaction:
         """Take the secrets out of everything found; return files that could not be changed.
 
         Raises:
-            StoreError: the store could not be changed; files are as they were.
+            StoreError: the store could not be changed, and all is as it was; or its file could not
+                be rewritten, and only deleted parts of that still have it.
         """
-        remove(self._store, self._removal)
+        if finding.store:
+            remove(self._store, self._removal)
         for path in finding.backups:
             path.unlink(missing_ok=True)
         left = [path for path in finding.copies if not remove_left(path)]
@@ -143,7 +150,11 @@ class Redaction:
             except OSError as error:
                 log.warning("%s can't be rewritten: %s", path, error.strerror)
                 left.append(path)
+        self._store.rewrite()
         return left
+
+    def _is_in(self, path: Path) -> bool:
+        return any(_offsets(path, self._removal.forms))
 
     # -- files ----------------------------------------------------------------------------------------------
 
@@ -174,6 +185,10 @@ class Redaction:
             for path in sorted(directory.glob(f"*{session_id[-8:]}*")):
                 if path.suffix in _EXPORTED:
                     yield path
+
+    def _parts_of_store(self) -> list[Path]:
+        path = self._store.path
+        return [part for part in (path, path.with_name(f"{path.name}-wal")) if is_file(part)]
 
     def _backups(self) -> list[Path]:
         path = self._store.path

@@ -86,9 +86,7 @@ def find(store: Store, removal: Removal) -> StoreFinding:
     with store.reader() as connection:
         _define(connection, removal.forms)
         keys = set(_keys(connection, removal.forms.text))
-        if removal.whole is not None:
-            session_id, entry_id = removal.whole
-            keys.add(key_of(store.number(session_id), entry_id))
+        keys.update(_same_entries(connection, store, removal))
         numbers = Counter(key >> 32 for key in keys)
         rows = connection.execute("SELECT number, id FROM sessions WHERE deleted_at IS NULL")
         ids = dict(rows.fetchall())
@@ -111,16 +109,15 @@ def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
 
 
 def remove(store: Store, removal: Removal) -> None:
-    """Take the secrets out of every row, then out of the file's free pages and its journal.
+    """Take the secrets out of every row. Free pages of the file and its journal need `Store.rewrite`.
 
     Raises:
-        StoreError: nothing was changed, or another program keeps the file from being rewritten.
+        StoreError: nothing was changed.
     """
     with store.writer() as connection:
         _define(connection, removal.forms)
-        if removal.whole is not None:
-            session_id, entry_id = removal.whole
-            _empty(connection, store.number(session_id), entry_id, removal.estimate)
+        for key in _same_entries(connection, store, removal):
+            _empty(connection, key, removal.estimate)
         renamed = _mask_blobs(connection, removal.forms, store.clock())
 
         def clean(text: str) -> str:
@@ -136,7 +133,6 @@ def remove(store: Store, removal: Removal) -> None:
             )
         # What was removed stays in the index's older parts until they are merged.
         connection.execute("INSERT INTO entries_fts (entries_fts) VALUES ('optimize')")
-    store.rewrite()
 
 
 def emptied(entry: Entry) -> Entry:
@@ -251,12 +247,23 @@ def _without_images(change: FileChange, gone: frozenset[str]) -> FileChange:
     return change.model_copy(update=changes)
 
 
-def _empty(
-    connection: sqlite3.Connection,
-    session: int,
-    entry_id: int,
-    estimate: Callable[[Entry], int],
-) -> None:
+def _same_entries(connection: sqlite3.Connection, store: Store, removal: Removal) -> list[int]:
+    """Return the keys of the entry that is to be emptied: its own, and those of copies of it in forks."""
+    if removal.whole is None:
+        return []
+    session_id, entry_id = removal.whole
+    key = key_of(store.number(session_id), entry_id)
+    rows = connection.execute(
+        "SELECT b.key FROM entries AS e JOIN bodies AS b ON b.key = (e.session << 32) | e.id "
+        "WHERE e.id = ? AND b.body = (SELECT body FROM bodies WHERE key = ?)",
+        (entry_id, key),
+    )
+    return [found for (found,) in rows] or [key]
+
+
+def _empty(connection: sqlite3.Connection, key: int, estimate: Callable[[Entry], int]) -> None:
+    session = key >> 32
+    entry_id = key & 0xFFFFFFFF
     found = entry_table.load(connection, session, [entry_id], lambda _damaged: None)
     if not found:
         raise EntryNotFound(entry_id)
