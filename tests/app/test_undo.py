@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,14 @@ from tui_agent.app.moves import carry_out
 from tui_agent.app.rewind_commands import put_files_back
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.secret_forms import SecretForms
 from tui_agent.session import entries
 from tui_agent.session.effort import Effort
+from tui_agent.session.errors import NothingToUndo
 from tui_agent.session.history import History
+from tui_agent.session.redacting import Removal, remove
 from tui_agent.session.session import Session
+from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 
@@ -309,6 +314,37 @@ async def test_any_sequence_is_undone_to_the_bare_head_and_redone(
     for _ in range(done):
         await actor.redo()
     await actor.controller.close()
+
+
+def ways(store: Store, session_id: str) -> list[int | None]:
+    """Return where a session's leaf goes when everything is undone, and then redone."""
+    session = Session(store, session_id, estimate=lambda _entry: 1)
+    found: list[int | None] = []
+    for step in (session.undo, session.redo):
+        with suppress(NothingToUndo):
+            while True:
+                found.append(step())
+    return found
+
+
+async def test_a_redacted_session_is_undone_and_redone_as_before(tmp_path: Path) -> None:
+    actor = await actor_at(tmp_path, 3)
+    for _ in range(40):
+        await actor.step()
+    await actor.controller.close()
+    store, session_id = actor.harness.store, actor.session.id
+    said = next(entry for entry in actor.session.path() if isinstance(entry, entries.UserEntry))
+    store.rewrite()
+    copy = tmp_path / "copy.db"
+    copy.write_bytes(store.path.read_bytes())
+    forms = SecretForms([said.text, "from "])
+    remove(store, Removal(forms, lambda _entry: 1))
+    with Store(copy) as before:
+        way = ways(before, session_id)
+        assert len(way) > 20
+        assert ways(store, session_id) == way
+    path = Session(store, session_id, estimate=lambda _entry: 1).path()
+    assert said.text not in request_bytes(project(path, ModelTraits("test/model"))).decode()
 
 
 class Asked(Told):

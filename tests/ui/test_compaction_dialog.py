@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.agent.test_prepared_summary import Steady
+from tests.agent.test_room import is_summary_call
 from tests.support.real_stage import (
     SUMMARY,
     RealStage,
@@ -16,7 +17,7 @@ from tests.support.real_stage import (
 )
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.ui_app import press, run_command, send, until, write
-from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
+from tui_agent.agent.events import CompactionEnded, CompactionStarted, EntryAppended, Notice
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.run_state import Phase as RunPhase
 from tui_agent.context.request import ModelRequest
@@ -30,14 +31,20 @@ from tui_agent.ui.screens.dialogs import ChoiceScreen
 class Held(ScriptedClient):
     """Keeps steps waiting while ``is_held``, until the user has looked."""
 
-    def __init__(self, script: Any, looked: asyncio.Event) -> None:
+    def __init__(self, script: Any) -> None:
         super().__init__(script)
-        self.looked = looked
+        self.waits = 0
         self.is_held: Callable[[], bool] = bool
+        self._looked = asyncio.Event()
+
+    def let_go(self) -> None:
+        self._looked.set()
+        self._looked = asyncio.Event()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        if self.is_held():
-            await self.looked.wait()
+        if not is_summary_call(request) and self.is_held():
+            self.waits += 1
+            await self._looked.wait()
         async for event in super().stream(request):
             yield event
 
@@ -333,27 +340,44 @@ async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path
         )
 
 
-async def test_one_that_asks_says_so_and_an_edit_made_while_the_work_goes_on_counts(
-    tmp_path: Path,
-) -> None:
+def an_asking_stage(tmp_path: Path, threshold: str | None = None) -> tuple[RealStage, Held]:
+    """Return a stage whose agent works until it has compacted; its steps wait while a summary is ready."""
     (tmp_path / "stage").mkdir()
-    worker = Steady(999, summary=Reply(SUMMARY, cost=0.02))
     settings = ContextSettings(
-        compaction=CompactionSettings(keep_recent_share=0.5, auto="ask"),
+        compaction=CompactionSettings(keep_recent_share=0.5, auto="ask", threshold=threshold),
         prune=PruneSettings(when="off"),
     )
-    looked = asyncio.Event()
+    client = Held(Steady(999, summary=Reply(SUMMARY, cost=0.02)))
     stage = real_stage(
         tmp_path,
-        worker,
-        window=32_000,
+        client.script,
+        window=20_000,
         settings=settings,
         max_steps=999,
         rules=(Rule("*", "*", Action.ALLOW, "flag"),),
     )
-    client = Held(worker, looked)
-    stage.harness.agent.ports.client = client
-    client.is_held = lambda: stage.harness.agent.context.has_summary
+    agent = stage.harness.agent
+    agent.ports.client = client
+
+    def is_prepared() -> bool:
+        prepared = agent.context.prepared
+        return prepared is not None and (prepared.task is not None or agent.context.has_summary)
+
+    def stop(event: object) -> None:
+        if isinstance(event, EntryAppended) and isinstance(event.entry, CompactionEntry):
+            client.script.steps = 0
+
+    client.is_held = is_prepared
+    agent.channel.subscribe(stop)
+    return stage, client
+
+
+async def test_one_that_asks_says_so_and_an_edit_made_while_the_work_goes_on_counts(
+    tmp_path: Path,
+) -> None:
+    stage, client = an_asking_stage(tmp_path)
+    worker = client.script
+    assert isinstance(worker, Steady)
     async with stage.run((120, 40)) as pilot:
         stage.main.controller.outbox.submit("Read everything.")
         await stage.until_text("The summary is ready; the history is compacted with it at", pilot)
@@ -364,13 +388,35 @@ async def test_one_that_asks_says_so_and_an_edit_made_while_the_work_goes_on_cou
         await write(pilot, "Mine: ")
         await press(pilot, "escape")
         assert stage.screen is stage.main
-        looked.set()
+        client.is_held = bool
+        client.let_go()
         await until(lambda: bool(stage.harness.entries(CompactionEntry)), pilot)
-        worker.steps = 0
         (made,) = stage.harness.entries(CompactionEntry)
         assert made.summary.startswith("Mine: ## Goal")
         assert (made.trigger, made.prepared) == ("threshold", True)
         assert worker.summaries == 1
         await stage.until_text("Compacted automatically: ", pilot)
         assert "f5 undo" in stage.text()
+        await stage.harness.ended()
+
+
+async def test_a_no_holds_until_the_next_message_while_requests_fit(tmp_path: Path) -> None:
+    stage, client = an_asking_stage(tmp_path, threshold="60%")
+    agent = stage.harness.agent
+    async with stage.run((120, 40)) as pilot:
+        stage.main.controller.outbox.submit("Read everything.")
+        await stage.until_text("The summary is ready", pilot)
+        await pilot.press("f4")
+        await until(lambda: getattr(stage.screen, "phase", None) is CompactPhase.WAITING, pilot)
+        await press(pilot, "ctrl+n")
+        await stage.until_text("was dropped: you put the compaction off", pilot)
+        client.is_held = lambda: agent.context.size().total > (agent.context.size().threshold or 0)
+        client.let_go()
+        await until(lambda: client.waits == 2, pilot)
+        assert not stage.harness.entries(CompactionEntry), "a request went out past the threshold"
+        client.is_held = bool
+        client.let_go()
+        await until(lambda: bool(stage.harness.entries(CompactionEntry)), pilot)
+        (made,) = stage.harness.entries(CompactionEntry)
+        assert made.tokens_before > 0.7 * 20_000, "it no longer fitted"
         await stage.harness.ended()

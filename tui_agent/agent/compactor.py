@@ -612,6 +612,8 @@ class PreparedSummary:
         """The last try found too little to summarise: the next step may bring enough."""
         self.seconds = SUMMARY_SECONDS
         """How long the last one took to write."""
+        self._put_off_at: int | None = None
+        """The user's newest message when they put the compaction off."""
 
     def holds(self, model: str) -> bool:
         place = self._place
@@ -625,7 +627,18 @@ class PreparedSummary:
 
     def is_wanted(self) -> bool:
         """Whether none is there or on its way, nor came to nothing since the user's last message."""
-        return self.task is None and self.ready is None and self._tried != self._occasion()
+        is_open = self.task is None and self.ready is None and not self.is_put_off
+        return is_open and self._tried != self._occasion()
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the user wants no automatic compaction before their next message."""
+        return self._put_off_at == newest_user_id(self._session.active_path())
+
+    def put_off(self) -> None:
+        """Drop the summary; until the user's next message nothing is compacted while requests fit."""
+        self._put_off_at = newest_user_id(self._session.active_path())
+        self.drop("you put the compaction off")
 
     def begin(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
         self._model = order.model

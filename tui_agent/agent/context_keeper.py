@@ -328,8 +328,11 @@ class ContextKeeper:
     def _goes_on_meanwhile(self, trigger: "Trigger", size: ContextSize) -> bool:
         """Whether the request fits while the summary that is due is still written; begins one where none is.
 
-        Nobody waits then: it is committed before the first request after it is there.
+        Nobody waits then: it is committed before the first request after it is there. A compaction
+        that the user put off is not waited for either.
         """
+        if trigger == "threshold" and self._is_put_off(size):
+            return True
         steps = step_sizes(self._session.active_path())
         if trigger != "threshold" or not goes_on_meanwhile(size, steps):
             return False
@@ -601,8 +604,7 @@ class ContextKeeper:
         problem = outcome.problem
         if problem is None:
             return
-        size = self.size()
-        if size.total <= size.window - min(size.reserve, size.window // 10):
+        if _fits(self.size()):
             if held is None:
                 self._channel.emit(
                     Notice(f"Compaction did not help: {problem}", "warning", "compact")
@@ -612,6 +614,10 @@ class ContextKeeper:
             problem = (await self.compact(trigger, by_rule=problem)).problem
         if problem is not None:
             raise ContextFullError(problem, self.size(), compacted=held is None)
+
+    def _is_put_off(self, size: ContextSize) -> bool:
+        prepared = self.prepared
+        return prepared is not None and prepared.is_put_off and _fits(size)
 
     async def _go_on(self) -> None:
         """Tell the model to go on after a compaction, with the content of the files it worked on."""
@@ -787,3 +793,8 @@ class CacheWatch:
 
 async def _never() -> bool:
     return False
+
+
+def _fits(size: ContextSize) -> bool:
+    """Whether the next request leaves the answer at least a tenth of the window, or the reserve if that is less."""
+    return size.total <= size.window - min(size.reserve, size.window // 10)

@@ -55,7 +55,7 @@ KEYS = {
     CompactPhase.PLAN: "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
     CompactPhase.WRITING: "esc stop",
     CompactPhase.EDIT: "ctrl+s apply  esc back",
-    CompactPhase.WAITING: "ctrl+s apply after this step  esc back, with your changes",
+    CompactPhase.WAITING: "ctrl+s apply after this step  ctrl+n not now  esc back, with your changes",
     CompactPhase.REFUSED: "esc back",
 }
 
@@ -71,6 +71,7 @@ class CompactScreen(Dialog[None]):
         Binding("pageup", "boundary(-1, True)", "end a turn earlier", show=False),
         Binding("pagedown", "boundary(1, True)", "end a turn later", show=False),
         Binding("ctrl+s,f4", "apply", "apply", show=False, priority=True),
+        Binding("ctrl+n", "put_off", "not now", show=False, priority=True),
     ]
 
     heading = getters.query_one("#told", Static)
@@ -313,6 +314,12 @@ class CompactScreen(Dialog[None]):
             self.dismiss(None)
         else:
             self._say(committed.message, "error")
+
+    def action_put_off(self) -> None:
+        """Say no to the compaction that comes."""
+        if self.phase is CompactPhase.WAITING:
+            self._agent.context.compactor.prepared.put_off()
+            self.dismiss(None)
 
     def action_back(self) -> None:
         """Go back from the summary being written to the plan, from anywhere else out; ask where it was edited."""
