@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
 from tests.support.headless import run_headless
+from tests.support.processes import alive, eventually, pids_in
 from tests.support.scripted_client import Call, Reply
 from tests.support.thoroughness import examples
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
@@ -277,6 +278,22 @@ async def test_a_server_that_keeps_dying_is_left_alone(tmp_path: Path) -> None:
     harness = navigating(tmp_path, *[code("references", "total")] * 5, how="dies")
     found = await outputs(harness)
     assert "failed 3 times and is not started again in this session" in found[-1]
+
+
+async def test_a_server_that_is_interrupted_or_left_running_ends_with_the_session(
+    tmp_path: Path,
+) -> None:
+    pids = tmp_path / "pids"
+    command = shlex.join(["sh", "-c", f"echo $$ >> {shlex.quote(str(pids))}; exec sleep 600"])
+    chosen = CodeSettings(servers={"*.py": command})
+    harness = navigating(tmp_path, code("hover", "total"), chosen=chosen)
+    harness.agent.submit("go")
+    await harness.until(lambda: bool(pids_in(pids)))
+    harness.agent.interrupt()
+    await harness.ended()
+    assert "Starting sh." in harness.results()[0].output
+    await harness.agent.aclose()
+    await eventually(lambda: not any(map(alive, pids_in(pids))), "the server goes on")
 
 
 async def test_a_program_that_is_no_server_says_why(tmp_path: Path) -> None:
