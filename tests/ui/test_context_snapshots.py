@@ -56,6 +56,14 @@ async def _summary(stage: RealStage, pilot: Any) -> None:
     await until(lambda: stage.screen.line.display, pilot)
 
 
+def _gauge_fell(stage: RealStage, tokens: int) -> None:
+    """Have the gauge fall by an amount: which sizes it saw on the way depends on the machine's speed."""
+    gauge, reading = stage.main.gauge, stage.main.gauge.reading
+    assert reading is not None
+    gauge.measure(replace(reading, size=replace(reading.size, total=reading.size.total + tokens)))
+    gauge.measure(reading)
+
+
 async def _markers(stage: RealStage, pilot: Any) -> None:
     await stage.harness.agent.prune()
     stage.harness.agent.edit_context(2, "pin")
@@ -66,6 +74,7 @@ async def _markers(stage: RealStage, pilot: Any) -> None:
     view.transcript.focus()
     await pilot.press("end", "k", "space")
     await until(lambda: stage.main.status.block, pilot)
+    _gauge_fell(stage, 1_300)
 
 
 async def _panel(stage: RealStage, pilot: Any) -> None:
@@ -98,11 +107,7 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
     stage.client.requests.clear()
     await stage.say("Write a test for it.", pilot)
     await pilot.pause()
-    gauge, reading = stage.main.gauge, stage.main.gauge.reading
-    assert reading is not None
-    # Which sizes it saw on the way depends on the machine's speed: it falls by the same amount each time.
-    gauge.measure(replace(reading, size=replace(reading.size, total=reading.size.total + 6_456)))
-    gauge.measure(reading)
+    _gauge_fell(stage, 6_456)
     transcript = stage.main.view.transcript  # type: ignore[union-attr]
     for index in range(len(transcript.model)):
         transcript.model.ensure(
@@ -176,6 +181,8 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
     now = stage.harness.agent.ports.clock()
     stage.harness.agent.ports.clock = lambda: now
     stage.harness.agent.ports.prompt = lambda name: FIXED.get(name) or prompt(name)
+    # The steps take no time: a summary would be begun many of them ahead, and take an answer of the script.
+    stage.harness.agent.context.compactor.prepared.is_wanted = lambda: False
     return stage
 
 

@@ -120,9 +120,13 @@ class Anchor:
 
 
 def find_anchors(
-    entries: Iterable[Entry], tools: TraitsByName, earlier: Iterable[str] = ()
+    entries: Iterable[Entry],
+    tools: TraitsByName,
+    earlier: Iterable[str] = (),
+    *,
+    most: int = REMEMBERED,
 ) -> tuple[Anchor, ...]:
-    """Return the anchors of ``entries``, best first, on top of the encoded ones an earlier summary carried.
+    """Return the best anchors of ``entries``, best first, on top of the encoded ones an earlier summary carried.
 
     Best is the most referenced, newer ones counting more; ties go to the more important kind, then
     by text.
@@ -134,7 +138,7 @@ def find_anchors(
             finder.known[anchor.kind, anchor.text] = [anchor.weight, anchor.seen, anchor.entry_id]
     for entry in entries:
         finder.look_at(entry)
-    return finder.ranked()
+    return finder.ranked(most)
 
 
 class _Finder:
@@ -179,7 +183,7 @@ class _Finder:
             case _:
                 return
 
-    def ranked(self) -> tuple[Anchor, ...]:
+    def ranked(self, most: int) -> tuple[Anchor, ...]:
         """Return the best anchors. Age is in units of the span searched: about one window."""
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
         span = max(1, newest - min(self._first, newest))
@@ -188,7 +192,7 @@ class _Finder:
             for (kind, text), (weight, seen, _) in self.known.items()
         ]
         best: list[Anchor] = []
-        for minus_score, rank, text in sorted(ranked)[:REMEMBERED]:
+        for minus_score, rank, text in sorted(ranked)[:most]:
             kind = _KINDS[rank]
             weight, seen, address = self.known[kind, text]
             best.append(Anchor(kind, text, int(address), round(weight, 2), int(seen), -minus_score))

@@ -18,6 +18,7 @@ from tui_agent.session.entries import (
     ContextEditEntry,
     Entry,
     PruneEntry,
+    SystemEntry,
     UserEntry,
 )
 from tui_agent.session.path_queries import newest
@@ -87,7 +88,9 @@ def step_sizes(path: Sequence[Entry]) -> StepSizes:
     for entry in reversed(path):
         if isinstance(entry, CompactionEntry) or len(brought) == _MEASURED_STEPS:
             break
-        step += entry.tokens if entry.is_sent else 0
+        # The head is no part of a step, though it comes before the first.
+        if entry.is_sent and not isinstance(entry, SystemEntry):
+            step += entry.tokens
         newest_at = newest_at or entry.created_at
         if is_completed(entry):
             brought.append(step)

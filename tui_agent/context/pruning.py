@@ -38,8 +38,6 @@ from tui_agent.session.tool_traits import TraitsByName
 
 MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
-_NOTES_OF_FREED = 0.15
-"""Largest share of the tokens a prune frees that its notes may take back."""
 _OWN_WORTH = 8
 """The agent's own text is worth so many times an output with the same names: nobody can read it
 again."""
@@ -194,12 +192,12 @@ def plan_prune(
         return None
     from tui_agent.context.kept_lines import write_notes
 
-    anchors = find_anchors(view.entries, rules.tools)
+    anchors = find_anchors(view.entries, rules.tools, most=rules.settings.names(rules.budget))
     chosen = _least_valuable(blocks, anchors, rules)
     freed = sum(block.freed for block in chosen)
     ordered = sorted(chosen, key=lambda block: (not block.superseded, block.entry_id))
     targets = tuple(block.entry_id for block in ordered)
-    room = min(round(rules.budget * rules.settings.notes_share), round(freed * _NOTES_OF_FREED))
+    room = rules.settings.notes_tokens(freed, rules.budget)
     notes = write_notes(view, targets, room, rules.text, anchors)
     freed -= sum(rules.text(note) for note in notes if note)
     return PrunePlan(targets, freed, str(reason), notes=notes if any(notes) else ())

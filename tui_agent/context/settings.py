@@ -234,6 +234,15 @@ class PruneSettings(_Settings):
     notes_share: FixedShare = 0.10
     """Share of the history budget that the notes of one prune may take: the lines of what is
     cleared that are still in use, told in its placeholders."""
+    notes_of_freed: FixedShare = 0.30
+    """Largest share of what a prune frees that its notes may take back."""
+    notes_of_freed_large: FixedShare = 0.15
+    """The same where the history budget has ``large_budget`` tokens: notes stay until a summary."""
+    names_in_use: FixedNumber = 1_500
+    """Names by which outputs are weighed and lines for notes are chosen; the best are mostly in
+    view."""
+    names_in_use_large: FixedNumber = 600
+    """The same where the history budget has ``large_budget`` tokens."""
     pressure: FixedShare = 0.95
     """Share of the threshold above which the context is under pressure."""
 
@@ -244,6 +253,19 @@ class PruneSettings(_Settings):
         if isinstance(data, bool):
             return {"when": "auto" if data else "off"}
         return data
+
+    def names(self, budget: int) -> int:
+        """Return how many names count in a prune, for a history budget."""
+        if budget >= self.large_budget:
+            return self.names_in_use_large
+        return self.names_in_use
+
+    def notes_tokens(self, freed: int, budget: int) -> int:
+        """Return the most tokens the notes of a prune may take that frees so many."""
+        of_freed = self.notes_of_freed
+        if budget >= self.large_budget:
+            of_freed = self.notes_of_freed_large
+        return min(round(budget * self.notes_share), round(freed * of_freed))
 
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""
