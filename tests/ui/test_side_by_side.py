@@ -123,6 +123,23 @@ async def test_leaving_names_the_sessions_that_work(stage: Stage) -> None:
         assert stage.leaving
 
 
+@pytest.mark.parametrize("ends", [True, False])
+async def test_leaving_goes_on_when_the_work_ends_while_it_is_asked(
+    stage: Stage, ends: bool
+) -> None:
+    async with stage.run() as pilot:
+        works(stage.agent, "Fix the cart")
+        await press(pilot, "ctrl+q")
+        await until(lambda: stage.view.question.asked is not None, pilot)
+        if ends:
+            answers(stage.agent, "It is fixed.")
+            await until(lambda: stage.leaving, pilot)
+            return
+        await press(pilot, "escape")
+        await until(lambda: stage.view.question.asked is None, pilot)
+        assert not stage.leaving
+
+
 async def test_the_end_of_the_program_ends_them_all(stage: Stage) -> None:
     async with stage.run() as pilot:
         first, second = await open_beside(stage, pilot)

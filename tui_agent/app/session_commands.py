@@ -271,7 +271,8 @@ async def leave(controller: Controller, _argument: str) -> None:
         controller.is_leaving = True
         answer = await controller.ask(asked)
         controller.is_leaving = False
-        if answer != "y":
+        # Where the work ended meanwhile, the question went with it and nothing is in the way.
+        if answer == "n" or (answer is None and _at_work(controller)):
             return
     controller.frontend.leave()
 
