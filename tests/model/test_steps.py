@@ -14,7 +14,7 @@ CALC = "def add(a, b):\n    return a - b\n"
 MENDED = "def add(a, b):\n    return a + b\n"
 TWO = f"{CALC}\n\ndef sub(a, b):\n    return a - b\n"
 SYSTEM = Message("system", (ContentText("You are an agent."),), origin=(1,))
-TASK = Message("user", (ContentText("Mend add."),), origin=(2,))
+TASK = Message("user", (ContentText("Mend calc.py."),), origin=(2,))
 
 
 def called(number: int, tool: str, result: str, **arguments: str) -> list[Message]:
@@ -47,13 +47,13 @@ def last(*messages: Message) -> str:
 
 
 def test_before_a_file_was_seen_it_is_told_how_to_see_one() -> None:
-    assert last() == "Mend add. (step_unseen)"
+    assert last() == "Mend calc.py. (step_unseen)"
 
 
 def test_a_file_that_was_read_stands_before_the_task_and_no_call_is_shown() -> None:
     sent = asked(*was_read())
     assert [message.role for message in sent] == ["system", "user"]
-    assert sent[-1].text == f"calc.py:\n```\n{CALC}```\n\nMend add. (step_seen)"
+    assert sent[-1].text == f"calc.py:\n```\n{CALC}```\n\nMend calc.py. (step_seen)"
 
 
 def test_a_file_is_shown_as_it_was_written_last() -> None:
@@ -72,7 +72,7 @@ def test_a_file_written_as_it_was_is_asked_for_once_more_and_then_no_more() -> N
 def test_a_result_that_is_no_file_is_shown() -> None:
     lost = called(5, "read", "calc.py does not exist.", path="calc.py")
     lost[-1] = replace(lost[-1], failed=True)
-    assert last(*lost) == "calc.py does not exist.\n\nMend add. (step_seen)"
+    assert last(*lost) == "calc.py does not exist.\n\nMend calc.py. (step_seen)"
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_a_result_that_is_no_file_is_shown() -> None:
 )
 def test_a_part_of_a_file_is_a_result_and_nothing_takes_its_place(path: str, result: str) -> None:
     messages = called(10, "read", result, path=path)
-    assert last(*messages) == f"{result}\n\nMend add. (step_seen)"
+    assert last(*messages) == f"{result}\n\nMend calc.py. (step_seen)"
     assert read_step(f"```python\n{MENDED}```", [TASK, *messages]) is None
 
 
 def test_a_request_that_may_call_nothing_is_told_no_step() -> None:
-    assert asked(tool_choice="none")[-1].text == "Mend add."
+    assert asked(tool_choice="none")[-1].text == "Mend calc.py."
 
 
 def test_a_request_that_is_no_conversation_stays_as_it_is() -> None:
@@ -156,11 +156,31 @@ def test_an_excerpt_does_not_take_the_place_of_a_file() -> None:
     assert read_step(f"```python\n{TWO.replace('a - b', 'a + b', 1)}```", messages) is not None
 
 
-def test_a_new_file_is_written_under_the_name_before_its_fence() -> None:
-    step = read_step("This is hello.py:\n```python\nprint(1)\n```", [TASK])
+def test_a_new_file_is_written_under_the_name_before_its_fence_and_in_the_task() -> None:
+    task = replace(TASK, content=(ContentText("Make a file hello.py."),))
+    step = read_step("This is hello.py:\n```python\nprint(1)\n```", [task])
     assert step is not None
     assert json.loads(step.calls[0].arguments) == {"path": "hello.py", "content": "print(1)\n"}
-    assert read_step("```python\nprint(1)\n```", [TASK]) is None
+    assert read_step("```python\nprint(1)\n```", [task]) is None
+    assert read_step("This is hello.py:\n```python\nprint(1)\n```", [TASK]) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "writes"),
+    [("Say hello.", False), ("Mend test_calc.", True), ("It should ADD them.", True)],
+)
+def test_a_file_is_written_only_where_a_word_of_the_task_is_in_it(
+    said: str, *, writes: bool
+) -> None:
+    task = replace(TASK, content=(ContentText(said),))
+    step = read_step(f"calc.py:\n```\n{MENDED}```", [task, *was_read()])
+    assert (step is not None) == writes
+
+
+def test_a_question_is_not_told_to_write_a_file() -> None:
+    question = replace(TASK, content=(ContentText("What does calc.py do?"),))
+    sent = in_steps(ModelRequest("m", (SYSTEM, question, *was_read())), lambda name: name).messages
+    assert sent[-1].text.endswith("What does calc.py do? step_question")
 
 
 def test_of_several_files_that_named_last_before_the_fence_is_meant() -> None:

@@ -26,6 +26,7 @@ _NUMBER = LazyPattern(r"^\d+\t", re.MULTILINE)
 _FENCE = LazyPattern(r"^([ \t]*)```[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _ASKS = LazyPattern(r"^\W{0,3}READ\b:?[ \t]+(\S.*?)[ \t]*$", re.MULTILINE)
 _NAME = LazyPattern(r"[\w./-]*\w\.\w+")
+_WORD = LazyPattern(r"[^\W\d_]{3,}")
 _QUOTES = "`'\"*"
 _OUTER = LazyPattern(r"^[^\W\d_].*$", re.MULTILINE)
 """A line that begins a part of a file: it is not indented, and no bracket or comment."""
@@ -101,8 +102,9 @@ def _next_words(messages: Sequence[Message], asked: int) -> str:
     if call is not None and call.tool == WRITE:
         is_done = files_seen(messages) != files_seen(messages[:-1]) or _is_repeated(call, calls)
         return "step_written" if is_done else "step_again"
-    has_seen = files_seen(messages) or len(messages) > asked + 1
-    return "step_seen" if has_seen else "step_unseen"
+    if not files_seen(messages) and len(messages) == asked + 1:
+        return "step_unseen"
+    return "step_question" if messages[asked].text.rstrip().endswith("?") else "step_seen"
 
 
 def _is_repeated(call: RequestToolCall, calls: Mapping[str, RequestToolCall]) -> bool:
@@ -115,11 +117,12 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
     ``messages`` are those of the request before it was made one in steps.
     """
     files = files_seen(messages)
+    task = next((one.text for one in reversed(messages) if one.role == "user"), "")
     for fence in _FENCE.finditer(f"{text.rstrip()}\n```"):
         prose = text[: fence.start()].rstrip()
         path = _path_of(prose, files)
         content = dedent(fence[2]) if fence[1] else fence[2]
-        if path and _is_in_place_of(content, files.get(path, "")):
+        if _is_meant(path, files, task) and _is_in_place_of(content, files.get(path, "")):
             arguments = {"path": path, "content": content}
             return TextCalls(prose, (TextCall(WRITE, json.dumps(arguments, ensure_ascii=False)),))
     asks = _ASKS.search(text)
@@ -130,7 +133,7 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
 
 
 def _path_of(prose: str, files: Mapping[str, str]) -> str:
-    """Return the file that a fence is meant for: the one named last before it, else the only one seen."""
+    """Return the file that a fence is meant for: the one named last before it, the only one seen, or a new one."""
     names: list[str] = _NAME.findall(prose)
     seen = [name for name in names if name in files]
     if seen:
@@ -139,6 +142,17 @@ def _path_of(prose: str, files: Mapping[str, str]) -> str:
         return next(iter(files))
     in_last_line: list[str] = _NAME.findall(prose.rpartition("\n")[2])
     return in_last_line[-1] if in_last_line else ""
+
+
+def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
+    """Return whether a task may mean a file: others such a model writes by mistake.
+
+    A new one has to be named; one that was seen has to have a word of the task in it.
+    """
+    if path not in files:
+        return bool(path) and path in task
+    words = set(_WORD.findall(f"{path} {files[path]}".casefold()))
+    return not words.isdisjoint(_WORD.findall(task.casefold()))
 
 
 def _is_in_place_of(text: str, before: str) -> bool:
