@@ -226,6 +226,18 @@ def main() -> None:
             progress("begin" if HOW == "loading" else "end")
             if HOW == "loading":
                 threading.Timer(0.3, progress, ["end"]).start()
+        elif HOW == "flat" and message["method"] == "textDocument/documentSymbol":
+            uri = message["params"]["textDocument"]["uri"]
+            found = [
+                {
+                    "name": row["name"],
+                    "kind": row["kind"],
+                    "location": place(uri, max(line - 1, 0), 0),
+                }
+                for row in symbols(texts[uri])
+                for line in (row["range"]["start"]["line"],)
+            ]
+            send({"id": message["id"], "result": found})
         elif message["method"] == "textDocument/documentSymbol" or not misbehave(message["id"]):
             send({"id": message["id"], "result": answer(message["method"], message["params"])})
 

@@ -131,6 +131,18 @@ async def test_a_question_that_means_nothing_says_what_would(
     assert said in output
 
 
+async def test_declarations_are_asked_about_where_their_name_stands(tmp_path: Path) -> None:
+    calls = (code("definition", "total"), code("hover", "total"), code("hover", path="app.py:5"))
+    found = await outputs(navigating(tmp_path, *calls, how="flat"))
+    total = "app.py:5: def total(shapes):"
+    assert found == [total, f"{total}\ntotal", f"{total}\ntotal"]
+
+
+async def test_a_server_of_single_files_says_so(tmp_path: Path) -> None:
+    (output,) = await outputs(navigating(tmp_path, code("symbols", "tot"), how="knows little"))
+    assert output.endswith("lists symbols of one file. Name it as path.")
+
+
 async def test_what_a_library_declares_is_asked_about_where_it_stands(tmp_path: Path) -> None:
     (output,) = await outputs(navigating(tmp_path, code("references", "sum")))
     assert output.startswith("app.py:6: ")

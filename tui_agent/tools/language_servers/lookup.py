@@ -28,9 +28,11 @@ from tui_agent.tools.language_servers.place import ServerPlace
 from tui_agent.tools.language_servers.server import LanguageServer
 from tui_agent.tools.language_servers.servers import LanguageServers
 from tui_agent.tools.language_servers.spots import (
+    MAX_ABOVE,
     MAX_NAMED,
     Mention,
     Spot,
+    at_name,
     lines_in,
     mentions,
     names_of,
@@ -46,6 +48,7 @@ MAX_SPOTS = 5
 MAX_HOVER = 8_000
 """Characters of a type with its documentation."""
 
+_KNOWS_SYMBOLS = "workspaceSymbolProvider"
 _AMBIGUOUS = (
     "[{name} is declared in {count} places. For one of them ask with Class.name or path:line.]"
 )
@@ -150,11 +153,8 @@ class Lookup:
                 for spot, symbol in await self._symbols_known(names[-1], asked)
                 if symbol.is_called(names) and spot.path.is_relative_to(where)
             ]
-        # One place may be named by its word and by its line.
-        places: dict[tuple[Path, int], Spot] = {}
-        for spot in found:
-            places.setdefault((spot.path, spot.at.line), spot)
-        return list(places.values())
+        named = await asyncio.to_thread(lambda: [at_name(spot, names[-1]) for spot in found])
+        return list(dict.fromkeys(named))
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
         """Return the first place of a name that is declared elsewhere: in a library."""
@@ -181,17 +181,19 @@ class Lookup:
             return spots[:1]
         if question.column is not None:
             return [Spot(path, Position(line=number - 1, character=question.column - 1))]
-        declared = [
-            Spot(path, symbol.start)
+        near = [
+            (Spot(path, symbol.start), symbol.names[-1])
             for symbol in await self._symbols_in(path)
-            if symbol.start.line == number - 1
+            if number - MAX_ABOVE < symbol.start.line + 1 <= number
         ]
+        named = await asyncio.to_thread(lambda: [at_name(spot, name) for spot, name in near])
+        declared = [spot for spot in dict.fromkeys(named) if spot.at.line == number - 1]
         words = words_in(line)
         if len(words) == 1:
             declared = spots_in_line(path, number - 1, line, words[0])
         if len(declared) != 1:
-            named = ", ".join(words[:MAX_NAMED]) or "none"
-            raise ToolError(f"Say with symbol which name of line {number} is meant: {named}.")
+            choice = ", ".join(words[:MAX_NAMED]) or "none"
+            raise ToolError(f"Say with symbol which name of line {number} is meant: {choice}.")
         return declared
 
     async def _symbols(self, symbol: str, path: Path) -> list[Spot]:
@@ -204,6 +206,9 @@ class Lookup:
         mentioned = await self._mentions(symbol, path, "--ignore-case")
         files = list(dict.fromkeys(mention.path for mention in mentioned))
         known = await self._symbols_known(symbol, files)
+        able = [one for one in self._asked if one.capabilities.get(_KNOWS_SYMBOLS)]
+        if self._asked and not able:
+            raise ToolError(f"{self._asked[0].name} lists symbols of one file. Name it as path.")
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
     async def _symbols_known(self, name: str, files: Sequence[Path]) -> list[tuple[Spot, Symbol]]:
@@ -216,7 +221,7 @@ class Lookup:
         found: list[tuple[Spot, Symbol]] = []
         for file in firsts.values():
             server = await self._server(file)
-            if not server.capabilities.get("workspaceSymbolProvider"):
+            if not server.capabilities.get(_KNOWS_SYMBOLS):
                 continue
             await self._open(server, file)
             for symbol in symbols_of(await self._ask(server, "workspace/symbol", {"query": name})):

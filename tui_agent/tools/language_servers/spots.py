@@ -14,6 +14,8 @@ from tui_agent.tools.language_servers.documents import MAX_FILE_BYTES
 
 MAX_MENTIONS = 5_000
 """Lines with a symbol's name that are looked at."""
+MAX_ABOVE = 10
+"""Lines from the beginning of a declaration in which its name is looked for."""
 MAX_NAMED = 12
 """Names that are offered where a line has several."""
 _BETWEEN_NAMES = LazyPattern(r"::|->|[.:#/]")
@@ -78,6 +80,20 @@ def spots_in_line(path: Path, number: int, line: str, name: str) -> list[Spot]:
         Spot(path, Position(line=number, character=character_at(line, found.start())))
         for found in re.finditer(rf"(?<![\w$]){re.escape(name)}(?![\w$])", line)
     ]
+
+
+def at_name(spot: Spot, name: str) -> Spot:
+    """Return where the name of a declaration stands: some servers say where that begins, with its decorators."""
+    try:
+        lines = lines_in(spot.path)
+    except ToolError:
+        return spot
+    first = spot.at.line
+    for number, line in enumerate(lines[first : first + MAX_ABOVE], first):
+        for found in spots_in_line(spot.path, number, line, name):
+            if number > first or found.at.character >= spot.at.character:
+                return found
+    return spot
 
 
 def words_in(line: str) -> list[str]:
