@@ -608,7 +608,7 @@ class PreparedSummary:
         """The summary once it is written; ``holds`` says whether it may still be used."""
         self._model = ""
         self._tried: tuple[int, ...] | None = None
-        self._is_too_early = False
+        self.is_too_early = False
         """The last try found too little to summarise: the next step may bring enough."""
         self.seconds = SUMMARY_SECONDS
         """How long the last one took to write."""
@@ -714,7 +714,7 @@ class PreparedSummary:
                 self.ready = drafted
                 self._place = self._place if drafted is not None else None
             self._count(spent, 1)
-        if is_wanted and drafted is None and not self._is_too_early:
+        if is_wanted and drafted is None and not self.is_too_early:
             self._tried = tried
         self.review(order.model)
         if self.ready is not None:
@@ -741,7 +741,7 @@ class PreparedSummary:
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost
     ) -> "Draft | None":
         """Return the draft; None when nothing came of it, or it isn't worth a request or over the run's budget."""
-        self._is_too_early = False
+        self.is_too_early = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
             return None
         path = tuple(self._session.active_path())
@@ -751,7 +751,7 @@ class PreparedSummary:
             or (cut := first_sent(plan.kept)) is None
             or await self._compactor.why_hopeless(plan, order)
         ):
-            self._is_too_early = True
+            self.is_too_early = True
             return None
         try:
             self._ports.meter.check(self._ports.budget, order.model, plan.tokens_summarised)

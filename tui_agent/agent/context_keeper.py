@@ -336,6 +336,10 @@ class ContextKeeper:
         steps = step_sizes(self._session.active_path())
         if trigger != "threshold" or not goes_on_meanwhile(size, steps):
             return False
+        if self.prepared is not None and self.prepared.is_too_early:
+            return (
+                False  # There was too little to summarise: the ordinary way says what can be done.
+            )
         self._begin_summary(size, _never)
         return self.prepared is not None and self.prepared.task is not None
 

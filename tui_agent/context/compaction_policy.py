@@ -130,12 +130,13 @@ def kept_ahead(
 
 
 def goes_on_meanwhile(size: ContextSize, steps: StepSizes) -> bool:
-    """Whether work can go on over the threshold while the summary is written: a step more, and half the reserve stays.
+    """Whether work can go on a little over the threshold while the summary is written, so that nobody waits for it.
 
-    Nobody waits for it then; the threshold comes early enough for an answer, the reserve holds a
-    long one.
+    Half the reserve stays for the answer, and a threshold that somebody chose is passed by an
+    eighth at most.
     """
-    return size.total + steps.largest <= size.window - size.reserve // 2
+    beyond = min(size.reserve // 2, size.limit // 8)
+    return size.total + steps.largest <= size.limit + beyond
 
 
 def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
