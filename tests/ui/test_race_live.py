@@ -20,9 +20,9 @@ CHECK = "test -f green.txt"
 NOW = 1_790_000_000_000
 
 
-def racing_stage(tmp_path: Path, replies: Any) -> RealStage:
+def racing_stage(tmp_path: Path, replies: Any, *, check: str = CHECK) -> RealStage:
     make_project(tmp_path / "project")
-    checks = {"check_command": lambda _project: CHECK}
+    checks = {"check_command": lambda _project: check}
     copies = tmp_path / "races"
     script = RacingClient(replies)._reply
     return real_stage(
@@ -147,6 +147,18 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         await stage.until_text("■ stopped", pilot)
         await stage.main.controller.run("race", "drop")
         await until(lambda: stage.main.status.race == "", pilot)
+
+
+async def test_without_a_check_the_work_of_the_one_under_the_cursor_stays_in_sight(
+    tmp_path: Path,
+) -> None:
+    stage = racing_stage(tmp_path, one_green, check="")
+    async with stage.run((100, 30)) as pilot:
+        await start(stage, pilot, runners=2)
+        await over(stage, pilot)
+        await stage.until_text("● write", pilot)
+        assert '{"path"' not in stage.text()
+        assert "It is done." in stage.text()
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35)])

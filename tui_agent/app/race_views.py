@@ -10,6 +10,7 @@ from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import DiffPage, RunnerPage
+from tui_agent.app.plain_text import plain_preview
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, RaceEntry
 from tui_agent.session.path_queries import newest
@@ -28,7 +29,7 @@ NEWEST = 4
 
 
 def _call_line(tool: str, arguments: str) -> str:
-    return f"● {tool} {one_line(arguments, 200)}"
+    return f"● {plain_preview('assistant', f'{tool} {one_line(arguments, 200)}')}"
 
 
 class RaceView:

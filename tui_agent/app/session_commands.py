@@ -279,7 +279,7 @@ async def leave(controller: Controller, _argument: str) -> None:
 
 @Command(
     "detach",
-    "go on without this terminal; tui-agent attach brings it back",
+    "go on without this terminal; tui-agent attach shows it again",
     needs_screen=True,
     place=410,
     words="background, leave it running, close the terminal",

@@ -215,13 +215,19 @@ class RaceScreen(PanePage):
     def _show_live(self, number: int) -> bool:
         """Show what runners do while they work: beside each other where there is room, else the one under the cursor.
 
+        When all are done, the one under the cursor, unless its check or a problem says more.
         Returns whether there is one to show.
         """
         agents = [self._race.agent_of(at) for at in range(1, len(self._race.runners) + 1)]
-        if self._was_over or self._are_compared:
+        runner = self._race.runners[number - 1]
+        if self._are_compared:
             shown = []
-        else:
+        elif not self._was_over:
             shown = [at for at, one in enumerate(agents, 1) if one]
+        elif agents[number - 1] is not None and runner.check is None and not runner.problem:
+            shown = [number]
+        else:
+            shown = []
         if self.size.width < COLUMNS_FROM or len(agents) > MAX_COLUMNS:
             if number in shown:
                 shown = [number]
