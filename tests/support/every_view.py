@@ -59,7 +59,7 @@ NOTHING_TO_DO = {
     ("diff", "pgup/pgdn"),
 }
 """Keys that move where there is just one row, or all of a text is shown."""
-_CUT = re.compile(r"[^\W\d_]{2,}$")
+_CUT = re.compile(r"[^\W\d]\w+$")
 
 Act = Callable[[Any, Any], Awaitable[None]]
 
@@ -353,7 +353,7 @@ def _goes_on(lines: list[str], at: int, word: str, whole: set[str]) -> bool:
     if at + 1 >= len(lines):
         return False
     rest = re.search(r"\w+", lines[at + 1])
-    return rest is not None and word + rest[0] in whole
+    return rest is not None and any(one.startswith(word + rest[0]) for one in whole)
 
 
 def _faint_text(screen: Screen[Any]) -> Iterator[str]:
