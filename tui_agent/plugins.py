@@ -67,15 +67,9 @@ class Plugin:
 
     def folders(self, kind: Kind) -> list[Path]:
         """Return its folders of a kind: the usual one, and those that the manifest names."""
-        named = self.manifest.get(_KEYS.get(kind, kind))
-        if isinstance(named, list):
-            listed = named
-        else:
-            listed = [named]
-        paths = [
-            self.root / kind,
-            *(self.root / str(name) for name in listed if isinstance(name, str)),
-        ]
+        named = _listed(self.manifest, _KEYS.get(kind, kind))
+        names = [name for name in named if isinstance(name, str)]
+        paths = [self.root / kind, *(self.root / name for name in names)]
         return [
             path
             for path in dict.fromkeys(map(_normal, paths))
@@ -113,21 +107,15 @@ class Plugin:
             yield "no effect here", text
 
     def _tables(self, key: str, usual: str) -> Iterator[ForeignFile]:
-        given = self.manifest.get(key)
-        if isinstance(given, dict):
-            if key in given:
-                table: Mapping[str, Any] = given
-            else:
-                table = {key: given}
-            yield self._file(self.root / MANIFEST, table)
-        names = [usual, *([given] if isinstance(given, str) else [])]
+        given = _listed(self.manifest, key)
+        for inline in given:
+            if isinstance(inline, dict):
+                yield self._file(self.root / MANIFEST, inline if key in inline else {key: inline})
+        names = [usual, *(name for name in given if isinstance(name, str))]
         for path in dict.fromkeys(_normal(self.root / name) for name in names):
             file = read_foreign(path, f"{self.name}: {path.name}", self.root)
             if file is not None:
-                if key in file.table:
-                    table = file.table
-                else:
-                    table = {key: file.table}
+                table = file.table if key in file.table else {key: file.table}
                 yield self._file(path, table, file.text)
 
     def _file(self, path: Path, table: Mapping[str, Any], text: str = "") -> ForeignFile:
@@ -239,6 +227,7 @@ def read_plugin(root: Path) -> Plugin:
         )
     unused = [what for key, what in _NOT_READ.items() if key in manifest]
     unused += [what for folder, what in _FOLDERS_NOT_READ.items() if (root / folder).is_dir()]
+    unused += _not_found(manifest, root)
     plugin = Plugin(
         name=name,
         description=str(manifest.get("description") or ""),
@@ -252,6 +241,28 @@ def read_plugin(root: Path) -> Plugin:
             f"{root} is no plugin: it has neither {MANIFEST} nor skills, commands, agents, hooks or servers."
         )
     return plugin
+
+
+def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
+    """Return what a manifest names of a kind: one thing or a list of them."""
+    given = manifest.get(key)
+    if isinstance(given, list):
+        return given
+    return [] if given is None else [given]
+
+
+def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
+    """Yield what a manifest names and this program does not read: files by themselves, tables, what is not there."""
+    for kind in KINDS:
+        for name in _listed(manifest, _KEYS.get(kind, kind)):
+            if not isinstance(name, str):
+                yield f"{kind} described in {MANIFEST}"
+            elif not (root / name).is_dir():
+                yield f"{kind}: {name} (only folders are read)"
+    for key in ("hooks", "mcpServers"):
+        for name in _listed(manifest, key):
+            if isinstance(name, str) and not (root / name).is_file():
+                yield f"{key}: {name} (there is no such file)"
 
 
 def market_of(root: Path) -> dict[str, Path | str]:

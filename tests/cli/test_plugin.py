@@ -144,6 +144,10 @@ MANIFEST = ".claude-plugin/plugin.json"
         {MANIFEST: f'{{"name": "a", "hooks": {STOP}}}'},
         {MANIFEST: '{"name": "a", "hooks": "./h.json"}', "h.json": STOP},
         {MANIFEST: '{"name": "a"}', "output-styles/a.md": "x"},
+        {MANIFEST: '{"name": "a", "commands": ["./one/a.md"]}', "one/a.md": "x"},
+        {MANIFEST: '{"name": "a", "commands": {"a": {"source": "./a.md"}}}', "a.md": "x"},
+        {MANIFEST: '{"name": "a", "mcpServers": ["./a.mcpb"]}'},
+        {MANIFEST: f'{{"name": "a", "hooks": ["./h.json", {STOP}]}}', "h.json": STOP},
     ],
 )  # fmt: skip
 def test_layouts_load_or_say_what_they_cannot(tmp_path: Path, files: dict[str, str]) -> None:
