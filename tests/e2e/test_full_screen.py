@@ -104,13 +104,13 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
 
 def test_quit_and_continue_shows_the_same(place: Place, warm_server: ModelServer) -> None:
     terminal = place.start()
-    ask(terminal, "remember the lighthouse")
-    terminal.wait_for("You said: remember the lighthouse")
+    ask(terminal, "look for the lighthouse")
+    terminal.wait_for("You said: look for the lighthouse")
     before = conversation(terminal)
     quit_program(terminal)
     assert "Go on with: tui-agent -c" in "\n".join(terminal.lines)
     again = place.start("-c")
-    again.wait_for("You said: remember the lighthouse")
+    again.wait_for("You said: look for the lighthouse")
     assert conversation(again) == before
     ask(again, "and now the harbour")
     again.wait_for("You said: and now the harbour")

@@ -11,7 +11,7 @@ ROOT = Path(tui_agent.__file__).parent
 NOT_USER_TEXT = {
     "what other programs print": (
         "acp/updates agent/checkpoints/preimages agent/hooks/claude_hooks agent/hooks/hooks agent/mcp/server "
-        "cli/controller_wiring cli/main cli/plain cli/plugin files/git_writing files/ripgrep model/hosted/link "
+        "cli/controller_wiring cli/main cli/plain files/git_writing files/ripgrep model/hosted/link "
         "processes/capture processes/jobs processes/process processes/table processes/watcher sandbox/detection "
         "sandbox/plan tools/read ui/attention ui/clipboard ui/screens/equipment ui/widgets/user_status web/markdown"
     ),
@@ -19,16 +19,18 @@ NOT_USER_TEXT = {
         "files/own_git files/published json_text model/demo model/discovery model/error_body model/forms "
         "model/sign_in model/wires/http model/wires/wire sandbox/network sandbox/project_scan session/formats/gemini "
         "session/formats/html session/formats/linear_writers session/formats/native session/formats/reading "
-        "agent/race/copies sandbox/masks tools/functions/runner tools/functions/signature tools/webfetch web/addresses "
-        "web/callback web/fetching web/proxies sandbox/hosts ui/driver ui/prompting/dropped"
+        "agent/race/copies cli/update plugin_sources sandbox/masks "
+        "tools/language_servers/spots web/searching tools/functions/runner tools/functions/signature tools/webfetch "
+        "web/addresses web/callback web/fetching web/proxies sandbox/hosts ui/driver ui/prompting/dropped"
     ),
     "what the program itself writes or brings along": (
         "agent/archive agent/mcp/connection agent/mcp/oauth app/commands app/context_commands app/copy_commands "
-        "app/exporting cli/output model/demo_script model/learnt model/logins model/price_list secret_detector "
+        "app/exporting app/redacting cli/output model/demo_script model/learnt model/logins model/price_list "
+        "secret_detector "
         "shell/families trust ui/background ui/early_prompt"
     ),
     "texts in memory, and the door's own classes": (
-        "context/anchors context/arguments files/secret_files safe_text shell/reader"
+        "context/anchors context/arguments files/secret_files secret_forms safe_text shell/reader"
     ),
 }
 

@@ -132,7 +132,9 @@ async def test_yolo_has_to_be_named_and_looks_like_it(stage: Stage) -> None:
         assert stage.agent.mode == "yolo"
         status = stage.main.status.render()
         styles = {status.plain[span.start : span.end]: span.style for span in status.spans}
-        assert styles["yolo"].background is not None  # type: ignore[union-attr]
+        ground = styles["yolo"].background  # type: ignore[union-attr]
+        assert ground is not None
+        assert ground.a == 1, "it is drawn"
         assert "without asking" in screen_text(stage)
         await run_command(stage, pilot, "mode", "nonsense")
         assert stage.agent.mode == "yolo"

@@ -136,6 +136,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         """Why the ports could not be had; the program ended because of it."""
         self._load = load
         self._last_ctrl_c = float("-inf")
+        self._copying = asyncio.Lock()
         self._keys = KeyOrder(self)
         self.is_refocusing = False
         """Whether Textual just follows the terminal's focus: only the widget with the focus looks
@@ -408,9 +409,12 @@ class TuiAgentApp(ErrorBoundary[int]):
     async def _copy(self, text: str) -> None:
         await self.main.controller.attached.wait()
         services = self.main.controller.services
-        how = await asyncio.to_thread(
-            clipboard.copy, text, self._write, services.state_dir, services.cwd
-        )
+        async with self._copying:
+            if text is not self._clipboard:
+                return  # A newer text waits, and must not be overtaken by this one.
+            how = await asyncio.to_thread(
+                clipboard.copy, text, self._write, services.state_dir, services.cwd
+            )
         self.notify(how, markup=False, timeout=4)
 
     def action_help_quit(self) -> None:

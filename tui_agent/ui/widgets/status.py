@@ -200,4 +200,9 @@ class StatusLine(Widget):
         return Content.assemble(*pieces)
 
     def _style(self, name: str) -> Style:
-        return self.get_visual_style(f"status--{name}", partial=True)
+        styles = self.get_component_styles(f"status--{name}")
+        style = self.get_visual_style(f"status--{name}", partial=True)
+        if styles.has_rule("background"):
+            # Textual leaves an opaque background out of a partial style.
+            style += Style(background=styles.background)
+        return style
