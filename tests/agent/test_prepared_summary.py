@@ -267,7 +267,8 @@ async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None
         (50_000, 1_000, 5, 90_000, None),
         (83_000, 1_000, 5, 90_000, None),  # 20 s are five steps of 5 s
         (85_500, 1_000, 5, 90_000, 15_500),
-        (83_000, 1_000, 2, 90_000, 13_000),  # 8 at most
+        (83_500, 1_000, 2, 90_000, None),  # 6 at most
+        (84_500, 1_000, 2, 90_000, 14_500),
         (85_500, 1_000, 60, 90_000, None),  # 2 at least
         (88_500, 1_000, 60, 90_000, 18_500),
         # 20,000 tokens are kept when the threshold is passed; what is to come is part of them.

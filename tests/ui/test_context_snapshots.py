@@ -181,8 +181,6 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
     now = stage.harness.agent.ports.clock()
     stage.harness.agent.ports.clock = lambda: now
     stage.harness.agent.ports.prompt = lambda name: FIXED.get(name) or prompt(name)
-    # The steps take no time: a summary would be begun many of them ahead, and take an answer of the script.
-    stage.harness.agent.context.compactor.prepared.is_wanted = lambda: False
     return stage
 
 

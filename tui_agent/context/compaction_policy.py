@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 OVERFLOW_ATTEMPTS = 2
 """Requests that may end in an overflow, one after the other, before the agent stops and asks."""
 
-STEPS_AHEAD = (2, 8)
+STEPS_AHEAD = (2, 6)
 """Fewest and most steps before the threshold at which a summary is begun beside the work."""
 AHEAD_SHARE = 0.4
 """Largest share of the history budget those steps may fill: what they bring is not summarised."""
