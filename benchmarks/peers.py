@@ -22,7 +22,7 @@ import psutil
 
 from benchmarks.headless import BASE, spent
 from benchmarks.machine import describe
-from benchmarks.program import Sandbox, cpu_seconds, pss, sandbox
+from benchmarks.program import WORDS, Sandbox, cpu_seconds, pss, sandbox
 from benchmarks.report import Row
 from tests.support.model_script import Recorded, Turn
 from tests.support.model_server import ModelServer
@@ -318,29 +318,6 @@ def _conversation(who: Contender) -> Measured:
 
 ANSWER = "You said"
 REMINDER_END = "</system-reminder>"
-WORDS = [
-    "a",
-    "paragraph",
-    "that",
-    "tells",
-    "nothing",
-    "new",
-    "and",
-    "only",
-    "has",
-    "to",
-    "be",
-    "read",
-    "parsed",
-    "wrapped",
-    "and",
-    "put",
-    "on",
-    "the",
-    "screen",
-    "in",
-    "time",
-]
 
 
 def _answer(request: Recorded) -> Turn:

@@ -18,6 +18,30 @@ from tests.support.terminal import Terminal
 SIZE = (120, 40)
 PROMPT_HINT = "Ask anything"
 MODEL = "openai/bench"
+WORDS = [
+    "a",
+    "paragraph",
+    "that",
+    "tells",
+    "nothing",
+    "new",
+    "and",
+    "only",
+    "has",
+    "to",
+    "be",
+    "read",
+    "parsed",
+    "wrapped",
+    "and",
+    "put",
+    "on",
+    "the",
+    "screen",
+    "in",
+    "time",
+]
+"""Words of long answers, drawn by lot: what repeats itself is stopped."""
 
 CONFIG = """
 model = "{model}"

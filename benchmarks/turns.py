@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.floors import commit, first_token, key_shown
-from benchmarks.program import Sandbox, ask, sandbox
+from benchmarks.program import WORDS, Sandbox, ask, sandbox
 from benchmarks.report import Row, milliseconds, percentile
 from tests.support.model_script import Call, Recorded, Turn, echo
 from tests.support.terminal import Terminal
@@ -22,20 +22,6 @@ PAUSE = 0.2
 LONG_ANSWERS = {32_768: 8_000, 131_072: 20_000, 1_000_000: 20_000}
 """Tokens of the answer before the turn that is timed, by the model's window in tokens."""
 LONG_ROUNDS = 3
-WORDS = [
-    "a",
-    "paragraph",
-    "that",
-    "tells",
-    "nothing",
-    "new",
-    "and",
-    "only",
-    "has",
-    "to",
-    "be",
-    "read",
-]
 
 
 def run() -> Iterator[Row]:

@@ -23,7 +23,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.errors import EntryDamaged, EntryNotFound, StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.search import passage
-from tui_agent.session.session import Session
+from tui_agent.session.session import Session, session_to_read
 from tui_agent.tools.base import FoundEntry
 from tui_agent.tools.registry import tool_traits
 
@@ -206,12 +206,7 @@ def entry_named(source: str, session: Session, blob: Callable[[str], bytes | Non
     store = session.store
     try:
         found = store.session(name)
-        other = Session(store, found.id, estimate=count_nothing, read_only=True)
+        other = session_to_read(store, found.id)
     except StoreError:
         return None
     return SessionArchive(other, blob).text(int(entry))
-
-
-def count_nothing(_entry: Entry) -> int:
-    """Count no tokens: what is only read is not measured."""
-    return 0

@@ -331,15 +331,15 @@ class ContextKeeper:
         Nobody waits then: it is committed before the first request after it is there. A compaction
         that the user put off is not waited for either.
         """
-        if trigger == "threshold" and self._is_put_off(size):
-            return True
-        steps = step_sizes(self._session.active_path())
-        if trigger != "threshold" or not goes_on_meanwhile(size, steps):
+        if trigger != "threshold":
             return False
+        if self._is_put_off(size):
+            return True
+        if not goes_on_meanwhile(size, step_sizes(self._session.active_path())):
+            return False
+        # There was too little to summarise: the ordinary way says what can be done.
         if self.prepared is not None and self.prepared.is_too_early:
-            return (
-                False  # There was too little to summarise: the ordinary way says what can be done.
-            )
+            return False
         self._begin_summary(size, _never)
         return self.prepared is not None and self.prepared.task is not None
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from tui_agent.agent.archive import count_nothing, entry_named
+from tui_agent.agent.archive import entry_named
 from tui_agent.lazy import LazyPattern
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
@@ -20,7 +20,7 @@ from tui_agent.session.errors import AmbiguousSession, StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.path_queries import newest
 from tui_agent.session.records import SessionInfo
-from tui_agent.session.session import Session
+from tui_agent.session.session import Session, session_to_read
 
 _NAME = LazyPattern(r"session(?::([\w-]{4,36}))?(?:#(\d{1,9}))?")
 _MOST_CHARS = 40_000
@@ -72,7 +72,7 @@ def _session_named(name: str, session: Session) -> SessionInfo | None:
 
 def _overview(info: SessionInfo, session: Session) -> str:
     """Return what was asked in a session, its last summary and its last answer."""
-    other = Session(session.store, info.id, estimate=count_nothing, read_only=True)
+    other = session_to_read(session.store, info.id)
     return "\n".join(_lines(other.active_path()))
 
 

@@ -53,7 +53,7 @@ from tui_agent.session.entries import AssistantEntry, RunnerState, ToolResultEnt
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.ids import short_id
 from tui_agent.session.records import RunOutcome, SessionInfo
-from tui_agent.session.session import Session
+from tui_agent.session.session import session_to_read
 from tui_agent.session.store import Store
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.registry import find_tool
@@ -106,7 +106,7 @@ class KeyedRun:
         outcome = self.session.outcome if self.session is not None else None
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
             return None
-        session = Session(store, self.session.id, estimate=lambda _entry: 0, read_only=True)
+        session = session_to_read(store, self.session.id)
         answers = [
             entry for entry in session.path() if isinstance(entry, AssistantEntry) and entry.text
         ]

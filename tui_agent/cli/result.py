@@ -10,7 +10,7 @@ from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.files.git_writing import make_patch
-from tui_agent.session.session import Session
+from tui_agent.session.session import session_to_read
 
 
 def run_result(arguments: Namespace) -> int:
@@ -21,7 +21,7 @@ def run_result(arguments: Namespace) -> int:
         )
     with open_store() as store:
         info = named_or_last(store, name, Path.cwd())
-        session = Session(store, info.id, estimate=lambda _entry: 0, read_only=True)
+        session = session_to_read(store, info.id)
         snapshots = SnapshotStore(store.put_blob, store.blob)
         found = SessionResult.of(session, snapshots, int(number) if number else None)
         if arguments.json:

@@ -291,7 +291,8 @@ class Wiring:
         cwd = recorded if is_directory(recorded) else self.cwd
         demo = cwd.is_relative_to(data_dir() / "demo")
         foreign = self.foreign(cwd)
-        memory = Memory(data_dir() / "memory", find_project(cwd))
+        project = find_project(cwd)
+        memory = Memory(data_dir() / "memory", project)
         ports = make_ports(
             self.models,
             self.store,
@@ -322,8 +323,8 @@ class Wiring:
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else Hooks(partial(self.extensions.load_hooks, cwd)),
             copies=cache_dir() / "races",
-            checkpoints=self._keeping(find_project(cwd)),
-            keep_here=partial(keep_rule, project=find_project(cwd)),
+            checkpoints=self._keeping(project),
+            keep_here=partial(keep_rule, project=project),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen

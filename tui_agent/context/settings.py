@@ -256,14 +256,14 @@ class PruneSettings(_Settings):
 
     def names(self, budget: int) -> int:
         """Return how many names count in a prune, for a history budget."""
-        if budget >= self.large_budget:
+        if self._is_large(budget):
             return self.names_in_use_large
         return self.names_in_use
 
     def notes_tokens(self, freed: int, budget: int) -> int:
         """Return the most tokens the notes of a prune may take that frees so many."""
         of_freed = self.notes_of_freed
-        if budget >= self.large_budget:
+        if self._is_large(budget):
             of_freed = self.notes_of_freed_large
         return min(round(budget * self.notes_share), round(freed * of_freed))
 
@@ -273,12 +273,15 @@ class PruneSettings(_Settings):
 
     def wanted_tokens(self, history: int, budget: int) -> int:
         """Return the tokens a prune of so much history clears, for a history budget."""
-        if budget >= self.large_budget:
+        if self._is_large(budget):
             least = self.room_large
         else:
             least = self.room_least
         room = max(round(budget * least), min(self.room_tokens, round(budget * self.room_most)))
         return max(0, history - budget + room)
+
+    def _is_large(self, budget: int) -> bool:
+        return budget >= self.large_budget
 
 
 class TruncationSettings(_Settings):

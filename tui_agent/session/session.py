@@ -527,3 +527,16 @@ class Session:
         else:
             self._access.release(has_draft=self._has_draft)
         self._has_draft = False
+
+
+def session_to_read(store: Store, session_id: str) -> Session:
+    """Return a session that is only read: nothing is written to it and no entry is counted.
+
+    Raises:
+        SessionNotFound: there is no such session.
+    """
+    return Session(store, session_id, estimate=_count_nothing, read_only=True)
+
+
+def _count_nothing(_entry: Entry) -> int:
+    return 0

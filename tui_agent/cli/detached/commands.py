@@ -159,7 +159,7 @@ def run_stop(arguments: Namespace) -> int:
 def run_logs(arguments: Namespace) -> int:
     """Print what was said in a detached run's session; with ``--follow`` also what comes."""
     from tui_agent.cli.sessions import open_store
-    from tui_agent.session.session import Session
+    from tui_agent.session.session import session_to_read
 
     run = find(arguments.id)
     session_id = _wait_for_session(run)
@@ -167,7 +167,7 @@ def run_logs(arguments: Namespace) -> int:
         seen = 0
         while True:
             ends = not is_alive(run)
-            session = Session(store, session_id, estimate=lambda _entry: 0, read_only=True)
+            session = session_to_read(store, session_id)
             for entry in session.active_path():
                 if entry.id > seen:
                     seen = entry.id

@@ -9,7 +9,7 @@ from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.records import LeafMove, SessionInfo
 from tui_agent.session.rows import blobs_of
-from tui_agent.session.session import Session
+from tui_agent.session.session import session_to_read
 from tui_agent.session.store import Store
 
 
@@ -50,7 +50,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
         SessionNotFound: there is no such session.
         EntryNotFound: it has no such entry.
     """
-    session = Session(store, session_id, estimate=lambda _entry: 0, read_only=True)
+    session = session_to_read(store, session_id)
     info = session.info
     leaf = info.leaf if leaf is None else leaf
     headers = session.skeleton()
