@@ -185,12 +185,14 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
         assert "The model is groq/llama" in stage.main.notice.message
 
 
-async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", [["enter"], ["d", "enter"], ["D", "enter"], ["tab", "d"]])
+async def test_the_demo_is_one_key_away(tmp_path: Path, keys: list[str]) -> None:
     stage = make_stage(tmp_path, logins=FakeLogins(), start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
         await until(lambda: "d  start the demo" in screen_text(stage), pilot)
-        await pilot.press("enter")
+        await pilot.press(*keys)
         await until(lambda: stage.requests[-1] == OpenRequest(demo=True), pilot)
+        assert not stage.main.prompt.text
 
 
 @pytest.mark.parametrize(

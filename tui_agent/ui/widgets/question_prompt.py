@@ -32,7 +32,7 @@ MORE = "more"
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 KEYS_HINT = "tab: answer with a key"
-TAB_HINT = "tab: choose · enter alone takes"
+LETTER_HINT = "choose by a letter and enter, or tab · enter alone:"
 
 PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
 """Replaces the reason while a rule is being changed."""
@@ -200,20 +200,31 @@ class QuestionPrompt(VerticalGroup):
     def answer_in_words(self, text: str) -> bool:
         """Answer "no, but …", unless the question was not there long enough to be seen; returns whether it was.
 
-        A question that no words answer is left: the user goes on without it.
+        A question that leaves the keys to the prompt takes a message that is one of them. Any other that no words
+        answer is left: the user goes on without it.
         """
         asked = self.asked
         if asked is None:
             return False
+        if not asked.takes_keys:
+            return self._take_letter(text.strip())
         if not asked.takes_words:
-            if asked.takes_keys:
-                asked.leave()
+            asked.leave()
             return False
         was_seen = self._clock() >= self._shown_at + self._grace
         if was_seen:
             self.armed = False
             asked.settle("note", text.strip())
         return was_seen
+
+    def _take_letter(self, text: str) -> bool:
+        """Answer with a message that is the key of an answer; returns whether it is."""
+        answer = next((one for one in self._answers() if one.key == text.lower()), None)
+        if answer is None or not answer.is_possible:
+            return False
+        self.armed = True
+        self.take(answer.name)
+        return True
 
     def draft_changed(self) -> None:
         if self.asked is None or self._choices.has_focus:
@@ -331,7 +342,7 @@ class QuestionPrompt(VerticalGroup):
             at = self._choices.highlighted_option
             hint = KEYS_HINT
             if at is not None and at.id:
-                hint = f"{TAB_HINT} {self._key_of(at.id)}"
+                hint = f"{LETTER_HINT} {self._key_of(at.id)}"
         elif below > 0:
             opens = " · PgDn · o opens" * self._choices.display
             hint = f"{below:,} more line{'s' * (below > 1)}{opens}"
