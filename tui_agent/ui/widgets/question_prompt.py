@@ -207,7 +207,7 @@ class QuestionPrompt(VerticalGroup):
         if asked is None:
             return False
         if not asked.takes_keys:
-            return self._take_letter(text.strip())
+            return self._take_letter(text)
         if not asked.takes_words:
             asked.leave()
             return False
@@ -219,12 +219,18 @@ class QuestionPrompt(VerticalGroup):
 
     def _take_letter(self, text: str) -> bool:
         """Answer with a message that is the key of an answer; returns whether it is."""
-        answer = next((one for one in self._answers() if one.key == text.lower()), None)
-        if answer is None or not answer.is_possible:
+        answer = self._letter(text)
+        if answer is None:
             return False
         self.armed = True
         self.take(answer.name)
         return True
+
+    def _letter(self, text: str) -> Answer | None:
+        """Return the answer whose key a text is."""
+        key = text.strip().lower()
+        possible = (one for one in self._answers() if one.is_possible)
+        return next((one for one in possible if one.key == key), None)
 
     def draft_changed(self) -> None:
         if self.asked is None or self._choices.has_focus:
@@ -337,7 +343,7 @@ class QuestionPrompt(VerticalGroup):
         self.set_class(words, "-words")
         hint = ""
         if words and self.asked is not None:
-            hint = WORDS_HINT if self.asked.takes_words else KEYS_HINT
+            hint = self._words_hint(self.asked)
         elif self.asked is not None and not (self.armed or self.asked.takes_keys):
             at = self._choices.highlighted_option
             hint = KEYS_HINT
@@ -348,6 +354,15 @@ class QuestionPrompt(VerticalGroup):
             hint = f"{below:,} more line{'s' * (below > 1)}{opens}"
         self._hint.display = bool(hint)
         self._hint.update(hint)
+
+    def _words_hint(self, asked: Asked) -> str:
+        """Return what Enter does with the words in the prompt, or how to answer beside them."""
+        if asked.takes_words:
+            return WORDS_HINT
+        answer = self._letter(self._prompt.text)
+        if asked.takes_keys or answer is None:
+            return KEYS_HINT
+        return f"enter: {answer.text}"
 
     def _key_of(self, name: str) -> str:
         return next((answer.key for answer in self._answers() if answer.name == name), name)
