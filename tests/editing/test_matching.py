@@ -170,6 +170,7 @@ def test_lines_that_old_and_new_share_keep_their_bytes(text: str, data: st.DataO
     assert changed in ([at], [])
 
 
+@pytest.mark.timeout(20)
 @pytest.mark.parametrize(
     ("text", "wanted", "count"),
     [
@@ -185,6 +186,13 @@ def test_the_time_it_takes_grows_with_the_text_alone(
 ) -> None:
     """Each of them took minutes, or for ever."""
     assert replace(text, wanted).count == count
+
+
+@pytest.mark.timeout(20)
+def test_places_whose_indentation_fits_nowhere_end_in_time() -> None:
+    text = "  a\n  b\n" * 20_000
+    with pytest.raises(NoMatchError):
+        replace(text, Replacement("a\n b\n   a\n b\n" * 500, "x"))
 
 
 @pytest.mark.timeout(60)

@@ -25,6 +25,9 @@ _MAX_PLACES = 8
 _MOST_COUNTED = 100
 """Places after which it is clear that a text is not the only one."""
 
+_MOST_COMPARED = 1_000_000
+"""Lines whose indentation is compared; no edit may take longer than a moment."""
+
 _MOST_JOINED = 8
 """Lines of a file that may be written as one."""
 
@@ -155,11 +158,17 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
         most = len(lines)
     spans: list[_Span] = []
     after = 0
+    compared = 0
     for begin in _alike_but_for_ends(lines, old):
+        if begin < after:
+            continue
+        compared += len(old)
+        if compared > _MOST_COMPARED:
+            break
         window = lines[begin : begin + len(old)]
         moved_old = reindented(old, window, wanted.old)
         moved_new = reindented(old, window, wanted.new)
-        if begin < after or moved_old is None or moved_new is None:
+        if moved_old is None or moved_new is None:
             continue
         end = starts[begin] + sum(map(len, window))
         if not wanted.old.endswith("\n"):
