@@ -23,6 +23,8 @@ from typing import Self
 
 import pyte
 
+from tui_agent.processes.terminal_screen import TerminalScreen
+
 TIMEOUT = 60.0
 """Seconds a wait may take; generous, because a loaded machine is slow and a passed wait costs nothing."""
 
@@ -71,7 +73,7 @@ class Terminal:
         echo: bool = True,
     ) -> None:
         columns, rows = size
-        self._screen = pyte.Screen(columns, rows)
+        self._screen = TerminalScreen(columns, rows)
         self._stream = pyte.Stream(self._screen)
         self._undrawn: list[str] = []
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -109,10 +111,7 @@ class Terminal:
     @property
     def lines(self) -> list[str]:
         self._draw()
-        columns, rows = range(self._screen.columns), range(self._screen.lines)
-        # What pyte calls its display measures every character again; behind a wide one it keeps an empty cell.
-        lines = [self._screen.buffer[row] for row in rows]
-        return ["".join([line[column].data for column in columns]).rstrip() for line in lines]
+        return [line.rstrip() for line in self._screen.texts()]
 
     @property
     def text(self) -> str:

@@ -169,6 +169,18 @@ def test_no_output_breaks_the_screen(data: bytes) -> None:
     assert all(len(line) <= COLUMNS for line in lines[:ROWS])
 
 
+WITHOUT_A_CELL = "\u0947\u200b\u200d\u202e\ufe0f\ufeff\xad"
+
+
+@given(st.text(alphabet="aé日न👩" + WITHOUT_A_CELL, max_size=40))
+def test_no_character_hides_the_text_behind_it(text: str) -> None:
+    screen = Terminal()
+    screen.feed(text.encode())
+    shown = screen.text()
+    for character in "a日न👩":
+        assert shown.count(character) == text.count(character)
+
+
 @given(st.text(max_size=60))
 def test_text_is_typed_as_it_is_but_for_keys(text: str) -> None:
     plain = text.replace("<", "(")

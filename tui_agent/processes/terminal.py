@@ -18,6 +18,8 @@ from tui_agent.processes.own_programs import find_program
 if TYPE_CHECKING:
     import pyte
 
+    from tui_agent.processes.terminal_screen import TerminalScreen
+
 log = logging.getLogger(__name__)
 
 COLUMNS = 120
@@ -88,7 +90,7 @@ class Terminal:
 
     def __init__(self) -> None:
         self._pending = bytearray()
-        self._drawn: tuple[pyte.Screen, pyte.ByteStream] | None = None
+        self._drawn: tuple[TerminalScreen, pyte.ByteStream] | None = None
         self._keyboard: int | None = None
 
     def connect(self, descriptor: int) -> None:
@@ -129,18 +131,20 @@ class Terminal:
     def text(self) -> str:
         """Return the screen as it is now, without blank lines at its end; what is highlighted is named."""
         screen = self._draw()
-        lines = [line.rstrip() for line in screen.display]
+        lines = [line.rstrip() for line in screen.texts()]
         text = "\n".join(lines).rstrip()
         marked = _highlighted(screen)
         if marked:
             text += "\n[Highlighted: " + ", ".join(repr(part) for part in marked) + "]"
         return text
 
-    def _draw(self) -> "pyte.Screen":
+    def _draw(self) -> "TerminalScreen":
         import pyte
 
+        from tui_agent.processes.terminal_screen import TerminalScreen
+
         if self._drawn is None:
-            made = pyte.Screen(COLUMNS, ROWS)
+            made = TerminalScreen(COLUMNS, ROWS)
             made.write_process_input = self._answer  # type: ignore[method-assign]
             self._drawn = (made, pyte.ByteStream(made))
         screen, stream = self._drawn
