@@ -1,5 +1,6 @@
-"""Writes docs/reference/*.md from the program's own tables. `--check` says whether they are up to date."""
+"""Writes docs/reference/*.md and the tools' parameters from the program's own tables; `--check` compares them."""
 
+import json
 import re
 import sys
 import tempfile
@@ -277,6 +278,15 @@ def with_section(text: str, name: str, section: str) -> str:
     return f"{before}{begin}\n\n{section}\n\n{end}{after}"
 
 
+def parameters() -> str:
+    """Return the parameters of the built-in tools, as the program reads them when it starts."""
+    from tui_agent.tools.base import input_name, made_parameters
+    from tui_agent.tools.registry import builtin_inputs
+
+    made = {input_name(accepted): made_parameters(accepted) for accepted in builtin_inputs()}
+    return json.dumps(made, ensure_ascii=False, indent=1) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "keys": keys,
     "commands": commands,
@@ -295,10 +305,13 @@ def page(name: str) -> str:
 
 def main() -> int:
     """Write the pages, or with ``--check`` compare them; returns the exit code."""
+    from tui_agent.tools.base import PARAMETERS
+
     FOLDER.mkdir(exist_ok=True)
     stale = 0
-    for name in PAGES:
-        path, text = FOLDER / f"{name}.md", page(name)
+    written = {FOLDER / f"{name}.md": page(name) for name in PAGES}
+    written[PARAMETERS] = parameters()
+    for path, text in written.items():
         if "--check" in sys.argv[1:]:
             stale |= not path.is_file() or path.read_text(encoding="utf-8") != text
         else:

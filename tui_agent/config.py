@@ -286,19 +286,19 @@ class Config(BaseModel):
         description="Where a directory has several instruction files, the names of those that count first; "
         "unset: AGENTS.md, then CLAUDE.md.",
     )
-    other_programs: OtherPrograms = Field(default_factory=OtherPrograms)
-    memory: MemorySettings = Field(default_factory=MemorySettings)
+    other_programs: OtherPrograms = OtherPrograms.model_construct()
+    memory: MemorySettings = MemorySettings.model_construct()
     models: dict[str, ModelSettings] = Field(
         default_factory=dict, description="Models the catalog doesn't know."
     )
     providers: dict[str, ProviderSettings] = Field(
         default_factory=dict, description="Keys and base URLs."
     )
-    compaction: CompactionSettings = Field(default_factory=CompactionSettings)
-    prune: PruneSettings = Field(default_factory=PruneSettings)
-    truncation: TruncationSettings = Field(default_factory=TruncationSettings)
-    images: ImageSettings = Field(default_factory=ImageSettings)
-    cache: CacheSettings = Field(default_factory=CacheSettings)
+    compaction: CompactionSettings = CompactionSettings.model_construct()
+    prune: PruneSettings = PruneSettings.model_construct()
+    truncation: TruncationSettings = TruncationSettings.model_construct()
+    images: ImageSettings = ImageSettings.model_construct()
+    cache: CacheSettings = CacheSettings.model_construct()
     permissions: dict[str, str | dict[str, str]] = Field(
         default_factory=dict, description="allow, ask or deny."
     )
@@ -307,20 +307,20 @@ class Config(BaseModel):
         description="Your rules for one project, by its directory.",
         json_schema_extra=ONLY_USER,
     )
-    budget: BudgetSettings = Field(default_factory=BudgetSettings)
-    retry: RetrySettings = Field(default_factory=RetrySettings)
-    host: HostSettings = Field(default_factory=HostSettings)
-    webfetch: FetchSettings = Field(default_factory=FetchSettings)
-    websearch: SearchSettings = Field(default_factory=SearchSettings)
-    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
-    diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
-    code: CodeSettings = Field(default_factory=CodeSettings)
-    checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
+    budget: BudgetSettings = BudgetSettings.model_construct()
+    retry: RetrySettings = RetrySettings.model_construct()
+    host: HostSettings = HostSettings.model_construct()
+    webfetch: FetchSettings = FetchSettings.model_construct()
+    websearch: SearchSettings = SearchSettings.model_construct()
+    sandbox: SandboxSettings = SandboxSettings.model_construct()
+    diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct()
+    code: CodeSettings = CodeSettings.model_construct()
+    checkpoints: CheckpointSettings = CheckpointSettings.model_construct()
     mcp: dict[str, McpServerSettings] = Field(
         default_factory=dict, description="Servers that offer tools."
     )
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
-    ui: UiSettings = Field(default_factory=UiSettings)
+    ui: UiSettings = UiSettings.model_construct()
     keys: dict[str, str] = Field(
         default_factory=dict,
         description='Other keys for actions, such as compact = "f12"; /keys lists them.',
@@ -328,14 +328,14 @@ class Config(BaseModel):
 
     @property
     def context(self) -> ContextSettings:
-        return ContextSettings(
+        return ContextSettings.model_construct(
             compaction=self.compaction,
             prune=self.prune,
             truncation=self.truncation,
             images=self.images,
             cache=self.cache,
             models={
-                name: ModelContextSettings(
+                name: ModelContextSettings.model_construct(
                     threshold=model.threshold,
                     reserved=model.reserved,
                     keep_recent=model.keep_recent,

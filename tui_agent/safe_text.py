@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tui_agent.lazy import LazyPattern
+
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """Control characters except tab and line feed. Bodies of character classes: ``a-c`` is a range."""
 
@@ -32,16 +34,16 @@ SMUGGLING = "\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0ff
 """Useless in any text: lone surrogates, annotations, and tags, an alphabet nobody sees that carries
 instructions."""
 
-_HIDDEN = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
-_JOINERS = re.compile(f"[{JOINERS}]")
-UNSEEN = re.compile(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
+_HIDDEN = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
+_JOINERS = LazyPattern(f"[{JOINERS}]")
+UNSEEN = LazyPattern(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISIBLE}{SMUGGLING}]")
 """Characters a terminal acts on or nobody sees."""
 
-ACTING = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
+ACTING = LazyPattern(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """Characters a terminal acts on or reorders a line by."""
 
 
-_INVALID = re.compile("[\0\ud800-\udfff]")
+_INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
 def valid(text: str) -> str:

@@ -117,7 +117,7 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
         client=models.client,
         tools=(
             *builtin_tools(*web),
-            CodeTool(project, code or CodeSettings(), has_sandbox),
+            CodeTool(project, code or CodeSettings.model_construct(), has_sandbox),
             TaskTool(),
             SkillTool(lambda: knowledge.skills, lambda: bool(knowledge.offers_skills)),
         ),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.permission import (
     CHANGES_A_FILE,
@@ -80,8 +80,8 @@ _BELOW = {
 }
 
 # -- asking the rules ----------------------------------------------------------------------------------------
-_WORDS_OF_COMMAND = re.compile(r"[^\s'\"=;|&<>()$`]+")
-_SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
+_WORDS_OF_COMMAND = LazyPattern(r"[^\s'\"=;|&<>()$`]+")
+_SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 
 _CHANGED = {
     "sources": "files of the project",

@@ -46,14 +46,14 @@ class RunCheck:
 class Adjustable:
     """The ports that follow the user's settings while the program runs."""
 
-    settings: ContextSettings = field(default_factory=ContextSettings)
-    retry: RetrySettings = field(default_factory=RetrySettings)
+    settings: ContextSettings = field(default_factory=ContextSettings.model_construct)
+    retry: RetrySettings = field(default_factory=RetrySettings.model_construct)
     rules: tuple[Rule, ...] = ()
     """Permission rules in order of rising precedence."""
     max_steps: int = 200
     budget: RunBudget = RunBudget()
     """The limits of a run."""
-    diagnostics: DiagnosticSettings = DiagnosticSettings(enabled=False)
+    diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct(enabled=False)
     """The checks of edited files."""
     parallel_calls: int = 8
     """Calls of one answer that run side by side, where they may."""

@@ -16,13 +16,13 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.context.templates import fill
 from tui_agent.errors import CommandError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import AGENT_PREFIX, SKILL_PREFIX, FilePart, TextPart, UserPart
 from tui_agent.session.session import Session
 from tui_agent.tools.bash import NO_OUTPUT
 from tui_agent.tools.skill import Skill
 
-_COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
+_COMMAND = LazyPattern(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, TypeAdapter
 
 from tui_agent.agent.events import AgentEvent
+from tui_agent.lazy import dataclass
 
 VERSION = 1
 """Raised when lines change such that their readers have to; more fields and kinds are no such
@@ -17,7 +18,7 @@ change."""
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Session:
     """The first line: the session, its directory and model, and the version of these events."""
 
@@ -27,7 +28,7 @@ class Session:
     version: int = VERSION
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Page:
     """The report of a command."""
 
@@ -35,7 +36,7 @@ class Page:
     text: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class ServerInventory:
     """An MCP server.
 
@@ -48,7 +49,7 @@ class ServerInventory:
     tools: tuple[str, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Inventory:
     """What a run begins with, once servers had their time to start: after the session, before any request.
 

@@ -19,7 +19,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
 from tui_agent.context.truncation import utf8_size
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -87,8 +87,8 @@ CountEntry = Callable[[Entry], int]
 stored_tokens: CountEntry = attrgetter("tokens")
 """The count that is stored with an entry."""
 
-_SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
-_PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
+_SECTION = LazyPattern(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
+_PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.counting import Count
 
 TEXT = "text"
@@ -50,8 +50,8 @@ _SIZES: Mapping[str, Mapping[str, float]] = {
 _DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
 """Share by which a class's size may be off: a report's difference is put down to the classes in
 proportion."""
-_NUMBERS = re.compile(r"[0-9]{2,3}")
-_OWN_ENCODING = re.compile(
+_NUMBERS = LazyPattern(r"[0-9]{2,3}")
+_OWN_ENCODING = LazyPattern(
     r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]"
 )
 _FAMILY_NAMES = (

@@ -6,7 +6,6 @@ long or too dear stand alone at the end, as far as there is room. The same entri
 lines.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -14,7 +13,7 @@ from functools import partial
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.context.view import ContextView
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -26,15 +25,15 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+(?=\S)")
-_WORD = re.compile(r"\w+")
+_SENTENCE = LazyPattern(r"(?<=[.!?。！？])\s+(?=\S)")
+_WORD = LazyPattern(r"\w+")
 
 LONGEST_LINE = 300
 """Characters of a line beyond which only its names are kept."""
 _ADDRESS_TOKENS = 12
 """About the size of an entry's number and title."""
 _TITLE_CHARS = 60
-_CARRIED = re.compile(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
+_CARRIED = LazyPattern(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
 _NOTED = frozenset({"path", "name", "hash", "number", "error"})
 """Kinds of anchors that a placeholder's note tells."""
 _BARE_SHARE = 0.15

@@ -22,7 +22,7 @@ from tui_agent.context.standing_rules import (
     rules_of,
 )
 from tui_agent.context.truncation import cut_middle
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
     PLAN_PATH,
     SKILL_PREFIX,
@@ -64,7 +64,7 @@ _FINISHED = ("[x]", "[-]")
 _TAG_TOKENS = 8
 """About the size of the tags around one piece."""
 
-_MESSAGE = re.compile(r"#(\d+) (.*)", re.DOTALL)
+_MESSAGE = LazyPattern(r"#(\d+) (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ A path that ends in an answer gives a request that ends in an assistant message;
 to go on from there, so whoever retries a cut-off answer appends a user entry first.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 
@@ -37,7 +36,7 @@ from tui_agent.context.rendering import (
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.safe_text import valid
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
@@ -63,8 +62,8 @@ CACHED_LAST_MESSAGES = 2
 
 _AS_IT_IS = {vision: Shown(vision=vision) for vision in (False, True)}
 """How an entry is shown that nothing changed, by whether the model sees images."""
-_PORTABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
+_PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
+_UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ The outline is of whole lines first, then of lines cut to the names in them.
 The same text, names and limits give the same lines.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -14,6 +13,7 @@ from heapq import heapify, heappop, heapreplace
 from tui_agent.context.anchors import Anchor, find_anchors, names_in
 from tui_agent.context.truncation import NOTE_BYTES, OutputLimits, fitting_bytes, utf8_size
 from tui_agent.context.view import ContextView
+from tui_agent.lazy import LazyPattern
 from tui_agent.session.tool_traits import TraitsByName
 
 _HEAD_SHARE = 0.05
@@ -26,8 +26,8 @@ _CUT = "… "
 """How a line begins of which only names are shown."""
 _NUMBER_BYTES = 8
 """About the size of a line's number."""
-_WORD = re.compile(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
-_PLAIN = re.compile(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
+_WORD = LazyPattern(r"[\w$@][\w$@./:#-]{2,198}[\w$]")
+_PLAIN = LazyPattern(r"[A-Z]?[a-z]+(?:-[a-z]+)*|[A-Z]+|[\d.:-]+")
 """A word of prose or a number, which names nothing."""
 _JUDGED = 200
 """Lines from which is judged how many bytes a token has."""

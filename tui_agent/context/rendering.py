@@ -5,7 +5,6 @@ refuse NUL.
 """
 
 import json
-import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -17,7 +16,7 @@ from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
 from tui_agent.context.view import EntryState
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.safe_text import valid, valid_texts
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -50,7 +49,7 @@ INVALID_ARGUMENTS_KEY = "invalid_arguments"
 INVALID_ARGUMENTS_CHARS = 2_000
 """Characters shown of such arguments."""
 
-_SURROGATE_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+_SURROGATE_ESCAPE = LazyPattern(r"\\u(?:[dD][89a-fA-F]|0000)")
 _STATUS = {
     ToolStatus.COMPLETED: "ok",
     ToolStatus.ERROR: "error",

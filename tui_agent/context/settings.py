@@ -6,14 +6,15 @@ of defaults serves a 16k local model and a 1M hosted one. Reading files and envi
 the configuration module's work.
 """
 
-import re
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-_PERCENT = re.compile(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
-_NUMBER = re.compile(r"-?\d[\d_]*")
+from tui_agent.lazy import LazyPattern
+
+_PERCENT = LazyPattern(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
+_NUMBER = LazyPattern(r"-?\d[\d_]*")
 
 MIN_THRESHOLD = 1_024
 """Tokens used below which no threshold makes sense: the prompt alone takes more."""
@@ -359,15 +360,15 @@ class ModelContextSettings(_Settings):
 class ContextSettings(_Settings):
     """All settings of the context rules."""
 
-    compaction: CompactionSettings = CompactionSettings()
+    compaction: CompactionSettings = CompactionSettings.model_construct()
     """Summaries."""
-    prune: PruneSettings = PruneSettings()
+    prune: PruneSettings = PruneSettings.model_construct()
     """Old tool outputs."""
-    truncation: TruncationSettings = TruncationSettings()
+    truncation: TruncationSettings = TruncationSettings.model_construct()
     """New tool outputs."""
-    images: ImageSettings = ImageSettings()
+    images: ImageSettings = ImageSettings.model_construct()
     """Images."""
-    cache: CacheSettings = CacheSettings()
+    cache: CacheSettings = CacheSettings.model_construct()
     """The provider's prompt cache."""
     window: int | None = Field(default=None, ge=1_024)
     """Most tokens of any model's window that are used."""

@@ -1,12 +1,11 @@
 """The wrapping texts of a request, as data: their words live in ``prompts/``, the caller loads them."""
 
-import re
 from collections.abc import Callable
 from dataclasses import fields
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
-_SLOT = re.compile(r"\{(\w+)\}")
+_SLOT = LazyPattern(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)

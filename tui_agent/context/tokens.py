@@ -20,7 +20,7 @@ from tui_agent.context.request import ContentText, ImageRef, Message, wire_tool
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.context.vocabulary import vocabulary
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -50,8 +50,8 @@ EXACT_WORK = 65_536
 SAMPLES = 128
 _OUTSIDE_WORK = 8
 
-_CL100K_MODEL = re.compile(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|text-embedding)")
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
+_CL100K_MODEL = LazyPattern(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|text-embedding)")
+_CLAUDE = LazyPattern(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
 
 _ALONE = resolve(())
 

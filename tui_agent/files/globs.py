@@ -12,13 +12,15 @@ import re
 from functools import lru_cache
 from pathlib import PurePosixPath
 
+from tui_agent.lazy import LazyPattern
+
 _MAGIC = frozenset("*?[{")
 _WILD = (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]"))
 _MAX_BRACES = 6
 """Braces within braces beyond which they are only what they say: each is tried in two ways."""
 
 
-_STARS = re.compile(r"\*+")
+_STARS = LazyPattern(r"\*+")
 _MAX_STARS = 4
 """Stars beyond which a pattern from outside is not taken: the time grows with the length to their
 power."""

@@ -23,6 +23,7 @@ from tui_agent.files.notes import (
     write_notes,
 )
 from tui_agent.files.own_git import main_worktree
+from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_there, real_path
 from tui_agent.safe_text import visible
 from tui_agent.session.locks import FileLock
@@ -46,10 +47,10 @@ UNUSED_SESSIONS = 20
 
 _MAX_BYTES = 4_000_000
 _LOCK_SECONDS = 5.0
-_TOPIC = re.compile(r"([^\W_][\w ./+-]{0,31}):\s+(\S.*)")
-_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_TOPIC = LazyPattern(r"([^\W_][\w ./+-]{0,31}):\s+(\S.*)")
+_UNSPACED = LazyPattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Characters of scripts without spaces between words; each is compared as a word."""
-_WORD = re.compile(r"\w[\w.+-]*\w|\w")
+_WORD = LazyPattern(r"\w[\w.+-]*\w|\w")
 _SHORT = 3
 """Characters of a word up to which an s at its end is no plural."""
 _COMMON = listed(
@@ -265,7 +266,7 @@ class Memory:
     def read(self) -> MemoryState:
         """Return what is kept; raises NotKeptError where it can't be read."""
         if not is_there(self.path):
-            return MemoryState()
+            return MemoryState.model_construct()
         try:
             return MemoryState.model_validate_json(read_regular(self.path, _MAX_BYTES) or b"")
         except ValidationError as error:

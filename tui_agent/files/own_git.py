@@ -22,6 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
+from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_directory, is_file, is_there, real_path
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
@@ -89,13 +90,13 @@ _ENVIRONMENT = {
     "GIT_PAGER": "cat",
 }
 _MAX_LOG_BYTES = 16_000_000
-_COMMITTED = re.compile(
+_COMMITTED = LazyPattern(
     r"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*> (\d+) [+-]\d{4}\t(?:commit|merge|revert|cherry-pick|am)\b"
 )
 """A line of the log of ``HEAD`` that tells of a new commit: its name, and the second it was
 made."""
-_BRANCH = re.compile(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
-_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_BRANCH = LazyPattern(r"ref: refs/heads/([^\s\x00-\x1f\x7f~^:?*\[\\]{1,250})")
+_COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def run_git(

@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, plain_url
 from tui_agent.model.claude import claude
 from tui_agent.model.naming import NameStanding, NameVerdict, UnknownModelError, maker_of, spelled
@@ -33,7 +33,7 @@ Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
 
 HOUR_WRITE = 2.0
 """Times the price of input that Anthropic asks for caching it for an hour."""
-_TIER = re.compile(r"input_cost_per_token_above_(\d+)k_tokens")
+_TIER = LazyPattern(r"input_cost_per_token_above_(\d+)k_tokens")
 _WRITE_COST = "cache_creation_input_token_cost"
 _HOUR_COST = f"{_WRITE_COST}_above_1hr"
 _COSTS = (
@@ -43,7 +43,7 @@ _COSTS = (
     _WRITE_COST,
     _HOUR_COST,
 )
-_REGION = re.compile(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
+_REGION = LazyPattern(r"^(?:bedrock|azure)/[a-z]+(?:-[a-z]+)*(?:-\d)?/|^ft:|^[a-z]+/ft:")
 _THROUGH = {"openrouter", "vercel_ai_gateway", "litellm_proxy", "github_copilot"}
 """Providers that pass requests on to others' models, at their makers' prices."""
 _LIMITED = {"chatgpt", "github_copilot"}

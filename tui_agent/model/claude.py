@@ -6,7 +6,6 @@ version in any spelling of its name; a newer one than the table has is taken to 
 of its family.
 """
 
-import re
 from functools import lru_cache
 from typing import Literal
 
@@ -26,7 +25,7 @@ _FAMILY = LazyPattern(
     r"(?:[-.](?P<after>\d{1,2}(?:[-.]\d{1,2})?)(?!\d)|(?P<preview>-preview))?"
 )
 
-_FIRST = re.compile(r"claude-(?:v?[12]\b|instant)")
+_FIRST = LazyPattern(r"claude-(?:v?[12]\b|instant)")
 
 BUDGETS = {
     Effort.MINIMAL: 1_024,

@@ -120,7 +120,7 @@ class ProviderClient:
         self._now = now
         self._log_path = log_path
         self._prompt = prompt
-        self.settings = host or HostSettings()
+        self.settings = host or HostSettings.model_construct()
         """Time limits; they count from the next request on."""
         self._hosted: HostClient | None = None
         self._loading: asyncio.Task[Http] | None = None

@@ -16,6 +16,8 @@ from tui_agent.path_checks import is_file
 
 log = logging.getLogger(__name__)
 
+_USUAL_FORM = ServerForm.model_construct()
+
 
 class LearntModels(BaseModel):
     """The content of the file, by model. Windows are tokens."""
@@ -42,7 +44,7 @@ class LearntFacts:
 
     def form(self, served: str) -> ServerForm:
         """Return the form that the server of a model takes; ``served`` is the model where it is served."""
-        return self.models.forms.get(served) or ServerForm()
+        return self.models.forms.get(served) or _USUAL_FORM
 
     def keep_form(self, served: str, form: ServerForm) -> None:
         self.models.forms[served] = form
@@ -66,12 +68,12 @@ class LearntFacts:
 
 def _load(path: Path | None) -> LearntModels:
     if path is None or not is_file(path):
-        return LearntModels()
+        return LearntModels.model_construct()
     try:
         models = LearntModels.model_validate(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, ValidationError) as error:
         log.warning("what was learnt about models cannot be read and starts anew: %s", error)
-        return LearntModels()
+        return LearntModels.model_construct()
     for served in models.alternating:
         models.forms.setdefault(served, ServerForm(roles="alternating"))
     return models

@@ -5,13 +5,13 @@ with its source.
 """
 
 import json
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tui_agent.lazy import LazyPattern
 from tui_agent.model.naming import broader, spelled
 
 Row = dict[str, Any]
@@ -20,7 +20,7 @@ PRICES = Path(__file__).with_name("prices.json")
 """The list that is shipped."""
 _CORRECTIONS = Path(__file__).with_name("corrections.toml")
 _CHAT = {"chat", "responses"}
-_PIECES = re.compile(r"[a-z]+|\d+")
+_PIECES = LazyPattern(r"[a-z]+|\d+")
 _SHORTEST = 2
 """Letters of the shortest name: o1."""
 

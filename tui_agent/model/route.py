@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from tui_agent.json_text import as_dict, as_text
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.addresses import Addresses, split
 from tui_agent.model.catalog import Catalog, ModelInfo, name_of
 from tui_agent.model.errors import Target
@@ -45,7 +45,9 @@ _FOR_LITELLM = {
 
 _TINY_TEMPERATURE = 0.2
 """That of a model that goes in steps: servers' own is for prose, and it then forgets its step."""
-_VERSIONED = re.compile(r"/v\d+\w*$")
+_VERSIONED = LazyPattern(r"/v\d+\w*$")
+_NO_MODEL_SETTINGS = ModelSettings.model_construct()
+_NO_PROVIDER_SETTINGS = ProviderSettings.model_construct()
 _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 
 
@@ -129,8 +131,8 @@ class Router:
     def wire(self, model: str) -> WireName | None:
         """Return the format a model is spoken to in, None when litellm does it."""
         provider = provider_of(self.catalog.provider(model))
-        settings = self._models.get(model, ModelSettings())
-        chosen = settings.wire or self._providers.get(provider.id, ProviderSettings()).wire
+        settings = self._models.get(model, _NO_MODEL_SETTINGS)
+        chosen = settings.wire or self._providers.get(provider.id, _NO_PROVIDER_SETTINGS).wire
         if chosen is None:
             wire = provider.wire_of(name_of(model))
             has_responses = any(other == "responses" for _pattern, other in provider.wires)
@@ -147,8 +149,8 @@ class Router:
         """
         info = self.catalog.info(model)
         provider = provider_of(info.provider)
-        settings = self._models.get(model, ModelSettings())
-        common = self._providers.get(provider.id, ProviderSettings())
+        settings = self._models.get(model, _NO_MODEL_SETTINGS)
+        common = self._providers.get(provider.id, _NO_PROVIDER_SETTINGS)
         environment = self.keys.parameters(provider)
         options = settings.options
         place = self._addresses.of(provider, model)

@@ -37,7 +37,7 @@ _BACKSPACES = LazyPattern(r"[^\n\x08]\x08")
 _REWRITTEN = LazyPattern(r"[^\n]*\r(?=[^\n\r])")
 
 _NOT_TEXT = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b")) + b"\x7f"
-_CONTROL_BYTE = re.compile(rb"[" + re.escape(_NOT_TEXT) + rb"]")
+_CONTROL_BYTE = LazyPattern(rb"[" + re.escape(_NOT_TEXT) + rb"]")
 _FEW_CONTROLS = 8
 _CONTROL_SHARE = 0.02
 

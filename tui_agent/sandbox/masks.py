@@ -7,7 +7,6 @@ without counting its bytes anew.
 import base64
 import binascii
 import os
-import re
 import secrets
 import string
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.secret_files import MAX_BYTES
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.web.addresses import is_named
 
@@ -25,7 +24,7 @@ MIN_BYTES = 8
 PLAIN = "http://"
 """Before a host that gets the value without encryption, too."""
 
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = LazyPattern(r"[A-Za-z_][A-Za-z0-9_]*")
 _LETTERS = string.ascii_lowercase + string.digits
 _MARK = "masked"
 _SHORT_MARK = "mk"

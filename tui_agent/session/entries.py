@@ -541,7 +541,7 @@ class ToolResultEntry(EntryBase):
     attachments: tuple[ImagePart, ...] = ()
     full_output: str | None = None
     title: str = ""
-    metadata: ToolMetadata = ToolMetadata()
+    metadata: ToolMetadata = ToolMetadata.model_construct()
     started_at: int = 0
     ended_at: int = 0
 
@@ -577,7 +577,7 @@ class CompactionEntry(EntryBase):
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
     """Whether the summary was written beside the work, so that nothing waited for it."""
-    details: SummaryDetails = SummaryDetails()
+    details: SummaryDetails = SummaryDetails.model_construct()
     model: str | None = None
     usage: Usage | None = None
     cost: float | None = None
@@ -602,7 +602,7 @@ class BranchSummaryEntry(EntryBase):
     kind: Literal["branch_summary"] = "branch_summary"
     summary: str
     from_id: int
-    details: SummaryDetails = SummaryDetails()
+    details: SummaryDetails = SummaryDetails.model_construct()
     model: str | None = None
     usage: Usage | None = None
     cost: float | None = None

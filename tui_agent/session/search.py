@@ -13,6 +13,7 @@ as most Chinese words are. Preparing means:
 
 import re
 
+from tui_agent.lazy import LazyPattern
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import Entry
 from tui_agent.session.rows import text_of
@@ -48,8 +49,8 @@ _UNSPACED = (
 )
 """First and last letters of scripts without spaces between words. To compile an expression of them
 takes 3 ms."""
-_WORD = re.compile(r"[A-Za-z0-9]+")
-_CAMEL_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORD = LazyPattern(r"[A-Za-z0-9]+")
+_CAMEL_BREAK = LazyPattern(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def index_text(entry: Entry) -> str:

@@ -4,7 +4,6 @@ Changes inside a session are `Session`'s.
 """
 
 import json
-import re
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -12,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import Self
 
+from tui_agent.lazy import LazyPattern
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
 from tui_agent.session.database import MIGRATIONS, Database, Migration
@@ -47,7 +47,7 @@ SELECT bodies.body FROM entries JOIN bodies ON bodies.key = (entries.session << 
 WHERE entries.kind IN ('tool_result', 'user')
 AND (instr(bodies.body, '"full_output":"') OR instr(bodies.body, '"blob":"'))
 """
-_DIGEST = re.compile(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
+_DIGEST = LazyPattern(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
 _ABANDONED = 24 * 3600 * 1000

@@ -1,5 +1,6 @@
 """The base of tools: a name, a short description, a pydantic input model and one coroutine."""
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -24,6 +25,9 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.web.searching import Searcher
 
 InputT = TypeVar("InputT", bound="ToolInput")
+
+PARAMETERS = Path(__file__).with_name("parameters.json")
+"""The built-in tools' parameters by their input, written by scripts/reference.py: making them takes 10 ms."""
 
 _NOISE = frozenset(
     {
@@ -224,7 +228,7 @@ class ToolResult:
     is_error: bool = False
     attachments: tuple[ImagePart, ...] = ()
     full_output: str | None = None
-    metadata: ToolMetadata = ToolMetadata()
+    metadata: ToolMetadata = ToolMetadata.model_construct()
 
 
 class Tool(ABC, Generic[InputT]):
@@ -314,6 +318,20 @@ class FreeTool(Tool[InputT]):
 @cache
 def _parameters(accepted: type[ToolInput]) -> dict[str, Any]:
     """Return a tool's parameters as a JSON schema; cached, because every step of a run asks for all tools'."""
+    return _written_parameters().get(input_name(accepted)) or made_parameters(accepted)
+
+
+@cache
+def _written_parameters() -> dict[str, dict[str, Any]]:
+    written: dict[str, dict[str, Any]] = json.loads(PARAMETERS.read_bytes())
+    return written
+
+
+def input_name(accepted: type[ToolInput]) -> str:
+    return f"{accepted.__module__}.{accepted.__qualname__}"
+
+
+def made_parameters(accepted: type[ToolInput]) -> dict[str, Any]:
     parameters: dict[str, Any] = slim_schema(accepted.model_json_schema())
     return parameters
 

@@ -40,7 +40,7 @@ class Output:
     keep: Literal["head", "ends"] = "head"
     footer: str = ""
     cut_hint: CutHint = ""
-    metadata: ToolMetadata = ToolMetadata()
+    metadata: ToolMetadata = ToolMetadata.model_construct()
     is_error: bool = False
     attachments: tuple[ImagePart, ...] = ()
     raw: bytes | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_agent.errors import ToolError
 from tui_agent.session.tool_traits import TraitsByName
-from tui_agent.tools.base import Tool
+from tui_agent.tools.base import Tool, ToolInput
 
 OFFERED = (
     "read",
@@ -53,6 +53,10 @@ def _class_of(name: str) -> type[Tool[Any]]:
     held = vars(import_module(f"tui_agent.tools.{name}{_MODULES.get(name, '')}")).values()
     tools = (thing for thing in held if isinstance(thing, type) and issubclass(thing, Tool))
     return next(tool for tool in tools if vars(tool).get("name") == name)
+
+
+def builtin_inputs() -> tuple[type[ToolInput], ...]:
+    return tuple(_class_of(name).Input for name in BUILTIN)
 
 
 def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:

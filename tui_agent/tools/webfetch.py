@@ -23,7 +23,7 @@ _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _TEXT = LazyPattern(
     r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$"
 )
-_META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+_META_CHARSET = LazyPattern(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_CHARS = 4_096
 _ERROR_CHARS = 2_000
 _LONG_LINE = 2_000

@@ -7,15 +7,15 @@ from dataclasses import replace
 from urllib.parse import quote, urljoin, urlsplit
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_URL_CHARS = 8_000
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
-_UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
+_LABEL = LazyPattern(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
+_UNSAFE = LazyPattern(r"[\x00-\x20\x7f\\]")
 _KEPT = "%/?#[]@!$&'()*+,;=:~-._"
 
 _IPV4_INSIDE = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))

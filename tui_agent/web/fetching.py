@@ -105,7 +105,7 @@ def system_tls() -> "ssl.SSLContext":
 class WebClient:
     """The way to the web."""
 
-    settings: FetchSettings = FetchSettings()
+    settings: FetchSettings = FetchSettings.model_construct()
     resolve: Resolve = system_resolve
     proxy: Callable[[WebAddress], str | None] = system_proxy
     tls: Callable[[], "ssl.SSLContext"] = system_tls

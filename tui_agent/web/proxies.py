@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -28,8 +28,8 @@ _SCHEMES = {
 }
 """How proxies may be named, and what they are for the connections. Desktops write ``socks`` for
 SOCKS 5."""
-_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
-_PATTERN = re.compile(r"<local>|[a-z0-9_.*?-]+")
+_HOST = LazyPattern(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
+_PATTERN = LazyPattern(r"<local>|[a-z0-9_.*?-]+")
 _PORTS = {"http": 80, "https": 443}
 _MOST_NAMED = 80
 """Characters of a value that a sentence repeats."""

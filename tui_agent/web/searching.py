@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from tui_agent.errors import ToolError
 from tui_agent.json_text import as_dict, as_list, as_text, loads, objects
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.web.addresses import WebAddress, read_address
 from tui_agent.web.fetching import WebClient, WebPage, WebRequest
 from tui_agent.web.settings import FetchSettings, SearchSettings
@@ -33,8 +33,8 @@ _SAID_CHARS = 200
 _TEXT_FIELDS = ("content", "description", "highlights", "text", "snippet", "summary")
 _DAY_FIELDS = ("published_date", "publishedDate", "page_age")
 _ERROR_FIELDS = ("error", "detail", "message")
-_MARKUP = re.compile(r"</?(?:strong|b|em|i|mark|span|br|p)\b[^<>]{0,80}>", re.IGNORECASE)
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+_MARKUP = LazyPattern(r"</?(?:strong|b|em|i|mark|span|br|p)\b[^<>]{0,80}>", re.IGNORECASE)
+_CONTROLS = LazyPattern(r"[\x00-\x1f\x7f-\x9f]+")
 _RANGES = ((1, "day"), (31, "month"))
 """Days that a time range of SearXNG covers, with its name."""
 

@@ -37,7 +37,7 @@ from tui_agent.agent.permissions import Action
 from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, parse_piece, rules_of
 from tui_agent.foreign_file import ForeignFile
 from tui_agent.json_text import as_dict, as_text, loads, objects
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.protocol import ModelError
 from tui_agent.permission import PermissionNeed
 from tui_agent.tools.registry import BUILTIN
@@ -88,8 +88,8 @@ _FIELDS = {
 _SEARCHING = {"Grep", "Glob", "LS"}
 """Tools whose ``path`` has the same name there."""
 _EDIT_FIELDS = {"old_string", "new_string", "replace_all", "edits"}
-_PLAIN = re.compile(r"[\w|, -]*")
-_REPEATED_GROUP = re.compile(r"\)[*+{]")
+_PLAIN = LazyPattern(r"[\w|, -]*")
+_REPEATED_GROUP = LazyPattern(r"\)[*+{]")
 _MAX_REPEATS = 5
 _MAX_GROUPS = 8
 """Of a matcher: with more of them a name may be compared for ever."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from tui_agent.agent.events import Notice
 from tui_agent.agent.hooks.payloads import (
@@ -128,7 +129,7 @@ class CommandHook:
 
     def given(self, payload: Payload) -> bytes:
         """Return what the command reads."""
-        return payload.model_dump_json().encode()
+        return to_json(payload)
 
     def answer(self, payload: Payload, code: int, out: bytes, errors: str) -> HookAnswer:
         """Return what the command's exit code and output mean; raises HookError where it failed."""
@@ -342,7 +343,7 @@ class Hooks:
             if answer.decision == "ask":
                 asks = answer.message or handler.name
             if answer.arguments is not None:
-                payload = payload.model_copy(update={"arguments": answer.arguments})
+                payload = replace(payload, arguments=answer.arguments)
         if payload.arguments == given.arguments:
             return CheckedCall(arguments, allowed, asks=asks)
         changed = json.dumps(payload.arguments, ensure_ascii=False)

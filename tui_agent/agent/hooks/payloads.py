@@ -7,17 +7,15 @@ import json
 import sys
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
-
+from tui_agent.lazy import dataclass
 
 # -- payloads ------------------------------------------------------------------------------------------------
 
 
-class About(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class About:
     """Where it happens.
 
     ``parent`` is the session where a subagent works in it, None for the agent one talks to.
@@ -30,7 +28,8 @@ class About(_Record):
     model: str = ""
 
 
-class EntryText(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryText:
     """One entry of the session, with its text as a summariser reads it."""
 
     id: int
@@ -38,14 +37,16 @@ class EntryText(_Record):
     text: str
 
 
-class Files(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
     """Files read and modified so far, cumulative over earlier summaries, the longest untouched first."""
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
 
 
-class SessionStart(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStart:
     """Before the first message of this program in a session.
 
     ``resumed``: the session held messages already.
@@ -56,7 +57,8 @@ class SessionStart(_Record):
     resumed: bool
 
 
-class UserPrompt(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserPrompt:
     """Before a message of the user enters the conversation; ``mid_run`` while the agent works."""
 
     event: Literal["user_prompt"] = "user_prompt"
@@ -65,7 +67,8 @@ class UserPrompt(_Record):
     mid_run: bool
 
 
-class BeforeTool(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeTool:
     """Before a call is checked against the rules and runs."""
 
     event: Literal["before_tool"] = "before_tool"
@@ -75,7 +78,8 @@ class BeforeTool(_Record):
     arguments: dict[str, Any]
 
 
-class AfterTool(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterTool:
     """After a call ran. ``output`` is the text shown to the model, ``seconds`` how long it took."""
 
     event: Literal["after_tool"] = "after_tool"
@@ -88,7 +92,8 @@ class AfterTool(_Record):
     seconds: float
 
 
-class BeforeCompact(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeCompact:
     """Before the history is summarised: everything the summary would be made of.
 
     ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are
@@ -115,7 +120,8 @@ class BeforeCompact(_Record):
     settings: dict[str, Any]
 
 
-class AfterCompact(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterCompact:
     """After a compaction was committed as entry ``entry``.
 
     ``model`` is None when no model wrote the summary.
@@ -132,7 +138,8 @@ class AfterCompact(_Record):
     model: str | None
 
 
-class BeforeTree(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeTree:
     """Before the leaf moves.
 
     ``leaf`` is where it goes, ``old_leaf`` where it was, ``entries`` those leaving the path.
@@ -153,7 +160,8 @@ class BeforeTree(_Record):
     settings: dict[str, Any]
 
 
-class AfterTree(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterTree:
     """After the leaf moved.
 
     ``summary`` is the summary of the branch left, given to the new one; None for nothing.
@@ -166,7 +174,8 @@ class AfterTree(_Record):
     summary: str | None
 
 
-class RunEnd(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnd:
     """After the agent became idle; ``answer`` is the last thing it said."""
 
     event: Literal["run_end"] = "run_end"
@@ -177,7 +186,8 @@ class RunEnd(_Record):
     answer: str
 
 
-class BeforeEnd(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeforeEnd:
     """Before the agent stops working because it thinks that it is done.
 
     ``answer`` is the last thing it said, ``sent_back`` how often a hook sent it back in this run.
@@ -189,7 +199,8 @@ class BeforeEnd(_Record):
     sent_back: int
 
 
-class PermissionQuestion(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionQuestion:
     """Before the user is asked whether a call may run. ``reason`` says why it asks."""
 
     event: Literal["permission"] = "permission"
@@ -200,7 +211,8 @@ class PermissionQuestion(_Record):
     reason: str
 
 
-class Notification(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
     """When the user is called: a question waits (``kind`` permission), or a run ended (idle)."""
 
     event: Literal["notification"] = "notification"
@@ -209,7 +221,8 @@ class Notification(_Record):
     message: str
 
 
-class SubagentStart(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentStart:
     """When a subagent begins a task."""
 
     event: Literal["subagent_start"] = "subagent_start"
@@ -218,7 +231,8 @@ class SubagentStart(_Record):
     task: str
 
 
-class SessionEnd(_Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnd:
     """When a session is closed here: another one is opened, or the program ends."""
 
     event: Literal["session_end"] = "session_end"
@@ -246,8 +260,10 @@ Payload = (
 # -- answers of hooks -----------------------------------------------------------------------------------------
 
 
-class HookAnswer(_Record):
+class HookAnswer(BaseModel):
     """Base of every hook's answer: ``notice`` is shown to the user."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     notice: str = ""
 
@@ -362,7 +378,7 @@ def refusal(event: str, message: str) -> HookAnswer | None:
 
 def schemas() -> dict[str, dict[str, Any]]:
     return {
-        name: {"given": given.model_json_schema(), "answer": answer.model_json_schema()}
+        name: {"given": TypeAdapter(given).json_schema(), "answer": answer.model_json_schema()}
         for given, (name, answer) in zip(get_args(Payload), ANSWERS.items(), strict=True)
     }
 

@@ -5,7 +5,6 @@ files named with an at sign. Arguments never become part of a command's text: th
 its own parameters, so text a user pastes is data there.
 """
 
-import re
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -21,11 +20,11 @@ from tui_agent.agent.knowledge.placeholders import (
     takes_arguments,
 )
 from tui_agent.agent.programs.opencode import inline_documents
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 FILE_BYTES = 64 * 1024
 
-SHELL = re.compile(r"!`([^`\n]+)`")
+SHELL = LazyPattern(r"!`([^`\n]+)`")
 """A shell command in a template."""
 _FIELDS = frozenset(
     {
@@ -40,7 +39,7 @@ _FIELDS = frozenset(
     }
 )
 """Fields of a command's file that act, or that nobody misses."""
-_NAME = re.compile(r"[a-z][a-z0-9_-]*")
+_NAME = LazyPattern(r"[a-z][a-z0-9_-]*")
 
 RunCommand = Callable[[str], Awaitable[str]]
 """Runs a shell command and returns its output."""

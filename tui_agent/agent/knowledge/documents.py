@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 from tui_agent.agent.knowledge.folders import Folder
 from tui_agent.files.inside import OutsideError, is_inside, read_file, read_inside
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.text_files.encodings import user_text
 
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""
-FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
+FRONT = LazyPattern(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 """Front matter, from the file's first line."""
 
 _MAX_VALUES = 20_000
 _MAX_DEPTH = 20
-_PAIR = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
+_PAIR = LazyPattern(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 
 T = TypeVar("T")
 

@@ -1,7 +1,6 @@
 """All that files tell one session's agent, loaded together and loaded again when they changed."""
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from tui_agent.agent.memory.section import (
 )
 from tui_agent.files.memory import Memory, MemoryLine, NotKeptError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import SKILL_PREFIX
 from tui_agent.tools.skill import Skill
@@ -56,7 +55,7 @@ _SKILL_FIELDS = frozenset(
     ]
 )
 """Fields of a skill's file that act, or that nobody misses."""
-_NAME = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
+_NAME = LazyPattern(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -37,6 +36,7 @@ from tui_agent.agent.mcp.settings import (
 )
 from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
+from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import one_line
 from tui_agent.say_once import SayOnce
@@ -68,7 +68,7 @@ MAX_LINE_CHARS = 90
 ListDetail = Literal["lines", "names", "numbers"]
 """Detail of the list: a line for each tool, its name, or how many a server has."""
 
-_WORD = re.compile(r"[a-z0-9]+")
+_WORD = LazyPattern(r"[a-z0-9]+")
 
 SHARE_OF_WINDOW = 0.1
 """Part of a model's window that servers' tools may take before the model loads their parameters on

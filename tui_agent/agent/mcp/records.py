@@ -4,21 +4,20 @@ No type of the SDK leaves this package.
 """
 
 import hashlib
-import re
 from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import ImagePart
 
 MAX_LENGTH = 64
-_REST = re.compile(r"[^A-Za-z0-9_-]+")
+_REST = LazyPattern(r"[^A-Za-z0-9_-]+")
 _DIGEST = 6
 
-_UNTYPED = re.compile(r"[^\w-]+")
+_UNTYPED = LazyPattern(r"[^\w-]+")
 """Characters that a command cannot be typed with."""
 
 LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
