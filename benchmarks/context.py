@@ -19,6 +19,7 @@ from tui_agent.resources import prompt
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, UserEntry
 from tui_agent.session.previews import preview_of
 from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.task import TaskTool
 
 NAME = "context"
 ENTRIES = 2_000
@@ -61,7 +62,7 @@ def run() -> Iterator[Row]:
         f"{first * 1000:.0f} ms at first",
     )
     fixed = measure([head], limits, settings, counter).fixed
-    yield Row(NAME, "head and all tool schemas", fixed, "tokens", 1_500, f"{len(head.tools)} tools")
+    yield Row(NAME, "head and all tool schemas", fixed, "tokens", 1_600, f"{len(head.tools)} tools")
     yield _in_a_large_window()
 
 
@@ -80,7 +81,8 @@ def _in_a_large_window() -> Row:
 
 
 def _head() -> SystemEntry:
-    tools = tuple(tool.schema() for tool in builtin_tools())
+    known = (*builtin_tools(), TaskTool())
+    tools = tuple(tool.schema() for tool in known if tool.offered_to(ModelTraits(MODEL)))
     place = {
         "cwd": "/home/me/project",
         "project": "/home/me/project",

@@ -117,7 +117,7 @@ async def test_a_primary_agent_takes_the_main_agents_place_in_its_mode(tmp_path:
         prompt("system"),
         "You review.",
     ]
-    assert [tool.name for tool in harness.client.requests[1].tools] == ["read", "ls"]
+    assert [tool.name for tool in harness.client.requests[1].tools] == ["read"]
     unknown, denied = harness.results()
     assert "There is no tool 'bash'" in unknown.output
     assert denied.status is ToolStatus.DENIED

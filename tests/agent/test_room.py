@@ -101,7 +101,7 @@ USAGES = ("honest", "missing", "zero", "absurd", "absurd answer")
 
 @pytest.mark.parametrize(
     ("window", "usage"),
-    [*((16_000, usage) for usage in USAGES), *((32_000, usage) for usage in USAGES if NIGHTLY)],
+    [*((15_500, usage) for usage in USAGES), *((32_000, usage) for usage in USAGES if NIGHTLY)],
 )
 async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     tmp_path: Path, window: int, usage: str

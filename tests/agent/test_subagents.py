@@ -93,7 +93,7 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
         "assistant",
     ]
     asked = [request for request in client.requests if is_child(request)]
-    assert [tool.name for tool in asked[0].tools] == ["read", "grep", "glob", "ls"]
+    assert [tool.name for tool in asked[0].tools] == ["read", "grep", "glob"]
     assert any("● ls" in event.text for event in harness.of(ToolOutput))
 
 

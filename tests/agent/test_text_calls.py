@@ -101,9 +101,14 @@ async def test_what_cannot_be_read_is_told_once_and_then_ends_a_headless_run(
 
 
 async def test_a_call_after_that_is_run_and_lets_it_be_told_again(tmp_path: Path) -> None:
-    broken, good = '{"name": "read", "arguments": {"lines": 3}}', '{"name": "ls", "arguments": {}}'
+    broken, good = (
+        '{"name": "read", "arguments": {"lines": 3}}',
+        '{"name": "glob", "arguments": {"pattern": "*"}}',
+    )
     harness = make_agent(
         tmp_path, [Reply(broken), Reply(good), Reply(broken), Reply("An empty directory.")]
     )
     assert (await harness.say("what is there?")).reason == "done"
-    assert [entry.tool for entry in harness.path() if isinstance(entry, ToolResultEntry)] == ["ls"]
+    assert [entry.tool for entry in harness.path() if isinstance(entry, ToolResultEntry)] == [
+        "glob"
+    ]

@@ -156,8 +156,8 @@ def test_messages_and_tools_count_their_texts_and_what_is_around_them():
     assert COUNTER.message(Message("user", (ImageRef("a", "image/png"),))) > 1_000
 
     tool = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
-    function = '{"name": "read", "description": "Read a file", "parameters": {"type": "object"}}'
-    sent = '{"type": "function", "function": ' + function + "}"
+    function = '{"name":"read","description":"Read a file","parameters":{"type":"object"}}'
+    sent = '{"type":"function","function":' + function + "}"
 
     assert COUNTER.schema(tool) == COUNTER.text(sent)
 

@@ -35,7 +35,7 @@ def texts(body: dict[str, Any]) -> list[str]:
     tools = [
         one for tool in body.get("tools", []) for one in tool.get("functionDeclarations", [tool])
     ]
-    found = [json.dumps(tool, ensure_ascii=False) for tool in tools]
+    found = [json.dumps(tool, ensure_ascii=False, separators=(",", ":")) for tool in tools]
     found += map(_item_text, body.get("input", ()))
     found += [_gemini_text(part) for part in body.get("systemInstruction", {}).get("parts", ())]
     found += [

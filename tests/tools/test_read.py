@@ -162,7 +162,7 @@ async def test_binary_is_described(space: Workspace, data: bytes) -> None:
 async def test_a_directory_is_listed(space: Workspace) -> None:
     space.file("src/b.py")
     space.file("src/sub/c.py")
-    assert (await space.call(READ, path="src")).output == "sub/\nb.py"
+    assert (await space.call(READ, path="src")).output == "sub/\n  c.py\nb.py"
 
 
 @pytest.mark.parametrize(

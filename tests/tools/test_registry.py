@@ -8,20 +8,25 @@ from typing import Any
 
 import pytest
 
-from tui_agent.context.projection import ModelTraits
-from tui_agent.context.request import wire_tool
+from tests.support.wire_rounds import route_to
+from tui_agent.context.request import ContentText, Message, ModelRequest, wire_tool
 from tui_agent.context.tokens import count_text
 from tui_agent.errors import ToolError
+from tui_agent.model.wires import chat, gemini, messages, ollama, responses
+from tui_agent.model.wires.http import encode
+from tui_agent.model.wires.wire import Wire
+from tui_agent.resources import prompt
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import DynamicTool, FreeTool, RawInput, ToolContext, ToolResult
 from tui_agent.tools.code import CodeTool
 from tui_agent.tools.language_servers.settings import CodeSettings
 from tui_agent.tools.registry import builtin_tools, find_tool
+from tui_agent.tools.skill import SkillTool
+from tui_agent.tools.task import TaskTool
 
-MAX_SCHEMA_TOKENS = 1_440
-"""Those that every session has."""
 MAX_HEAD_TOKENS = 1_600
+"""The program's prompt and every tool, as any provider is sent them."""
 TOOLS = {tool.name: tool for tool in builtin_tools()}
 
 
@@ -29,13 +34,34 @@ def parsed(tool: str, text: str) -> dict[str, Any]:
     return parse_arguments(TOOLS[tool], text).model_dump()
 
 
-def test_schemas_are_short_and_hold_only_what_every_provider_takes(tmp_path: Path) -> None:
-    tools = (*builtin_tools(), CodeTool(tmp_path, CodeSettings()))
-    wire = {tool: json.dumps(wire_tool(tool.schema()), ensure_ascii=False) for tool in tools}
-    offered = [text for tool, text in wire.items() if tool.offered_to(ModelTraits("any"))]
-    assert sum(map(count_text, offered)) <= MAX_SCHEMA_TOKENS
-    assert sum(map(count_text, wire.values())) <= MAX_HEAD_TOKENS
-    text = "".join(wire.values())
+def every_tool(project: Path) -> tuple[ToolSchema, ...]:
+    """Return the tools of a session that has all: a search service, a language server, skills."""
+    tools = (*builtin_tools(), CodeTool(project, CodeSettings()), SkillTool(dict), TaskTool())
+    return tuple(tool.schema() for tool in tools if tool.name != "ls")
+
+
+@pytest.mark.parametrize(
+    ("wire", "model"),
+    [
+        (chat, "openrouter/some/model"),
+        (responses, "openai/gpt-5"),
+        (messages, "anthropic/claude-opus-4-8"),
+        (gemini, "gemini/gemini-3-pro-preview"),
+        (ollama, "ollama/qwen3"),
+    ],
+)
+def test_the_head_is_small_on_every_wire(tmp_path: Path, wire: Wire, model: str) -> None:
+    head = Message("system", (ContentText(prompt("system")),))
+    request = ModelRequest(model, (head,), every_tool(tmp_path))
+    body = wire.call(request, route_to(model)).body
+    names = ("tools", "system", "systemInstruction", "messages", "instructions", "input")
+    sent = {name: body[name] for name in names if name in body}
+    tokens = count_text(encode(sent).decode())
+    assert 1_000 < tokens <= MAX_HEAD_TOKENS
+
+
+def test_schemas_hold_only_what_every_provider_takes(tmp_path: Path) -> None:
+    text = json.dumps([wire_tool(tool) for tool in every_tool(tmp_path)])
     for word in ("$ref", "$defs", "anyOf", "title", "exclusiveMinimum", "Arguments of"):
         assert word not in text
     edits = TOOLS["edit"].schema().parameters["properties"]["edits"]

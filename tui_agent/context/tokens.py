@@ -54,6 +54,8 @@ _CL100K_MODEL = LazyPattern(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|t
 _CLAUDE = LazyPattern(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
 
 _ALONE = resolve(())
+_AS_SENT = (",", ":")
+"""What stands between the parts of JSON in a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,7 @@ class TokenCounter:
         return count
 
     def _schema(self, tool: ToolSchema) -> int:
-        return self._text(json.dumps(wire_tool(tool), ensure_ascii=False))
+        return self._text(json.dumps(wire_tool(tool), ensure_ascii=False, separators=_AS_SENT))
 
 
 def encoding_name(model: str) -> str:

@@ -41,7 +41,7 @@ class AskQuestion(ToolInput):
     question: str
     options: list[str] = Field(
         default_factory=list,
-        description="2 to 4, none for words. Label: what it means. * before the recommended one",
+        description="2 to 4, or none. Label: what it means. * before the recommended one",
     )
     several: bool = False
     """Several may be chosen."""
@@ -57,7 +57,8 @@ class AskQuestion(ToolInput):
 class AskInput(ToolInput):
     """Arguments of ``ask``."""
 
-    questions: list[AskQuestion] = Field(description=f"At most {MAX_QUESTIONS}")
+    questions: list[AskQuestion]
+    """At most ``MAX_QUESTIONS``."""
 
     @field_validator("questions", mode="before")
     @classmethod
@@ -70,8 +71,7 @@ class AskTool(FreeTool[AskInput]):
 
     name: ClassVar[str] = "ask"
     description: ClassVar[str] = (
-        "Ask the user to decide what the project can't tell you and what is costly to get wrong."
-        " They may always answer in their own words."
+        "Ask the user what the project can't tell you. They may always answer in their own words."
     )
     Input = AskInput
     traits = ToolTraits(

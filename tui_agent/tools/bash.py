@@ -153,8 +153,8 @@ class BashTool(Tool[BashInput]):
 
     name = "bash"
     description = (
-        "Run a bash command in the working directory, without terminal or input. "
-        "It ends after timeout (default 120 s); servers go in the background, as a job."
+        "Run a bash command in the working directory, without input. "
+        "Servers go in the background, as a job."
     )
     Input = BashInput
     instead: ClassVar[Mapping[str, str]] = {

@@ -130,8 +130,8 @@ class EditTool(Tool[EditInput]):
 
     name = "edit"
     description = (
-        "Replace text in a file. Copy old exactly, without line numbers, with enough lines to be there only once; "
-        "all replaces every place. Edits apply in order, all or none."
+        "Replace text in a file. Copy old exactly, without line numbers, with enough lines to be "
+        "there only once; all replaces every place."
     )
     Input = EditInput
     instead: ClassVar[Mapping[str, str]] = {"content": "to replace a whole file use write"}

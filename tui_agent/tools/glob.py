@@ -30,7 +30,7 @@ class GlobTool(Tool[GlobInput]):
     """Finds files by name."""
 
     name = "glob"
-    description = "Find files by pattern like src/**/test_*.{ts,tsx}, newest first."
+    description = "Find files by pattern like src/**/*.{ts,tsx}, newest first."
     Input = GlobInput
     traits = ToolTraits(
         basic=True,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import name_globs
@@ -140,11 +141,13 @@ class Matches:
 class GrepInput(ToolInput):
     """Arguments of ``grep``."""
 
-    pattern: str = Field(description="Regular expression; (?i) ignores case")
+    pattern: str = Field(description="Regex; (?i) ignores case")
     path: str = "."
-    glob: str = Field(default="", description="Like *.py or src/**/*.ts")
-    literal: bool = False
-    context: int = Field(default=0, ge=0, description="Lines around")
+    glob: str = Field(default="", description="Like src/**/*.ts")
+    literal: SkipJsonSchema[bool] = False
+    """Not offered: a pattern that fits nothing is looked for as plain text, too."""
+    context: int = Field(default=0, ge=0)
+    """Lines around each that fits."""
 
     @model_validator(mode="before")
     @classmethod
@@ -189,7 +192,7 @@ class GrepTool(Tool[GrepInput]):
     """Searches file contents."""
 
     name = "grep"
-    description = "Search text files that git does not ignore; gives path:line: text."
+    description = "Search files that git does not ignore; gives path:line: text."
     Input = GrepInput
     traits = ToolTraits(
         basic=True,
@@ -230,8 +233,7 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
         found = await _search(replace(query, literal=True), scope)
         if not found.total:
             raise ToolError(
-                f"pattern is not a valid regular expression: {error}. Escape ( ) [ ] {{ }} . * + ? with \\, "
-                "or set literal to search plain text."
+                f"pattern is not a valid regular expression: {error}. Escape ( ) [ ] {{ }} . * + ? with \\."
             ) from None
         return found, [
             f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"

@@ -39,9 +39,7 @@ class JobInput(ToolInput):
     stop: bool = False
     wait: int = Field(default=0, ge=0)
     """Seconds to wait for its end; after input, for the answer."""
-    input: str = Field(
-        default="", description="Typed into its terminal; <Enter>, <C-c>, <Up> are keys"
-    )
+    input: str = Field(default="", description="Typed into it; <Enter>, <C-c>, <Up> are keys")
     until: str = Field(default="", description="Wait for this regex on its screen")
 
 
@@ -49,9 +47,7 @@ class JobTool(Tool[JobInput]):
     """Needs no permission, but for input: every job was allowed as the command it is."""
 
     name: ClassVar[str] = "job"
-    description: ClassVar[str] = (
-        "List background jobs; with id get new output. Types into one with a terminal."
-    )
+    description: ClassVar[str] = "List background jobs; with id new output."
     Input = JobInput
     traits = ToolTraits(kind="execute")
 

@@ -1,8 +1,9 @@
-"""The ``ls`` tool: two levels of a directory; and the listing that ``read`` shows of one."""
+"""Two levels of a directory, as ``read`` shows them and the tool ``ls``."""
 
 import asyncio
 from dataclasses import field
 
+from tui_agent.context.projection import ModelTraits
 from tui_agent.errors import ToolError
 from tui_agent.files.ignore import IgnoreRules, ListedPath, rows
 from tui_agent.lazy import dataclass
@@ -29,14 +30,14 @@ class _Listing:
     total: int = 0
 
 
-async def list_tree(location: Location, context: ToolContext, *, depth: int) -> ToolResult:
-    """List a directory and, for a depth over 1, the directories in it.
+async def list_tree(location: Location, context: ToolContext) -> ToolResult:
+    """List a directory and the directories in it.
 
     Raises:
         OSError: it can't be listed.
     """
-    listing = await asyncio.to_thread(_listing, location, depth)
-    if depth > 1 and len(listing.lines) > MAX_ROWS:
+    listing = await asyncio.to_thread(_listing, location, 2)
+    if len(listing.lines) > MAX_ROWS:
         # All of one level says more than half of two.
         listing = await asyncio.to_thread(_listing, location, 1)
     shown = listing.lines[:MAX_ROWS]
@@ -110,7 +111,7 @@ class LsInput(ToolInput):
 
 
 class LsTool(Tool[LsInput]):
-    """Lists a directory."""
+    """Lists a directory. Models are told of ``read`` alone; many call this one from habit."""
 
     name = "ls"
     description = "List a directory, two levels deep, without what git ignores."
@@ -126,13 +127,16 @@ class LsTool(Tool[LsInput]):
     )
     read_only = True
 
+    def offered_to(self, model: ModelTraits) -> bool:  # noqa: ARG002 - as inherited
+        return False
+
     def needs(self, arguments: LsInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         return path_needs(Permission.READ, find(arguments.path, context))
 
     async def run(self, arguments: LsInput, context: ToolContext) -> ToolResult:
         location = relocate(arguments.path, Permission.READ, context)
         try:
-            return await list_tree(location, context, depth=2)
+            return await list_tree(location, context)
         except FileNotFoundError:
             raise await asyncio.to_thread(missing, location, context) from None
         except NotADirectoryError:

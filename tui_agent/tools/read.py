@@ -65,7 +65,8 @@ class ReadInput(ToolInput):
     """Arguments of ``read``."""
 
     path: str
-    offset: int = Field(default=1, ge=0, description="First line, from 1")
+    offset: int = Field(default=1, ge=0)
+    """The first line, from 1."""
     limit: int | None = Field(default=None, ge=1)
 
     @model_validator(mode="before")
@@ -127,9 +128,8 @@ class ReadTool(Tool[ReadInput]):
 
     name = "read"
     description = (
-        "Read a text file (lines come as number, tab, text), image, PDF, notebook, Office file, "
-        "archive or directory. "
-        "Long files come in part: go on with offset."
+        "Read a text file (as number, tab, line), image, PDF, notebook, Office file, "
+        "archive or directory."
     )
     Input = ReadInput
     traits = ToolTraits(
@@ -174,7 +174,7 @@ class ReadTool(Tool[ReadInput]):
     ) -> ToolResult:
         status = location.real.stat()
         if stat.S_ISDIR(status.st_mode):
-            return await list_tree(location, context, depth=1)
+            return await list_tree(location, context)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
         sample = await asyncio.to_thread(_bytes_of, location.real, SAMPLE_BYTES)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from tui_agent.context.recalling import fits, outline, recall_limits
 from tui_agent.errors import ToolError
@@ -18,8 +19,9 @@ MAX_HITS = 12
 WITH_LINES = 6
 """Hits that are shown with the lines that fit; of the others there is one line."""
 _ADDRESS = re.compile(
-    r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9}))?\s*", re.IGNORECASE
+    r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9})?)?\s*", re.IGNORECASE
 )
+"""An entry, and a range of its lines that may have no end."""
 _REMEMBERED = re.compile(r"\s*memory[\s:]+(\S.*?)\s*", re.IGNORECASE)
 """A topic of the project's memory, whose line comes from an entry of some session."""
 _NUMBERED = re.compile(r"(\d+)\t")
@@ -29,11 +31,9 @@ _NUMBERED = re.compile(r"(\d+)\t")
 class RecallInput(ToolInput):
     """Arguments of ``recall``."""
 
-    what: str = Field(
-        description="An entry's number, with a range of its lines if wanted; or words to search for"
-    )
-    offset: int = Field(default=1, ge=1)
-    limit: int | None = Field(default=None, ge=1)
+    what: str = Field(description="Entry number, its lines as in #12 30-60, or words to search for")
+    offset: SkipJsonSchema[int] = Field(default=1, ge=1)
+    limit: SkipJsonSchema[int | None] = Field(default=None, ge=1)
     grep: str = ""
     """Only lines with this text."""
 
@@ -43,7 +43,7 @@ class RecallTool(FreeTool[RecallInput]):
 
     name: ClassVar[str] = "recall"
     description: ClassVar[str] = (
-        "Bring back what is out of view: cleared or cut tool outputs, compacted messages, other branches."
+        "Bring back what is out of view: cleared or cut outputs, compacted messages, other branches."
     )
     Input = RecallInput
     traits = ToolTraits(kind="read", quotes=True, shows_past=True, protected=True)
@@ -54,9 +54,7 @@ class RecallTool(FreeTool[RecallInput]):
             raise ToolError("There is no session to recall from.")
         if address := _ADDRESS.fullmatch(arguments.what):
             if address[2]:
-                first, last = sorted((int(address[2]), int(address[3])))
-                span = {"offset": max(first, 1), "limit": max(last - max(first, 1) + 1, 1)}
-                arguments = arguments.model_copy(update=span)
+                arguments = arguments.model_copy(update=_span(address[2], address[3]))
             roomy = replace(context, limits=recall_limits(context.limits))
             return await self._entry(int(address[1]), arguments, roomy)
         if remembered := _REMEMBERED.fullmatch(arguments.what):
@@ -116,11 +114,14 @@ class RecallTool(FreeTool[RecallInput]):
             if wanted.grep:
                 rest = ""
                 if shown < len(numbers):
-                    rest = f" Go on with offset={before + given[max(shown, 1) - 1] + 1}."
+                    following = before + given[max(shown, 1) - 1] + 1
+                    rest = f' Go on with "#{entry_id} {following}-".'
                 return f"[{shown} of {counted(len(numbers), 'line')} that hold it, of {total} in all.{rest}]"
             first = before + offset
             last = before + offset - 1 + shown
-            return f"[Lines {first}-{last} of {before + total}. Go on with offset={last + 1}.]"
+            return (
+                f'[Lines {first}-{last} of {before + total}. Go on with "#{entry_id} {last + 1}-".]'
+            )
 
         output = Output(
             "\n".join(
@@ -140,6 +141,15 @@ class RecallTool(FreeTool[RecallInput]):
 
     def title(self, arguments: RecallInput) -> str:
         return arguments.what
+
+
+def _span(first: str, last: str | None) -> dict[str, int]:
+    """Return the offset and limit of a range of lines as it was written."""
+    if last is None:
+        return {"offset": max(int(first), 1)}
+    least, most = sorted((int(first), int(last)))
+    offset = max(least, 1)
+    return {"offset": offset, "limit": max(most - offset + 1, 1)}
 
 
 def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int) -> Output:

@@ -20,7 +20,7 @@ class RememberTool(FreeTool[RememberInput]):
     """Writes nothing that a model is sent, so it needs no permission."""
 
     name: ClassVar[str] = "remember"
-    description: ClassVar[str] = "Propose a fact or wish that no file holds for later sessions."
+    description: ClassVar[str] = "Propose a fact or wish to keep for later sessions."
     Input = RememberInput
     read_only: ClassVar[bool] = True
     traits = ToolTraits(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from tui_agent.context.projection import ModelTraits
 from tui_agent.errors import ToolError
@@ -67,8 +67,9 @@ class Skill:
 class SkillInput(ToolInput):
     """Arguments of ``skill``."""
 
-    name: str = Field(description="As in the list of skills")
-    arguments: str = ""
+    name: str
+    arguments: SkipJsonSchema[str] = ""
+    """Not offered: the model has what a skill is to be used for."""
 
 
 class SkillTool(Tool[SkillInput]):

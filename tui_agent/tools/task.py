@@ -25,14 +25,14 @@ class TaskInput(ToolInput):
     """Arguments of ``task``."""
 
     agent: str = "explore"
-    task: str = Field(description="All it needs to know: it sees nothing else")
+    task: str = Field(description="All it needs to know")
     context: Literal["task", "conversation"] = Field(
-        default="task", description="conversation: it knows all that was said here, for little"
+        default="task", description="conversation: it knows all said here"
     )
     continue_: int | None = Field(
         default=None,
         alias="continue",
-        description="The number at the end of a report: that subagent goes on",
+        description="Number at the end of a report: its subagent goes on",
     )
 
     model_config = ConfigDict(validate_by_alias=True, validate_by_name=True)
@@ -43,8 +43,8 @@ class TaskTool(Tool[TaskInput]):
 
     name: ClassVar[str] = "task"
     description: ClassVar[str] = (
-        "Have a subagent work on its own and report, to keep its reading out of your context. "
-        "explore: finds and reads, changes nothing. general: every tool. Several calls in one answer run side by side."
+        "Have a subagent work and report, to keep its reading out of your context. "
+        "explore: only reads. general: every tool. Several run side by side."
     )
     Input = TaskInput
     traits = ToolTraits(

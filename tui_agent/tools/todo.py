@@ -77,9 +77,7 @@ class Todo:
 class TodoInput(ToolInput):
     """Arguments of ``todo``."""
 
-    todos: str = Field(
-        description="A line each: [ ] pending, [>] in progress, [x] done, [-] cancelled"
-    )
+    todos: str = Field(description="Lines: [ ] pending, [>] in progress, [x] done, [-] cancelled")
 
     @field_validator("todos", mode="before")
     @classmethod
@@ -93,7 +91,7 @@ class TodoTool(FreeTool[TodoInput]):
     """Keeps nothing itself: its last result on the path is the list."""
 
     name: ClassVar[str] = _NAME
-    description: ClassVar[str] = "Your plan for work of several steps. Replaces the whole list."
+    description: ClassVar[str] = "Your plan for several steps; replaces the whole list."
     Input = TodoInput
     traits = ToolTraits(
         kind="think",

@@ -46,7 +46,7 @@ class WebFetchTool(Tool[WebFetchInput]):
     """Reads a page. It sends nothing but the request."""
 
     name: ClassVar[str] = "webfetch"
-    description: ClassVar[str] = "Read a web page, HTML as Markdown, PDF as text."
+    description: ClassVar[str] = "Read a web page or PDF."
     Input = WebFetchInput
     traits = ToolTraits(
         kind="fetch",

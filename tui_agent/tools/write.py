@@ -66,7 +66,7 @@ class WriteTool(Tool[WriteInput]):
     """Creates or replaces a file."""
 
     name = "write"
-    description = "Create a file or replace all of it; read an existing one first."
+    description = "Create or overwrite a file; read an existing one first."
     Input = WriteInput
     instead: ClassVar[Mapping[str, str]] = {"append": "to add to a file use edit"}
     traits = ToolTraits(
