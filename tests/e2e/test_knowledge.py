@@ -82,7 +82,6 @@ def test_an_agent_of_the_users_is_named_on_the_command_line(
         "read",
         "grep",
         "glob",
-        "ls",
         "bash",
         "recall",
     }
