@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.settings import HookSettings
@@ -86,11 +87,23 @@ other projects."""
 _MISSING = object()
 
 _EXPECTED = {
-    "tuple_type": 'it is a list, such as ["one", "two"]',
-    "dict_type": "it is a table",
-    "model_type": "it is a table",
+    "tuple_type": 'a list, such as ["one", "two"]',
+    "list_type": 'a list, such as ["one", "two"]',
+    "dict_type": "a table",
+    "model_type": "a table",
+    "string_type": "a text in quotes",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "float_parsing": "a number",
 }
-"""What to say where pydantic names Python's types."""
+"""What a value has to be, by the type of pydantic's error."""
+
+_UNION_MEMBERS = {"bool", "str", "int", "float"}
+"""Names that pydantic adds to a value's place for each form that the value may have."""
 
 
 class CheckpointSettings(BaseModel):
@@ -715,11 +728,29 @@ def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
     return None, False
 
 
+def _place(error: ErrorDetails) -> tuple[int | str, ...]:
+    """Return where the wrong value stands, without the form that it was tried as."""
+    place = error["loc"]
+    form = str(place[-1]) if place else ""
+    if len(place) > 1 and ("[" in form or form in _UNION_MEMBERS):
+        return place[:-1]
+    return place
+
+
+def _expected(error: ErrorDetails) -> str:
+    """Return what a value has to be, "" where only pydantic's sentence says it."""
+    if error["type"] == "literal_error":
+        return str(error["ctx"]["expected"])
+    return _EXPECTED.get(error["type"], "")
+
+
 def _explain(
     error: ValidationError, path: Path, origins: Mapping[str, Origin], project: Path | None = None
 ) -> str:
-    first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"])
+    errors = error.errors(include_url=False)
+    first = errors[0]
+    place = _place(first)
+    key = ".".join(map(str, place))
     origin = next(
         (origins[name] for name in origins if name == key or key.startswith(f"{name}.")), "file"
     )
@@ -728,7 +759,11 @@ def _explain(
         "flag": "the command line",
         "project": str(project),
     }.get(origin, str(path))
-    message = _EXPECTED.get(first["type"]) or first["msg"].removeprefix("Value error, ").rstrip(".")
+    expected = [_expected(one) for one in errors if _place(one) == place]
+    if all(expected):
+        message = "it takes " + " or ".join(dict.fromkeys(expected))
+    else:
+        message = first["msg"].removeprefix("Value error, ").rstrip(".")
     if "key" in key.rsplit(".", 1)[-1]:
         shown = "…"
     else:

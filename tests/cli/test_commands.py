@@ -240,7 +240,14 @@ def test_what_names_nothing_is_saved_with_a_warning(
         ("permissions.basg", "allow", "is not a permission"),
         ("mode", "nonsense", "'build', 'auto-edit' or 'plan'"),
         ("compaction.threshold", "5", "at least 1,024"),
-        ("instructions", "notes.md", "it is a list"),
+        ("instructions", "notes.md", 'it takes a list, such as ["one", "two"]'),
+        (
+            "compaction.auto",
+            "maybe",
+            "compaction.auto = 'maybe' is not accepted: it takes true or false or 'ask'",
+        ),
+        ('models."a/b".wire', "smoke", "'gemini' or 'ollama' or 'litellm'"),
+        ("max_steps", "many", "a whole number"),
     ],
 )
 def test_what_says_nothing_is_not_saved(

@@ -49,7 +49,7 @@ from tui_agent.model.protocol import (
 from tui_agent.model.steps import read_step
 from tui_agent.model.text_calls import Check, read_text_calls
 from tui_agent.model.waits import LOADING_DELAY, LOADING_PATIENCE, retry_delay
-from tui_agent.model.written_calls import CallIds, plain_name
+from tui_agent.model.written_calls import CallIds, plain_arguments, plain_name
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -298,7 +298,11 @@ class Answerer:
                 self._channel.emit(attempt.write(event))
             case ToolCallReady(call_id=call_id, tool=tool, arguments=arguments):
                 attempt.calls.append(
-                    ToolCallPart(call_id=call_id, tool=plain_name(tool), arguments=arguments)
+                    ToolCallPart(
+                        call_id=call_id,
+                        tool=plain_name(tool),
+                        arguments=plain_arguments(arguments),
+                    )
                 )
             case UsageReport(usage=usage, cost=cost):
                 attempt.usage = usage

@@ -27,6 +27,17 @@ def plain_name(tool: str) -> str:
     return name.removeprefix("functions.").removeprefix("default_api.")
 
 
+def plain_arguments(text: str) -> str:
+    """Return a call's arguments without what some servers send before them: an empty object, or the same text."""
+    without = text.removeprefix("{}").lstrip()
+    if without:
+        text = without
+    half = len(text) // 2
+    if text.startswith("{") and text[:half] == text[half:]:
+        return text[:half]
+    return text
+
+
 class CallIds:
     """Gives each call of an answer an id that is not among those ``taken``, which occur in its request."""
 

@@ -14,6 +14,7 @@ from tui_agent.model.protocol import ErrorKind, PromptProgress, TextDelta, TextW
 from tui_agent.model.waits import RETRIED
 from tui_agent.model.wires import chat
 from tui_agent.model.wires.wire import MAX_TOKENS, WireFailure, usage_of
+from tui_agent.model.written_calls import plain_arguments
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Usage
 
@@ -294,6 +295,38 @@ def test_calls_arrive_whole_however_they_are_numbered(pieces: list[dict[str, Any
     assert [json.loads(call.arguments) for call in heard.calls] == [{"a": 1}, {"b": 2}]
     assert len({call.call_id for call in heard.calls}) == 2
     assert heard.finished.reason == "tool_calls"
+
+
+def test_a_call_in_the_former_field_is_one_and_bare_text_is_an_answer() -> None:
+    heard = hear(
+        delta(function_call={"name": "read", "arguments": '{"a"'}),
+        delta(function_call={"arguments": ": 1}"}),
+        delta("function_call"),
+    )
+    assert [(call.tool, call.arguments) for call in heard.calls] == [("read", '{"a": 1}')]
+    said = hear({"choices": [{"index": 0, "text": "Hi."}]}, delta("stop"))
+    assert said.text == "Hi."
+
+
+def test_events_without_an_empty_line_between_them_are_two() -> None:
+    body = stream(delta(content="Hi"), delta(content=" there."), delta("stop"))
+    reader = chat.reader(request_of(first_path(), MODEL), route_to(MODEL))
+    assert read(reader, body.replace(b"\n\n", b"\n"), ()).text == "Hi there."
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ('{}{"a": 1}', '{"a": 1}'),
+        ('{"a": 1}{"a": 1}', '{"a": 1}'),
+        ("{}", "{}"),
+        ("{}{}", "{}"),
+        ('{"a": 1}', '{"a": 1}'),
+        ("", ""),
+    ],
+)
+def test_what_servers_send_before_the_arguments_is_left_out(sent: str, meant: str) -> None:
+    assert plain_arguments(sent) == meant
 
 
 def test_a_call_that_ends_with_stop_is_a_call_and_a_refusal_said_to_be_one() -> None:

@@ -38,7 +38,7 @@ def delta(index: int = 0, **fields: Any) -> Event:
     return {"type": "content_block_delta", "index": index, "delta": {"type": kind[name], **fields}}
 
 
-def arguments(text: str, index: int = 0) -> Event:
+def arguments(text: object, index: int = 0) -> Event:
     piece = {"type": "input_json_delta", "partial_json": text}
     return {"type": "content_block_delta", "index": index, "delta": piece}
 
@@ -52,7 +52,7 @@ def text(words: str, index: int = 0) -> list[Event]:
 
 
 def call(
-    index: int = 0, name: str = "read", given: str = "{}", call_id: str = "toolu_1"
+    index: int = 0, name: str = "read", given: object = "{}", call_id: str = "toolu_1"
 ) -> list[Event]:
     block = {"type": "tool_use", "id": call_id, "name": name, "input": {}}
     return [start(block, index), arguments(given, index), stop(index)]
@@ -150,6 +150,11 @@ def test_calls_without_an_id_or_with_the_same_one_are_told_apart() -> None:
     assert ids[:2] == ["toolu_1", "toolu_1_2"]
     assert ids[2]
     assert len(set(ids)) == 3
+
+
+def test_arguments_that_are_no_text_become_json() -> None:
+    heard = hear(begin(), *call(given={"path": "a"}), *finish("tool_use"))
+    assert [call.arguments for call in heard.calls] == ['{"path": "a"}']
 
 
 def test_an_answer_that_a_gateway_begins_anew_is_the_second_one() -> None:

@@ -268,9 +268,7 @@ class ChatReader(Reader):
         choice = _choice(chunk)
         if choice.get("error"):
             raise WireFailure(Failure(json.dumps({"error": choice["error"]}, ensure_ascii=False)))
-        events = progress_of(chunk) + self._take(
-            as_dict(choice.get("delta") or choice.get("message"))
-        )
+        events = progress_of(chunk) + self._take(_said(choice))
         if finish := choice.get("finish_reason"):
             if str(finish) in _FAILED:
                 raise WireFailure(Failure(f"the answer ended with “{finish}”", status=502))
@@ -315,6 +313,8 @@ class ChatReader(Reader):
             self._refused = True
             events.append(TextDelta(refusal))
         events += map(self._take_call, objects(delta.get("tool_calls")))
+        if former := as_dict(delta.get("function_call")):
+            events.append(self._take_call({"index": 0, "function": former}))
         if events:
             self._has_content = True
         return events
@@ -399,6 +399,11 @@ class ChatReader(Reader):
 def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
     """Return the only choice of a chunk, an empty one where it has none."""
     return next(iter(objects(as_list(chunk.get("choices"))[:1])), {})
+
+
+def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a choice says: a piece, the whole message, or bare text as completions have it."""
+    return as_dict(choice.get("delta") or choice.get("message") or {"content": choice.get("text")})
 
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from tui_agent.model.redaction import redact
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
 from tui_agent.model.wires.wire import Call, Reader, WireFailure
+from tui_agent.model.written_calls import is_object
 from tui_agent.web.proxies import read_proxies
 
 _ERROR_BODY = 64 << 10
@@ -91,16 +92,24 @@ class EventDecoder:
         for line in lines:
             if line.startswith((b"data:", b"event:")):
                 self.heard = True
+                if self._data and is_object("\n".join(self._data)):
+                    # The server leaves out the empty line between events.
+                    events.append(self._whole())
             if line.startswith(b"data:"):
                 self._data.append(line[6 if line[5:6] == b" " else 5 :].decode("utf-8", "replace"))
             elif line.startswith(b"event:"):
                 self._event = line[6:].decode("utf-8", "replace").strip()
             elif not line:
                 if self._data:
-                    events.append((self._event, "\n".join(self._data)))
-                    self._data.clear()
+                    events.append(self._whole())
                 self._event = ""
         return events
+
+    def _whole(self) -> tuple[str, str]:
+        event = (self._event, "\n".join(self._data))
+        self._data.clear()
+        self._event = ""
+        return event
 
 
 class DocumentDecoder:

@@ -578,9 +578,8 @@ class MessagesReader(Reader):
                 return [ReasoningDelta(text)]
             case {"type": "signature_delta", "signature": str(signature)} if part is not None:
                 part.block["signature"] = signature
-            case {"type": "input_json_delta", "partial_json": str(text)} if (
-                part is not None and text
-            ):
+            case {"type": "input_json_delta", "partial_json": given} if part is not None and given:
+                text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
                 part.pieces.append(text)
                 if part.type == "tool_use":
                     return [ToolCallDelta(part.number, part.call_id, part.tool, text)]
