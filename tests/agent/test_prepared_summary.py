@@ -23,15 +23,14 @@ from tui_agent.agent.events import CompactionEnded, CompactionProgress, Compacti
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import (
-    StepSizes,
-    goes_on_meanwhile,
     kept_ahead,
+    missing_meanwhile,
     step_sizes,
 )
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ModelEvent
-from tui_agent.session.entries import AssistantEntry, CompactionEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry
 
 SUMMARISED = Reply(SUMMARY, cost=0.02)
 STEPS = 3
@@ -184,6 +183,34 @@ async def test_a_summary_that_is_ready_is_used_where_kept_outputs_must_be_cut(
         validate(request)
 
 
+async def test_outputs_are_cleared_so_that_work_goes_on_until_a_late_summary_is_there(
+    tmp_path: Path,
+) -> None:
+    client = Slow(Mixed(60, summary=SUMMARISED))
+    harness = a_harness(tmp_path, client, settings=ContextSettings())
+    before: list[PruneEntry] = []
+    cleared: list[int] = []
+
+    def watch(_event: object) -> None:
+        # The first summary takes so long that room has to be made for the work.
+        pruned = harness.entries(PruneEntry)
+        if not client.asked.is_set():
+            before[:] = pruned
+        elif len(pruned) > len(before) and not cleared:
+            cleared.append(pruned[-1].id)
+            client.let_go.set()
+
+    harness.agent.channel.subscribe(watch)
+    assert (await harness.say("Read everything. Never stop early.")).reason == "done"
+    first = harness.entries(CompactionEntry)[0]
+    assert cleared
+    assert cleared[0] < first.id
+    assert first.prepared, "the summary was written again"
+    assert not [notice for notice in harness.of(Notice) if "dropped" in notice.message]
+    for request in client.worker.requests:
+        validate(request)
+
+
 async def prepared(tmp_path: Path) -> tuple[Harness, Slow]:
     """Return an agent that has a summary ready and is idle."""
     client = Slow(Steady(999, summary=SUMMARISED))
@@ -293,9 +320,9 @@ def test_it_is_time_as_many_steps_before_the_threshold_as_it_takes(
     assert kept_ahead(size, steps, CompactionSettings()) == kept
 
 
-@pytest.mark.parametrize(("total", "goes_on"), [(92_000, True), (94_500, False)])
+@pytest.mark.parametrize(("total", "missing"), [(92_000, 0), (95_000, 0), (96_500, 1_500)])
 def test_work_goes_on_over_the_threshold_as_long_as_an_answer_fits(
-    total: int, goes_on: bool
+    total: int, missing: int
 ) -> None:
     size = ContextSize(10_000, total - 10_000, total, 100_000, 10_000, 90_000, None, estimated=True)
-    assert goes_on_meanwhile(size, StepSizes(1_000, 1_000, 5)) is goes_on
+    assert missing_meanwhile(size) == missing

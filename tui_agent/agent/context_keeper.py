@@ -45,10 +45,10 @@ from tui_agent.context.compaction_policy import (
     OVERFLOW_ATTEMPTS,
     SUMMARY_SECONDS,
     HoldReason,
-    goes_on_meanwhile,
     hold,
     is_due,
     kept_ahead,
+    missing_meanwhile,
     step_sizes,
 )
 from tui_agent.context.projection import project
@@ -306,14 +306,14 @@ class ContextKeeper:
         self._overflows = 0
         self._prune_images()
         await self.compact_as_asked()
-        # A prepared compaction prunes too, and a prune before it would make it void.
+        # A prepared compaction prunes too: one break of the cache is enough.
         if self.prepared is None or not self.prepared.holds(self.model):
             await self.prune(
                 Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold())
             )
         size = self.size()
         trigger = self._trigger(size)
-        if trigger is not None and not self._goes_on_meanwhile(trigger, size):
+        if trigger is not None and not await self._goes_on_meanwhile(trigger, size):
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.limit:
             raise ContextFullError(HoldReason.OFF.value, size)
@@ -325,23 +325,44 @@ class ContextKeeper:
         if not is_due(size):
             self._begin_summary(size, self._will_prune)
 
-    def _goes_on_meanwhile(self, trigger: "Trigger", size: ContextSize) -> bool:
+    async def _goes_on_meanwhile(self, trigger: "Trigger", size: ContextSize) -> bool:
         """Whether the request fits while the summary that is due is still written; begins one where none is.
 
-        Nobody waits then: it is committed before the first request after it is there. A compaction
-        that the user put off is not waited for either.
+        Nobody waits then: it is committed before the first request after it is there. Old outputs
+        are cleared for it where room is missing. A compaction that the user put off is not waited
+        for either.
         """
         if trigger != "threshold":
             return False
         if self._is_put_off(size):
             return True
-        if not goes_on_meanwhile(size, step_sizes(self._session.active_path())):
-            return False
         # There was too little to summarise: the ordinary way says what can be done.
-        if self.prepared is not None and self.prepared.is_too_early:
+        if self.has_summary or (self.prepared is not None and self.prepared.is_too_early):
             return False
+        missing = missing_meanwhile(size)
+        bridge = None
+        if missing:
+            bridge = await self._plan_bridge(missing, size)
+            if bridge is None:
+                return False
         self._begin_summary(size, _never)
-        return self.prepared is not None and self.prepared.task is not None
+        if self.prepared is None or self.prepared.task is None:
+            return False
+        if bridge is not None:
+            self._journal.append(bridge.entry())
+        return not missing_meanwhile(self.size())
+
+    async def _plan_bridge(self, missing: int, size: ContextSize) -> PrunePlan | None:
+        """Return the prune with which work goes on until the summary is there, None where none is enough.
+
+        The summary covers what it clears, or the prune of the compaction would clear it.
+        """
+        leaf = self._session.leaf
+        wanted = missing + round(step_sizes(self._session.active_path()).mean)
+        plan = await self.plan_prune(Moment(), size=size, wanted=wanted)
+        if plan is None or plan.tokens_freed < missing or leaf != self._session.leaf:
+            return None
+        return plan
 
     def _begin_summary(self, size: ContextSize, needless: Callable[[], Awaitable[bool]]) -> None:
         """Begin to write a summary beside the work, unless it is too early for one or one is there."""
@@ -550,12 +571,17 @@ class ContextKeeper:
         return SwitchAhead(now, size, size.total - (plan.tokens_freed if plan is not None else 0))
 
     async def plan_prune(
-        self, moment: Moment, model: str | None = None, size: ContextSize | None = None
+        self,
+        moment: Moment,
+        model: str | None = None,
+        size: ContextSize | None = None,
+        wanted: int | None = None,
     ) -> PrunePlan | None:
         """Return the plan of ``prune``, None when the moment is not right or there is nothing to gain.
 
-        ``model`` and ``size`` are those of the next request where none are given. It reads all
-        there is to prune, so a thread does it.
+        ``model`` and ``size`` are those of the next request where none are given, ``wanted`` are
+        the tokens to free where it is only to bridge a few steps. It reads all there is to prune,
+        so a thread does it.
         """
         model = self.model if model is None else model
         size = size or self.size()
@@ -565,15 +591,20 @@ class ContextKeeper:
         if reason is None:
             return None
         counter = self._ports.directory.counter(model)
+        minimum = None
+        if moment.asked:
+            minimum = 1
+        elif wanted is not None:
+            minimum = wanted
+        elif not moment.run_ended:
+            wanted = settings.prune.wanted_tokens(size.history, size.budget)
         rules = PruneRules(
             settings.prune,
             size.budget,
             tool_traits(),
             pressure=under_pressure(settings.prune, size),
-            minimum=1 if moment.asked else None,
-            wanted=None
-            if moment.asked or moment.run_ended
-            else settings.prune.wanted_tokens(size.history, size.budget),
+            minimum=minimum,
+            wanted=wanted,
             count=counter.entry,
         )
         try:

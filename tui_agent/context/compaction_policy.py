@@ -17,7 +17,6 @@ from tui_agent.session.entries import (
     CompactionEntry,
     ContextEditEntry,
     Entry,
-    PruneEntry,
     SystemEntry,
     UserEntry,
 )
@@ -129,21 +128,21 @@ def kept_ahead(
     return max(keep - left, keep // 4)
 
 
-def goes_on_meanwhile(size: ContextSize, steps: StepSizes) -> bool:
-    """Whether work can go on a little over the threshold while the summary is written, so that nobody waits for it.
+def missing_meanwhile(size: ContextSize) -> int:
+    """Return the tokens missing for a request over the threshold to leave while the summary is written.
 
-    Half the reserve stays for the answer, and a threshold that somebody chose is passed by an
-    eighth at most.
+    0 where nobody has to wait for it. Half the reserve stays for the answer, and a threshold that
+    somebody chose is passed by an eighth at most.
     """
     beyond = min(size.reserve // 2, size.limit // 8)
-    return size.total + steps.largest <= size.limit + beyond
+    return max(0, size.total - size.limit - beyond)
 
 
 def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
-    """Return the entries after ``cut`` that change the model's view of those before it.
+    """Return the entries after ``cut`` that change what the model's view of those before it says.
 
     None when ``cut`` is not on the path. A summary up to there still holds while they stay the
-    same.
+    same. What a prune clears was there when the summary was begun.
     """
     changes: list[int] = []
     for entry in reversed(path):
@@ -151,8 +150,6 @@ def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
             return tuple(changes)
         match entry:
             case CompactionEntry():
-                changes.append(entry.id)
-            case PruneEntry(targets=targets) if min(targets, default=cut) < cut:
                 changes.append(entry.id)
             case ContextEditEntry(target=target) if target < cut:
                 changes.append(entry.id)
