@@ -25,6 +25,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.content import Reader
+from tui_agent.agent.mcp.leniency import (
+    read_answer,
+    read_introduction,
+    read_line,
+    read_rows,
+)
 from tui_agent.agent.mcp.records import (
     Content,
     LogLevel,
@@ -39,7 +45,6 @@ from tui_agent.agent.mcp.records import (
     tidy_schema,
 )
 from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
-from tui_agent.agent.mcp.tool_rows import read_answer, read_rows
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import SandboxError, View
@@ -49,6 +54,7 @@ from tui_agent.version import __version__
 if TYPE_CHECKING:
     from mcp import Client, StdioServerParameters
     from mcp.client import IncomingMessage, Transport
+    from mcp.shared.message import SessionMessage
     from mcp.types import (
         ElicitRequestParams,
         ElicitResult,
@@ -442,9 +448,7 @@ async def _watched(
 class _WatchedStream:
     """A read stream that tells when it ends, and of lines that are no message.
 
-    The SDK is not given these.
-
-    Lists of tools and results of calls are read leniently on their way, see ``tool_rows``.
+    The SDK is not given these. Everything else is read leniently on its way, see ``leniency``.
     """
 
     def __init__(self, stream: Any, heard: _Heard) -> None:
@@ -461,11 +465,17 @@ class _WatchedStream:
         from pydantic import ValidationError
 
         try:
-            while isinstance(message := await self._stream.__anext__(), ValidationError):
+            message = await self._stream.__anext__()
+            while isinstance(message, ValidationError):
                 written = message.errors(include_url=False)[0]["input"]
+                mended = _message(written)
+                if mended is not None:
+                    message = mended
+                    break
                 self._heard.noise(
                     written if isinstance(written, str) else json.dumps(written, default=str)
                 )
+                message = await self._stream.__anext__()
         except BaseException:
             if self._heard.connected:
                 self._heard.listener.lost()
@@ -473,6 +483,7 @@ class _WatchedStream:
         result = getattr(getattr(message, "message", None), "result", None)
         if isinstance(result, dict):
             self._heard.leave_out(read_rows(result))
+            read_introduction(result)
             read_answer(result)
         return message
 
@@ -482,6 +493,21 @@ class _WatchedStream:
 
     async def __aexit__(self, *error: object) -> Any:
         return await self._stream.__aexit__(*error)
+
+
+def _message(written: object) -> "SessionMessage | None":
+    """Return the message in what the SDK can't read as one, None where there is none."""
+    from mcp.shared.message import SessionMessage
+    from mcp.types import jsonrpc_message_adapter
+    from pydantic import ValidationError
+
+    values = read_line(written)
+    if values is None:
+        return None
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_python(values, by_name=False))
+    except ValidationError:
+        return None
 
 
 async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:
@@ -541,6 +567,8 @@ class Connection:
             except McpError as error:  # a server may have resources and not know of templates
                 log.info("MCP server %s has no templates: %s", name, error)
         instructions = (client.instructions or "").strip()
+        if not (able.tools or able.prompts or able.resources):
+            self._heard.leave_out(["It offers no tools, prompts or resources."])
         return ServerOffer(
             instructions,
             tuple(tools),

@@ -38,6 +38,8 @@ class Reader:
         text = "\n\n".join(filter(None, (self._block(block) for block in result.content)))
         if not text and not self._images and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
+        if not text and result.is_error:
+            text = "It failed without saying why."
         return Content(text, tuple(self._images), result.is_error)
 
     def prompt(self, messages: "Iterable[PromptMessage]") -> Content:

@@ -1,0 +1,142 @@
+"""One odd tool of a server takes nothing else with it: any list is read row by row."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mcp.types import ListToolsResult
+from mcp.types.methods import validate_server_result
+
+from tests.model.test_tool_schemas import JSON
+from tests.support.thoroughness import examples
+from tui_agent.agent.mcp.leniency import read_answer, read_introduction, read_line, read_rows
+
+FIELDS = (
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+    "_meta",
+    "execution",
+    "icons",
+)
+ROWS = st.one_of(
+    JSON,
+    st.dictionaries(st.sampled_from(FIELDS), JSON),
+    st.builds(
+        lambda name, row: {**row, "name": name},
+        st.text(),
+        st.dictionaries(st.sampled_from(FIELDS), JSON),
+    ),
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.lists(ROWS, max_size=4),
+    st.sampled_from(["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"]),
+)
+def test_any_list_is_one_that_the_protocol_takes(rows: list[Any], version: str) -> None:
+    good = {
+        "name": "good tool",
+        "inputSchema": {"type": "object", "properties": {"q": {"type": "string"}}},
+    }
+    result: dict[str, Any] = {"tools": [*rows, good]}
+    if version == "2026-07-28":
+        result |= {"resultType": "complete", "ttlMs": 1, "cacheScope": "private"}
+    problems = read_rows(result)
+    validate_server_result("tools/list", version, result)
+    read = ListToolsResult.model_validate(result, by_name=False)
+
+    assert any(tool.name == "good tool" for tool in read.tools)
+    assert len(read.tools) + len(problems) == len(rows) + 1
+
+
+def test_what_is_left_out_is_named() -> None:
+    result = {"tools": [{"inputSchema": {}}, {"name": "a"}, {"name": "a"}, "x"]}
+
+    assert read_rows(result) == [
+        "Tool 1 has no name and is left out.",
+        "There are two tools “a”; the second one is left out.",
+        "Tool 4 has no name and is left out.",
+    ]
+    assert result["tools"] == [{"name": "a", "inputSchema": {"type": "object"}}]
+
+
+def test_a_result_without_content_is_one_that_the_protocol_takes() -> None:
+    for result in (
+        {"structuredContent": {"k": 1}},
+        {"content": "done"},
+        {"content": None, "structuredContent": {}},
+    ):
+        read_answer(result)
+        validate_server_result("tools/call", "2025-06-18", result)
+
+
+BLOCKS = st.one_of(
+    JSON,
+    st.dictionaries(
+        st.sampled_from(["type", "text", "data", "mimeType", "uri", "name", "resource"]),
+        st.one_of(st.sampled_from(["text", "image", "resource", "resource_link", "audio"]), JSON),
+    ),
+)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(
+    st.one_of(JSON, st.lists(BLOCKS, max_size=3)),
+    st.one_of(st.none(), JSON),
+    st.sampled_from(["content", "toolResult"]),
+)
+def test_any_content_of_a_result_is_one_that_the_protocol_takes(
+    content: Any, structured: Any, field: str
+) -> None:
+    """And what stands beside it stays."""
+    said = {"type": "text", "text": "WORDS"}
+    result = {field: [*content, said] if isinstance(content, list) else content}
+    if structured is not None:
+        result["structuredContent"] = structured
+    read_answer(result)
+    validate_server_result("tools/call", "2025-06-18", result)
+    if isinstance(content, list):
+        assert said in result["content"]
+
+
+@given(st.one_of(JSON, st.dictionaries(st.text(), JSON)), JSON, JSON)
+def test_whatever_a_server_says_of_itself_it_is_there(able: Any, about: Any, words: Any) -> None:
+    result = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"extra": able},
+        "serverInfo": about,
+        "instructions": words,
+    }
+    read_introduction(result)
+    validate_server_result("initialize", "2025-06-18", result)
+    spoilt = {"protocolVersion": "2025-06-18", "capabilities": able}
+    read_introduction(spoilt)
+    validate_server_result("initialize", "2025-06-18", spoilt)
+
+
+def test_a_line_that_the_sdk_cannot_read_is_a_message_all_the_same() -> None:
+    answer = '{"id": 3, "result": {"text": "half \\ud83d of it"}}'
+    assert read_line(answer) == {
+        "id": 3,
+        "result": {"text": "half \ufffd of it"},
+        "jsonrpc": "2.0",
+    }
+    assert read_line(f"[{answer}]") == read_line(answer)
+    deep = '{"a":' * 300 + "1" + "}" * 300
+    assert read_line(f'{{"jsonrpc": "2.0", "id": 3, "result": {deep}}}') is not None
+    for noise in ("Server started", "[1, 2]", '{"level": "info"}', '{"id": 3}', 7, None):
+        assert read_line(noise) is None
+
+
+def test_a_schema_without_end_takes_nothing_else_with_it() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"type": "object", "properties": {"a": deep}}
+    result = {"tools": [{"name": "deep", "inputSchema": deep}]}
+    read_rows(result)
+    assert result["tools"] == [{"name": "deep", "inputSchema": {"type": "object"}}]
