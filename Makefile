@@ -65,6 +65,7 @@ canaries: $(VENV)/dev.stamp ## run thousands of random commands that need no per
 neighbours: $(VENV)/dev.stamp ## install the other programs that tests marked "neighbours" run, and run those tests
 	@mkdir -p $(VENV)/neighbours && cp tests/neighbours/package.json $(VENV)/neighbours/
 	@npm install --prefix $(VENV)/neighbours --no-audit --no-fund --no-package-lock --ignore-scripts --loglevel error
+	@npm rebuild --prefix $(VENV)/neighbours @anthropic-ai/claude-code --loglevel error >/dev/null
 	@test -x $(VENV)/neighbours/python/bin/python || $(BIN)/python -m venv $(VENV)/neighbours/python
 	@$(VENV)/neighbours/python/bin/python -m pip --disable-pip-version-check install --quiet -r tests/neighbours/requirements.txt
 	@# The weights alone: what the package asks for would be compiled.

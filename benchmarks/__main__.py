@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import tui_agent
 from benchmarks.machine import describe
-from benchmarks.report import Row, table
+from benchmarks.report import Row, beside, table
 
 BENCHMARKS = {
     "start-up": "start_up",
@@ -32,6 +32,7 @@ BENCHMARKS = {
     "headless": "headless",
 }
 """Name on the command line and module of each benchmark, in the order they run."""
+COMPARED = "compare"
 COMPARISON = "peers"
 """The module that runs other agents; only where that was asked for."""
 
@@ -75,9 +76,10 @@ def main() -> int:
         )
     else:
         print("\n".join(f"{name}: {value}" for name, value in machine.items()))
-        print(
-            f"\n{table(rows)}\n\n{len(rows)} numbers in {seconds:.0f} s; medians unless the note says otherwise"
-        )
+        print(f"\n{table([row for row in rows if row.benchmark != COMPARED])}")
+        if options.compare:
+            print(f"\n{beside([row for row in rows if row.benchmark == COMPARED])}")
+        print(f"\n{len(rows)} numbers in {seconds:.0f} s; medians unless the note says otherwise")
     return int(bool(failed) or any(row.ok is False for row in rows))
 
 

@@ -66,6 +66,28 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
 
 
+def beside(rows: Sequence[Row]) -> str:
+    """Lay rows called ``WHO: WHAT`` out as a Markdown table with a column for each program, then their notes."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        who, _colon, what = row.what.partition(": ")
+        found.setdefault(what, {})[who] = row
+    names = list(dict.fromkeys(row.what.partition(": ")[0] for row in rows))
+    lines = [f"| | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    notes: list[str] = []
+    for what, by_name in found.items():
+        shown = [_value(by_name.get(name)) for name in names]
+        lines.append(f"| {what} | {' | '.join(shown)} |")
+        notes += [f"{row.what}: {row.note}" for row in by_name.values() if row.note]
+    return "\n".join([*lines, "", *notes])
+
+
+def _value(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return f"{_number(row.value)} {row.unit}".strip()
+
+
 def _number(value: float) -> str:
     if value and abs(value) < 10:
         return f"{value:.2f}".rstrip("0").rstrip(".")

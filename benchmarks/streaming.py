@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 import psutil
 
-from benchmarks.program import Sandbox, ask, cpu_seconds, probe_key, pss, sandbox, wait_written
+from benchmarks.program import (
+    Sandbox,
+    ask,
+    cpu_seconds,
+    private,
+    probe_key,
+    pss,
+    sandbox,
+    wait_written,
+)
 from benchmarks.report import Row
 from tests.support.model_script import Turn
 
@@ -48,7 +57,10 @@ def _fast(box: Sandbox) -> Iterator[Row]:
         yield Row(NAME, f"{what}: key right after", key * 1000, "ms", 50)
         others = process.children(recursive=True)
         all_of_it = pss(process) + sum(map(pss, others))
-        note = f"PSS; {1 + len(others)} process{'es' if others else ''}"
+        own = sum(map(private, (process, *others)))
+        note = (
+            f"PSS; {own:.0f} MB of it in no file; {1 + len(others)} process{'es' if others else ''}"
+        )
         yield Row("memory", "the program after 20,000 tokens", all_of_it, "MB", 115, note)
 
 
