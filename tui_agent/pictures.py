@@ -1,4 +1,4 @@
-"""The one door for pictures, wherever they come from: known by their bytes, decoded once, as providers take them.
+"""The one door for pictures and PDFs that are sent as they are: known by their bytes, as providers take them.
 
 What a name, a server or another program says of a picture's type counts for nothing. Pillow is
 imported with the first picture, and is given only the formats named here.
@@ -35,6 +35,11 @@ TYPES = {
 """Types that are kept as they are, by Pillow's name of the format; the others it reads become PNG
 or JPEG."""
 SUFFIXES = {"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
+PDF = "application/pdf"
+MAX_PDF_BYTES = 5_000_000
+"""Bytes of a PDF that is sent as it is, in every request until it is cleared."""
+MAX_PDF_PAGES = 20
+"""Pages of such a PDF: each takes as much of the window as a picture and its text."""
 _READ = ("PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF", "ICO", "PPM", "AVIF")
 _PLAIN_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I;16"})
 _QUALITY = 85
@@ -62,12 +67,13 @@ class PictureLimits:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture that can be sent. Width and height are pixels."""
+    """A picture, or a PDF, that can be sent. Width and height are pixels, none of a PDF."""
 
     data: bytes
     mime: str
-    width: int
-    height: int
+    width: int = 0
+    height: int = 0
+    pages: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What an editor is told: each call by an id of its own, texts once, diffs as before and after."""
 
+import base64
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 from acp import RequestError, helpers
 
+from tests.support.pdfs import pdf
 from tui_agent.acp.session import options_of
 from tui_agent.acp.updates import (
     MAX_OUTPUT_CHARS,
@@ -29,6 +31,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
+from tui_agent.pictures import PDF
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -175,31 +178,51 @@ def test_an_editor_offers_what_can_be_answered(rules, loop, kinds) -> None:
     assert all(rule in options[1].name for rule in rules)
 
 
-def test_what_an_editor_embeds_is_named_and_bounded() -> None:
+async def test_what_an_editor_embeds_is_named_and_bounded() -> None:
     resource = helpers.embedded_text_resource(
         "file:///project/src/a%20b.py", "x" * (MAX_RESOURCE_CHARS + 5)
     )
     link = helpers.resource_link_block("w", "https://w.example")
     blocks = [helpers.text_block("see"), helpers.resource_block(resource), link]
-    prompt = read_prompt(blocks, CWD, lambda _data: "digest")
+    prompt = await read_prompt(blocks, CWD, lambda _data: "digest")
     assert prompt.text == "see src/a b.py https://w.example"
     [part] = prompt.attached
     assert part.path == "src/a b.py"
     assert part.text.endswith("[5 more characters; use read for the rest]")
 
 
+async def test_a_pdf_comes_from_an_editor_and_goes_back_to_it() -> None:
+    kept: dict[str, bytes] = {}
+    encoded = base64.b64encode(pdf("One", "Two")).decode()
+    resource = helpers.embedded_blob_resource("file:///project/a.pdf", encoded, mime_type=PDF)
+    block = helpers.resource_block(resource)
+
+    def keep(data: bytes) -> str:
+        kept["digest"] = data
+        return "digest"
+
+    [part] = (await read_prompt([block], CWD, keep)).attached
+    assert isinstance(part, ImagePart)
+    assert (part.path, part.pages) == ("a.pdf", 2)
+    [shown] = Updates(CWD, kept.get).replay(UserEntry(id=1, parts=(part,)))
+    assert shown.content.resource.blob == encoded
+
+
 @pytest.mark.parametrize(
     "block",
     [
+        helpers.resource_block(
+            helpers.embedded_blob_resource("file:///a.pdf", "AAAA", mime_type=PDF)
+        ),
         helpers.image_block("AAAA", "image/x-photoshop"),
         helpers.image_block("%%%%", "image/png"),
         helpers.audio_block("AAAA", "audio/wav"),
         SimpleNamespace(type="smell"),
     ],
 )
-def test_what_can_t_be_taken_is_refused_with_a_sentence(block: Any) -> None:
+async def test_what_can_t_be_taken_is_refused_with_a_sentence(block: Any) -> None:
     with pytest.raises(RequestError) as refused:
-        read_prompt([block], CWD, lambda _data: "digest")
+        await read_prompt([block], CWD, lambda _data: "digest")
     assert refused.value.code == -32602
     assert str(refused.value).endswith(".")
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import write
+from tests.support.pdfs import pdf
 from tests.support.scripted_client import Reply
 from tests.support.texts import answered
 from tests.tools.test_read import png
@@ -166,6 +167,24 @@ async def test_documents_and_notebooks_that_are_mentioned(harness: Harness, tmp_
     _text, document, notebook = (await load(harness, "@a.pdf @a.ipynb")).parts
     assert document == FilePart(path="a.pdf", text="[document of 9 bytes; use read for its text]")
     assert notebook == FilePart(path="a.ipynb", text="# %% [1] raw\none\n")
+
+
+async def test_a_pdf_goes_as_it_is_but_for_one_that_holds_a_secret_or_is_long(
+    harness: Harness, tmp_path: Path
+) -> None:
+    held = {
+        "a": pdf("One", "Two"),
+        "key": pdf("token: ghp_Zk3mQ8vT1xR7bN5cL2pW9dF4hJ6sA0yUeG8i"),
+        "long": pdf(*["One"] * 21),
+        "no": b"%PDF-1.4",
+    }
+    for name, data in held.items():
+        (tmp_path / f"project/{name}.pdf").write_bytes(data)
+    _text, short, *others = (await load(harness, "@a.pdf @key.pdf @long.pdf @no.pdf")).parts
+    assert isinstance(short, ImagePart)
+    assert (short.path, short.pages, short.kind) == ("a.pdf", 2, "document")
+    assert harness.store.blob(short.blob) == held["a"]
+    assert all("use read for its text" in part.text for part in others)
 
 
 def another_session(harness: Harness) -> Session:

@@ -52,12 +52,16 @@ class FixedDirectory:
     without_tools: set[str] = field(default_factory=set)
     searching: set[str] = field(default_factory=set)
     """Models whose provider searches the web."""
+    with_documents: set[str] = field(default_factory=set)
+    """Models that take PDFs as they are."""
 
     async def refresh(self, model: str) -> None:
         """Ask nobody."""
 
     def limits(self, model: str) -> ModelLimits:
-        return ModelLimits(model, self.windows.get(model, self.window), max_output=4_000)
+        window = self.windows.get(model, self.window)
+        documents = model in self.with_documents
+        return ModelLimits(model, window, max_output=4_000, documents=documents)
 
     def traits(self, model: str) -> ModelTraits:
         levels = self.efforts.get(model, tuple(Effort))
@@ -66,6 +70,7 @@ class FixedDirectory:
             efforts=levels,
             tools=model not in self.without_tools,
             searches=model in self.searching,
+            documents=model in self.with_documents,
         )
 
     def adaptations(self, model: str) -> list[str]:

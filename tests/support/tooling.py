@@ -28,6 +28,7 @@ class Workspace:
     reads: FileReads = field(default_factory=FileReads)
     limits: OutputLimits = field(default_factory=OutputLimits)
     vision: bool = True
+    document_pages: int = 0
     environ: dict[str, str] = field(default_factory=dict)
     jobs: Jobs | None = None
     sandbox: Sandbox | None = None
@@ -52,6 +53,7 @@ class Workspace:
             report=self.live.append,
             environment=SafeEnvironment(self.environ),
             vision=self.vision,
+            document_pages=self.document_pages,
             jobs=self.jobs,
             sandbox=self.sandbox,
             notify=self.notices.append,

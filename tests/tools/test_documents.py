@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
+from tests.support.pdfs import locked, pdf
 from tests.support.tooling import Workspace
 from tui_agent.errors import ToolError
 from tui_agent.text_files.document_kinds import kind_of
@@ -22,24 +21,6 @@ from tui_agent.tools.read import ReadTool
 READ, EDIT = ReadTool(), EditTool()
 WORDS = '<w:document xmlns:w="w"><w:p><w:t>Dear</w:t><w:tab/><w:t>Ada</w:t></w:p></w:document>'
 SHEET = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-
-
-def pdf(*pages: str) -> bytes:
-    writer = PdfWriter()
-    for text in pages:
-        page = writer.add_blank_page(300, 200)
-        font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
-        named = DictionaryObject(
-            {NameObject(key): NameObject(value) for key, value in font.items()}
-        )
-        fonts = DictionaryObject({NameObject("/F1"): named})
-        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-        drawn = DecodedStreamObject()
-        drawn.set_data(f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET".encode())
-        page[NameObject("/Contents")] = writer._add_object(drawn)
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
 
 
 def packed(**parts: str | bytes) -> bytes:
@@ -64,11 +45,38 @@ async def test_the_pages_of_a_pdf(space: Workspace) -> None:
 
 async def test_a_pdf_without_text_or_with_a_password_says_so(space: Workspace) -> None:
     assert "[It has no text: perhaps a picture.]" in await read(space, "a.pdf", pdf(""))
-    writer = PdfWriter(clone_from=io.BytesIO(pdf("hidden")))
-    writer.encrypt("secret", algorithm="RC4-128")
-    out = io.BytesIO()
-    writer.write(out)
-    assert "needs a password" in await read(space, "b.pdf", out.getvalue())
+    assert "needs a password" in await read(space, "b.pdf", locked(pdf("hidden")))
+
+
+KEY = "token: ghp_Zk3mQ8vT1xR7bN5cL2pW9dF4hJ6sA0yUeG8i"
+
+
+@pytest.mark.parametrize(
+    ("data", "arguments", "pages"),
+    [
+        (pdf("One", "Two"), {}, 2),
+        (pdf("One", "Two", "Three", "Four"), {}, 0),
+        (pdf("One", "Two"), {"offset": 3}, 0),
+        (pdf("One", "Two"), {"limit": 2}, 0),
+        (pdf(KEY), {}, 0),
+        (locked(pdf("hidden")), {}, 0),
+        (b"%PDF-1.4\n", {}, 0),
+        (b"%PDF-1.4\n[Page 1 of 2]\n", {}, 0),
+        (pdf("One") + b"\0" * 5_000_000, {}, 0),
+    ],
+    ids=("whole", "long", "from", "some", "secret", "locked", "empty", "says pages", "large"),
+)
+async def test_a_pdf_goes_as_it_is_where_the_model_takes_all_of_it(
+    space: Workspace, data: bytes, arguments: dict[str, Any], pages: int
+) -> None:
+    space.document_pages = 3
+    space.file("a.pdf", data)
+    given = await space.call(READ, path="a.pdf", **arguments)
+    assert [part.pages for part in given.attachments] == [pages] * bool(pages)
+    assert all(space.blobs[part.blob] == data for part in given.attachments)
+    assert given.output, "its text stands for it where it can't be sent"
+    space.document_pages = 0
+    assert not (await space.call(READ, path="a.pdf", **arguments)).attachments
 
 
 async def test_office_documents(space: Workspace) -> None:

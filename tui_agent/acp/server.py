@@ -342,7 +342,7 @@ class EditorAgent:
     async def prompt(self, session_id: str, prompt: list[Any], **_more: Any) -> PromptResponse:
         opened = self._session(session_id)
         agent = opened.agent
-        message = read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
+        message = await read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
         if not message.text.strip() and not message.attached:
             raise RequestError(-32602, "The prompt is empty.")
         wrong = self._workshop.follow_settings(session.agent for session in self._open.values())

@@ -25,6 +25,7 @@ from acp.schema import (
     UsageUpdate,
 )
 
+from tui_agent.agent.attachments import read_pdf
 from tui_agent.agent.events import (
     AgentEvent,
     AnswerDelta,
@@ -44,7 +45,7 @@ from tui_agent.agent.events import (
 from tui_agent.context.budget import ContextSize
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
-from tui_agent.pictures import NoPicture, read_picture
+from tui_agent.pictures import MAX_PDF_BYTES, MAX_PDF_PAGES, PDF, NoPicture, read_picture
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -90,7 +91,7 @@ class Prompt:
     attached: tuple[UserPart, ...] = ()
 
 
-def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], str]) -> Prompt:
+async def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], str]) -> Prompt:
     """Return the message that content blocks make.
 
     Raises:
@@ -112,6 +113,10 @@ def read_prompt(blocks: Sequence[Any], cwd: Path, put_blob: Callable[[bytes], st
                     text += f"\n[{len(resource.text) - len(text)} more characters; use read for the rest]"
                 attached.append(FilePart(path=_name(resource.uri, cwd), text=text))
                 texts.append(_apart(texts, _name(resource.uri, cwd)))
+            case EmbeddedResourceContentBlock(
+                resource=BlobResourceContents(mime_type=type_) as resource
+            ) if type_ == PDF:
+                attached.append(await _document(resource, put_blob))
             case EmbeddedResourceContentBlock(resource=BlobResourceContents() as resource):
                 attached.append(
                     _image(resource.blob, resource.mime_type or "", resource.uri, put_blob)
@@ -130,16 +135,37 @@ def _apart(texts: Sequence[str], name: str) -> str:
 
 def _image(data: str, mime: str, uri: str | None, put_blob: Callable[[bytes], str]) -> ImagePart:
     if not mime.startswith("image/"):
-        raise _refused(f"Attachments of the type {mime or 'unknown'} can't be taken, images can.")
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise _refused("An image is not base64.") from None
-    picture = read_picture(content)
+        raise _refused(
+            f"Attachments of the type {mime or 'unknown'} can't be taken, images and PDFs can."
+        )
+    picture = read_picture(_decoded(data))
     if isinstance(picture, NoPicture):
         raise _refused(f"An image can't be taken: it is {picture.reason}.")
-    name = Path(unquote(urlsplit(uri).path)).name if uri else None
-    return image_part(picture, put_blob, name or None)
+    return image_part(picture, put_blob, _file_name(uri))
+
+
+async def _document(resource: BlobResourceContents, put_blob: Callable[[bytes], str]) -> ImagePart:
+    name = _file_name(resource.uri)
+    picture = await read_pdf(_decoded(resource.blob), Path(name or "document.pdf"))
+    if picture is None:
+        raise _refused(
+            f"A PDF can't be taken: it can't be read, holds secrets, or is more than {MAX_PDF_PAGES}"
+            f" pages or {MAX_PDF_BYTES // 1_000_000} MB. Name its file instead."
+        )
+    return image_part(picture, put_blob, name)
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise _refused("An attachment is not base64.") from None
+
+
+def _file_name(uri: str | None) -> str | None:
+    if not uri:
+        return None
+    return Path(unquote(urlsplit(uri).path)).name or None
 
 
 def _name(uri: str, cwd: Path) -> str:
@@ -391,7 +417,12 @@ class Updates:
 
     def _part(self, part: UserPart) -> Any:
         if isinstance(part, ImagePart) and (content := self._blob(part.blob)) is not None:
-            return helpers.image_block(base64.b64encode(content).decode("ascii"), part.mime)
+            data = base64.b64encode(content).decode("ascii")
+            if part.is_document:
+                uri = Path(part.path or "document.pdf").name
+                blob = helpers.embedded_blob_resource(uri, data, mime_type=part.mime)
+                return helpers.resource_block(blob)
+            return helpers.image_block(data, part.mime)
         return helpers.text_block(
             part.text if isinstance(part, TextPart) else f"@{part.path or part.type}"
         )

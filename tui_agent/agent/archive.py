@@ -77,10 +77,13 @@ class SessionArchive:
         return entry_named(source, self._session, self._blob)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
+        """Return an entry's images; a PDF that was read is its text."""
         try:
-            return images_of(self._session.entry(entry_id))
+            entry = self._session.entry(entry_id)
         except (EntryNotFound, EntryDamaged):
             return ()
+        is_read = isinstance(entry, ToolResultEntry)
+        return [image for image in images_of(entry) if not (is_read and image.is_document)]
 
     def names_in_use(self) -> Mapping[str, float]:
         return names_in_use(resolve(self._session.active_path()), tool_traits())

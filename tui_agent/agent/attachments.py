@@ -25,7 +25,16 @@ from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import shown_text
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real_path
-from tui_agent.pictures import MAX_SOURCE_BYTES, NoPicture, Picture, picture_type, read_picture
+from tui_agent.pictures import (
+    MAX_PDF_BYTES,
+    MAX_PDF_PAGES,
+    MAX_SOURCE_BYTES,
+    NoPicture,
+    Picture,
+    picture_type,
+    read_picture,
+)
+from tui_agent.processes.converters import document_text
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import (
     Entry,
@@ -37,7 +46,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
-from tui_agent.text_files.document_kinds import kind_of
+from tui_agent.text_files.document_kinds import kind_of, pdf_of
 from tui_agent.text_files.encodings import SAMPLE_BYTES
 from tui_agent.text_files.lines import numbered
 from tui_agent.text_files.names import AlikeError, as_on_disk
@@ -55,6 +64,7 @@ MAX_NAMES = 300
 """Names shown of a directory."""
 
 _MOST_FILES = 5
+_PDF_LINES = 20_000
 
 _LARGEST = 1_000_000
 """Bytes of a file beyond which it stays away."""
@@ -102,6 +112,14 @@ class _Image:
     picture: Picture
 
 
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A PDF whose pages nobody has counted yet."""
+
+    path: str
+    data: bytes
+
+
 async def load_message(
     text: str,
     cwd: Path,
@@ -144,7 +162,7 @@ async def load_message(
         if known:
             files += known
         elif part is not None:
-            files.append(_stored(part, put_blob))
+            files.append(await _stored(part, put_blob))
         elif names_session(mention.written) and mention.written in typed:
             brought_over = await asyncio.to_thread(block_of, mention.written, session)
             if isinstance(brought_over, FilePart):
@@ -187,7 +205,7 @@ def _entry(number: int, session: Session) -> FilePart | None:
     )
 
 
-def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
+def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | _Document | None:
     try:
         whole = _path(mention.written, cwd)
         if is_file(whole):
@@ -218,15 +236,18 @@ def _why_missing(name: str, cwd: Path) -> str:
     return "it can't be read" if exists else "there is no such file"
 
 
-def _file(name: str, path: Path) -> FilePart | _Image:
+def _file(name: str, path: Path) -> FilePart | _Image | _Document:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(SAMPLE_BYTES)
         if picture_type(head) or path.suffix.lower() in IMAGE_SUFFIXES:
             file.seek(0)
             return _picture(name, file.read(MAX_SOURCE_BYTES + 1))
-    if kind_of(path.name, head):
-        return FilePart(path=name, text=f"[document of {size} bytes; use read for its text]")
+    kind = kind_of(path.name, head)
+    if kind == "pdf" and size <= MAX_PDF_BYTES:
+        return _Document(name, path.read_bytes())
+    if kind:
+        return _to_be_read(name, size)
     start = read_start(real_path(path), FILE_BYTES)
     if start is None:
         return FilePart(path=name, text=f"[binary file of {size} bytes]")
@@ -275,10 +296,29 @@ def _directory(name: str, path: Path) -> FilePart:
     )
 
 
-def _stored(part: FilePart | _Image, put_blob: Callable[[bytes], str]) -> UserPart:
+async def _stored(
+    part: FilePart | _Image | _Document, put_blob: Callable[[bytes], str]
+) -> UserPart:
     if isinstance(part, FilePart):
         return part
-    return image_part(part.picture, put_blob, part.path)
+    if isinstance(part, _Image):
+        return image_part(part.picture, put_blob, part.path)
+    picture = await read_pdf(part.data, Path(part.path))
+    if picture is None:
+        return _to_be_read(part.path, len(part.data))
+    return image_part(picture, put_blob, part.path)
+
+
+async def read_pdf(data: bytes, path: Path) -> Picture | None:
+    """Return a PDF to be sent as it is; None for one that is too large, can't be read, or holds secrets."""
+    text = await document_text("pdf", data, _PDF_LINES, {})
+    if text is None or shown_text(path, text) != text:
+        return None
+    return pdf_of(data, text, MAX_PDF_PAGES)
+
+
+def _to_be_read(name: str, size: int) -> FilePart:
+    return FilePart(path=name, text=f"[document of {size} bytes; use read for its text]")
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:

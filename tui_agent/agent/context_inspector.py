@@ -18,7 +18,7 @@ from tui_agent.agent.timeline import (
     marks_after,
     steps_of,
 )
-from tui_agent.context.budget import RequestModel, Weights, measure, within
+from tui_agent.context.budget import Weights, measure, within
 from tui_agent.context.cache import CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings, shares
@@ -215,8 +215,8 @@ class ContextInspector:
             taken: dict[Standing, int] = {}
             if found.compaction or found.edited:
                 view = resolve(self._session.active_path())
-                vision = self._ports.directory.limits(model).vision
-                taken = shares(view, found, Weights(view, counter, RequestModel(model, vision)))
+                asked = self._ports.directory.limits(model).asked
+                taken = shares(view, found, Weights(view, counter, asked))
             shown = {standing: counter.calibrated(tokens) for standing, tokens in taken.items()}
             self._shares = known, shown
         return self._shares[1]

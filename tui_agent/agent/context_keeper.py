@@ -65,7 +65,7 @@ from tui_agent.context.pruning import (
 from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.tokens import image_tokens, images_of
+from tui_agent.context.tokens import images_of, picture_tokens
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
@@ -539,7 +539,7 @@ class ContextKeeper:
             resolve(path),
             settings,
             self.size().budget,
-            lambda image: counter.calibrated(image_tokens(image.width, image.height, self.model)),
+            lambda image: counter.calibrated(picture_tokens(image, self.model)),
         )
         if plan is not None:
             self._journal.append(plan.entry())

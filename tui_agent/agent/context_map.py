@@ -6,7 +6,6 @@ from dataclasses import replace
 from tui_agent.context.budget import (
     ContextSize,
     ModelLimits,
-    RequestModel,
     Weights,
     head_parts,
     measure,
@@ -138,7 +137,7 @@ def context_map(
     """
     asked = within(limits, settings)
     view = resolve(path)
-    weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
+    weights = Weights(view, counter, asked.asked)
     found = standings(path, view)
     measured = size or measure(path, limits, settings, counter)
     rows = [

@@ -13,12 +13,13 @@ def edits_without(path: Sequence[Entry], refused: PartLeftOut) -> Iterator[Conte
     for entry in path if refused.blobs else ():
         images = [image for image in images_of(entry) if image.blob in refused.blobs]
         if images:
+            word = "document" if images[0].is_document else "picture"
             names = ", ".join(image.path or image.mime for image in images)
             yield ContextEditEntry(
                 target=entry.id,
                 action="leave_out",
                 parts=tuple(image.blob for image in images),
-                note=f"picture {names} taken out: the provider can't read it",
+                note=f"{word} {names} taken out: the provider can't read it",
             )
     answer = None
     if refused.reasoning:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
@@ -35,7 +36,6 @@ async def context(controller: Controller, argument: str) -> None:
     from tui_agent.agent.context_inspector import room_made
     from tui_agent.agent.context_map import context_map
     from tui_agent.app import session_reports
-    from tui_agent.context.budget import ModelLimits
     from tui_agent.context.projection import project
     from tui_agent.context.request import request_bytes
     from tui_agent.context.templates import Templates
@@ -62,9 +62,8 @@ async def context(controller: Controller, argument: str) -> None:
         return
     limits = directory.limits(model)
     if "window" in options:
-        limits = ModelLimits(
-            model, int(options["window"]), limits.max_output, "config", limits.vision
-        )
+        window = int(options["window"])
+        limits = replace(limits, window=window, origin="config", price_tier=None)
     shown = context_map(path, limits, ports.settings, directory.counter(model))
     made = room_made(path)
     if "json" in options:

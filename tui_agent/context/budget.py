@@ -100,9 +100,15 @@ class ModelLimits:
     max_output: int | None = None
     origin: Literal["catalog", "config", "server", "learnt", "assumed"] = "catalog"
     vision: bool = True
+    documents: bool = False
     price_tier: int | None = None
     """Tokens of a request above which the model costs more, where its price list has such a
     step."""
+
+    @property
+    def asked(self) -> "RequestModel":
+        """The model, as far as it changes a request's size."""
+        return RequestModel(self.model, self.vision, self.documents)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +217,10 @@ class RequestModel:
 
     model: str
     vision: bool = True
+    documents: bool = False
+
+    def takes(self, image: ImagePart) -> bool:
+        return self.documents if image.is_document else self.vision
 
 
 class Weights:
@@ -276,13 +286,17 @@ class Weights:
             return False
         if entry.id in self._view.left_out:
             return False
-        return self._view.is_open(entry.id) and (self._asked.vision or not images_of(entry))
+        return self._view.is_open(entry.id) and all(map(self._asked.takes, images_of(entry)))
 
     def _counted(self, entry: Entry) -> int:
         """Count an entry that something changed as it is really sent."""
         counter = self._counter
         messages = counter.told(
-            entry, self._view, model=self._asked.model, vision=self._asked.vision
+            entry,
+            self._view,
+            model=self._asked.model,
+            vision=self._asked.vision,
+            documents=self._asked.documents,
         )
         sent = {
             part.blob
@@ -396,9 +410,7 @@ def measure(
 
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
     """Return the estimate of a whole request without regard to reports: reports are compared with it to learn."""
-    return counter.calibrated(
-        estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total
-    )
+    return counter.calibrated(estimate_path(path, counter, limits.asked).total)
 
 
 @dataclass(slots=True)
@@ -418,7 +430,7 @@ class Meter:
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Measure the next request of a path."""
         limits = within(self.limits, self.settings)
-        asked = RequestModel(limits.model, limits.vision)
+        asked = limits.asked
         # Entries known to hold no report that counts are not searched again.
         searched = 0
         if self._barren is not None and begins_with(path, *self._barren):
@@ -461,7 +473,7 @@ class Meter:
 
     def counted(self, path: Sequence[Entry]) -> int:
         """Return the uncorrected count of the whole request without regard to reports."""
-        asked = RequestModel(self.limits.model, self.limits.vision)
+        asked = self.limits.asked
         self._estimate = estimate_path(path, self.counter, asked, self._estimate)
         return self._estimate.total
 

@@ -229,7 +229,7 @@ def _part(part: TextPart | FilePart | ImagePart) -> str:
         case FilePart():
             return f"@{part.path}"
         case ImagePart():
-            return f"[image: {part.path or part.blob[:12]}]"
+            return f"[{part.kind}: {part.path or part.blob[:12]}]"
 
 
 def _select_messages(

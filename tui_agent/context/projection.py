@@ -60,7 +60,11 @@ MAX_NAME_CHARS = 64
 CACHED_HEAD_MESSAGES = 2
 CACHED_LAST_MESSAGES = 2
 
-_AS_IT_IS = {vision: Shown(vision=vision) for vision in (False, True)}
+_AS_IT_IS = {
+    (vision, documents): Shown(vision=vision, documents=documents)
+    for vision in (False, True)
+    for documents in (False, True)
+}
 """How an entry is shown that nothing changed, by whether the model sees images."""
 _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
@@ -71,8 +75,8 @@ class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 
     ``tools``: False where its server takes none, and the prompt tells of them. ``small``: it is
-    given few tools. ``tiny``: it is told none, and goes in steps.
-    ``images_in_results``: images may stand in the results of calls. ``bound_reasoning``: reasoning
+    given few tools. ``tiny``: it is told none, and goes in steps. ``documents``: it takes PDFs as
+    they are. ``images_in_results``: images may stand in the results of calls. ``bound_reasoning``: reasoning
     that goes back is checked against everything before it. ``hour_cache``: cache marks may ask for
     an hour. ``efforts``: the levels of thinking it has. ``searches``: its provider can search the
     web for it. How many system messages a server takes is the wire's to know.
@@ -80,6 +84,7 @@ class ModelTraits:
 
     model: str
     vision: bool = True
+    documents: bool = False
     tools: bool = True
     small: bool = False
     tiny: bool = False
@@ -183,10 +188,18 @@ class Builder:
         lost = None if self.view.holds(known_from) else known_from
         left_out = self.view.left_out.get(entry.id, frozenset())
         if state is None and lost is None and not left_out:
-            return _AS_IT_IS[self.traits.vision]
+            return _AS_IT_IS[self.traits.vision, self.traits.documents]
         kept_chars = self.view.kept_chars.get(entry.id, 0)
         note = self.view.notes.get(entry.id, "")
-        return Shown(state or EntryState.LIVE, kept_chars, self.traits.vision, note, lost, left_out)
+        return Shown(
+            state or EntryState.LIVE,
+            kept_chars,
+            vision=self.traits.vision,
+            documents=self.traits.documents,
+            note=note,
+            lost=lost,
+            left_out=left_out,
+        )
 
     def _put_user(self, content: Content, entry_id: int) -> None:
         if content:
@@ -255,7 +268,7 @@ class Builder:
                 continue
             content, images = self._result_content(answer)
             if self.traits.images_in_results:
-                content = (*content, *(ImageRef(image.blob, image.mime) for image in images))
+                content = (*content, *(self._image_ref(answer, image) for image in images))
                 images = ()
             failed = answer.status is not ToolStatus.COMPLETED
             self.messages.append(
@@ -264,7 +277,7 @@ class Builder:
             if images:
                 origin.append(answer.id)
                 for image in images:
-                    moved += [ContentText(image_label(image)), ImageRef(image.blob, image.mime)]
+                    moved += [ContentText(image_label(image)), self._image_ref(answer, image)]
         if moved:
             content = (ContentText(f"{self.templates.tool_images}\n"), *moved)
             self.messages.append(Message("user", content, origin=tuple(origin)))
@@ -275,9 +288,23 @@ class Builder:
         text = result_text(entry, shown, self.templates)
         if not entry.attachments or not (shown.whole or shown.cut):
             return (ContentText(text),), ()
-        labels = (image_text(image, entry.id, shown, self.templates) for image in entry.attachments)
+        sent = tuple(filter(shown.shows, entry.attachments))
+        if any(image.is_document for image in sent) and entry.metadata.path == sent[0].path:
+            # The text is what the document says, for models that don't take it.
+            return (ContentText(image_label(sent[0])),), sent
+        labels = (
+            image_text(image, entry.id, shown, self.templates)
+            for image in entry.attachments
+            if not image.is_document or image.blob in shown.left_out
+        )
         labelled = "\n".join([text, *labels])
-        return (ContentText(labelled),), tuple(filter(shown.shows, entry.attachments))
+        return (ContentText(labelled),), sent
+
+    def _image_ref(self, entry: ToolResultEntry, image: ImagePart) -> ImageRef:
+        text = ""
+        if image.is_document:
+            text = result_text(entry, self._shown(entry), self.templates)
+        return ImageRef(image.blob, image.mime, text)
 
     def _start_with_user(self) -> None:
         """Providers want the user to speak first; history that lost its start gets a stand-in."""

@@ -60,7 +60,7 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How an entry is to be shown: its state, the rest a prune left, and whether images may be sent.
+    """How an entry is to be shown: its state, the rest a prune left, and whether images and PDFs may be sent.
 
     ``note`` is a placeholder's text beside its gist. ``lost`` is an entry it points to that is no
     longer as it was. ``left_out`` are images that a provider refused, by blob.
@@ -69,6 +69,7 @@ class Shown:
     state: EntryState = EntryState.LIVE
     kept_chars: int = 0
     vision: bool = True
+    documents: bool = False
     note: str = ""
     lost: int | None = None
     left_out: frozenset[str] = frozenset()
@@ -80,7 +81,8 @@ class Shown:
 
     def shows(self, image: ImagePart) -> bool:
         """Return whether an image itself is sent, and no stand-in."""
-        return self.whole and self.vision and image.blob not in self.left_out
+        is_taken = self.documents if image.is_document else self.vision
+        return self.whole and is_taken and image.blob not in self.left_out
 
     @property
     def cut(self) -> bool:
@@ -96,7 +98,7 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
     for part in entry.parts:
         match part:
             case ImagePart() if shown.shows(part):
-                pieces.append(ImageRef(part.blob, part.mime))
+                pieces.append(ImageRef(part.blob, part.mime, _document_text(part)))
             case ImagePart():
                 pieces.append(image_text(part, entry.id, shown, templates))
             case FilePart():
@@ -280,20 +282,29 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
 
 def image_label(image: ImagePart) -> str:
     """Return an image's label, or its stand-in where a model can't see: ``[image: path, WxH]``."""
-    return valid(f"[image: {_image_name(image)}]")
+    return valid(f"[{image.kind}: {_image_name(image)}]")
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
     """Return the stand-in for an image of an entry; where a prune took it, with the way to get it back."""
     if image.blob in shown.left_out:
-        return valid(f"[image: {_image_name(image)}, taken out: the provider can't read it]")
+        return valid(f"[{image.kind}: {_image_name(image)}, taken out: the provider can't read it]")
     if shown.whole or not shown.vision:
-        return image_label(image)
+        return _document_text(image) or image_label(image)
     return valid(fill(templates.placeholder_image, name=_image_name(image), id=str(entry_id)))
+
+
+def _document_text(image: ImagePart) -> str:
+    """Return what stands for a PDF that came with a message, "" for an image."""
+    if image.is_document:
+        return valid(f"[document: {_image_name(image)}; use read for its text]")
+    return ""
 
 
 def _image_name(image: ImagePart) -> str:
     size = ""
+    if image.pages:
+        size = f", {image.pages} pages"
     if image.width and image.height:
         size = f", {image.width}x{image.height}"
     return f"{image.path or image.mime}{size}"

@@ -25,10 +25,12 @@ class ContentText:
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """An image inside a message, by blob; its bytes are put in when the request is sent."""
+    """An image or a PDF inside a message, by blob; its bytes are put in when the request is sent."""
 
     blob: str
     mime: str
+    text: str = ""
+    """What stands for it where it can't be sent, "" for a note."""
 
 
 @dataclass(frozen=True, slots=True)

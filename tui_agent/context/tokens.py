@@ -21,6 +21,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.context.vocabulary import vocabulary
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.pictures import Picture
 from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -43,6 +44,8 @@ TOOLS_TOKENS = 12
 """Tokens around the list of tools."""
 UNKNOWN_IMAGE_TOKENS = 1_100
 """An image of unknown size: between the smallest and the largest of the usual providers."""
+PAGE_TOKENS = 2_500
+"""A page of a PDF: 1,000 to 2,000 of text and about 1,000 of its image."""
 
 EXACT_WORK = 65_536
 """Most characters that are counted one by one, about 15 ms; longer texts are sampled. See
@@ -113,7 +116,13 @@ class TokenCounter:
         return count
 
     def told(
-        self, entry: Entry, view: ContextView, *, model: str | None = None, vision: bool = True
+        self,
+        entry: Entry,
+        view: ContextView,
+        *,
+        model: str | None = None,
+        vision: bool = True,
+        documents: bool = True,
     ) -> list[Message]:
         """Return the messages that come from an entry of a view, without stand-ins for missing results.
 
@@ -124,7 +133,9 @@ class TokenCounter:
                 model = entry.model
             else:
                 model = self.model
-        messages = messages_of(entry, view, ModelTraits(model, vision=vision), self.templates)
+        messages = messages_of(
+            entry, view, ModelTraits(model, vision=vision, documents=documents), self.templates
+        )
         if isinstance(entry, ToolResultEntry):
             return messages
         return [message for message in messages if message.role != "tool"]
@@ -142,7 +153,7 @@ class TokenCounter:
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
         """Return the tokens of an entry's images; ``sent`` are the blobs that count, None for all."""
         return sum(
-            image_tokens(image.width, image.height, self.model)
+            picture_tokens(image, self.model)
             for image in images_of(entry)
             if sent is None or image.blob in sent
         )
@@ -209,6 +220,20 @@ def _work(text: str) -> int:
         return len(text)
     outside = len(text.encode("utf-8", "replace")) - len(text)
     return len(text) + _OUTSIDE_WORK * outside
+
+
+def picture_tokens(picture: ImagePart | Picture, model: str) -> int:
+    """Return the tokens of an image, or of a PDF.
+
+    A page of a PDF is read as text and as an image, by Gemini as an image of 258 tokens
+    (https://platform.claude.com/docs/en/build-with-claude/pdf-support,
+    https://ai.google.dev/gemini-api/docs/document-processing).
+    """
+    if not picture.pages:
+        return image_tokens(picture.width, picture.height, model)
+    if "gemini" in model:
+        return picture.pages * 258
+    return picture.pages * PAGE_TOKENS
 
 
 def image_tokens(width: int, height: int, model: str) -> int:

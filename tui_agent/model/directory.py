@@ -17,6 +17,8 @@ from tui_agent.model.keys import Keys
 from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.providers import WireName, provider_of
 
+_WITH_DOCUMENTS = frozenset({"messages", "responses", "gemini"})
+"""Formats with a place for a PDF."""
 _ASKED_AGAIN = 60.0
 """Seconds after which a server is asked again when a message is sent: it may have been restarted
 with another size."""
@@ -97,8 +99,21 @@ class CatalogDirectory:
         tier = next((prices.over for prices in info.prices if prices.over), None)
         tier = None if info.origin == "learnt" else tier
         return ModelLimits(
-            model, info.context_window, info.max_output, info.origin, info.vision, tier
+            model,
+            info.context_window,
+            info.max_output,
+            info.origin,
+            info.vision,
+            documents=self._takes_documents(info),
+            price_tier=tier,
         )
+
+    def _takes_documents(self, info: ModelInfo) -> bool:
+        """Whether a model takes PDFs as they are: those do that see, at the providers that say so."""
+        is_spoken_to = self._wire_of(info.id) in _WITH_DOCUMENTS
+        is_theirs = is_spoken_to and not self._catalog.place(info.id).is_own
+        sees = info.vision and self._form(info.id).pictures
+        return sees and is_theirs and provider_of(info.provider).documents
 
     def traits(self, model: str) -> ModelTraits:
         info = self._catalog.info(model)
@@ -109,6 +124,7 @@ class CatalogDirectory:
         return ModelTraits(
             model,
             vision=info.vision and self._form(model).pictures,
+            documents=self._takes_documents(info),
             tools=not info.without_tools,
             small=info.small,
             tiny=info.tiny,

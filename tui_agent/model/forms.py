@@ -82,7 +82,7 @@ REMEDIES: Mapping[Part, Remedy] = {
         "without the picture whose place is named, the oldest over a number that is named, or those since "
         "the last answer, of the first ones the older half; then without any",
         "session",
-        "{name} can't read a picture: it is taken out.",
+        "{name} can't read a picture or a document: it is taken out.",
     ),
     Part.TOOLS: Remedy(
         "the tools are told in the prompt, and calls are read from the answer's text",
@@ -425,7 +425,7 @@ def _without_pictures(message: Message, blobs: frozenset[str] | None) -> Message
     if not any(images_in(message)):
         return message
     parts = (
-        ContentText(LEFT_OUT_IMAGE)
+        ContentText(part.text or LEFT_OUT_IMAGE)
         if isinstance(part, ImageRef) and (blobs is None or part.blob in blobs)
         else part
         for part in message.content

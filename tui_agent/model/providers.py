@@ -225,6 +225,8 @@ class Provider:
     """A path that needs a key and costs nothing: by it a key is tried."""
     pictures: PictureLimits = STANDARD
     """The pictures it takes."""
+    documents: bool = False
+    """It takes PDFs as they are, in other formats than chat completions."""
     sign_in: SignIn | None = None
     """How its users sign in instead of pasting a key; None where that is not offered to other
     programs."""
@@ -335,6 +337,7 @@ _TABLE = (
         sign_in_note="Claude subscriptions are for Anthropic's own programs; here Anthropic takes keys only.",
         bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
         messages=MessagesFormat(betas=True, compacts=True, searches=True),
+        documents=True,
         wire="messages",
         url="https://api.anthropic.com/v1",
         url_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),
@@ -351,6 +354,7 @@ _TABLE = (
         wires=((_OPENAI_THINKING, "responses"),),
         url_variables=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
         responses=replace(_OPENAI_RESPONSES, searches=True),
+        documents=True,
         chat=_OPENAI_CHAT,
         chat_elsewhere=_OWN_SERVER,
         own_names=r"(?i)^(?:gpt-\d|chatgpt|o\d|codex|computer-use)",
@@ -365,6 +369,7 @@ _TABLE = (
         url_variables=("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
         auth="x-goog-api-key",
         pictures=PictureLimits(("image/png", "image/jpeg", "image/webp")),
+        documents=True,
     ),
     Provider(
         "vertex_ai",

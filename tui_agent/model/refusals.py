@@ -168,7 +168,7 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
         ),
     ),
     (
-        Part.PICTURE,  # Anthropic; OpenAI; Google; Mistral; Bedrock; llama.cpp
+        Part.PICTURE,  # or a PDF: Anthropic; OpenAI; Google; Mistral; Bedrock; llama.cpp
         LazyPattern(
             r"(?:process|decode|load|parse|read|identify|open|download|fetch)\w* (?:\w+ ){0,3}(?:image|picture)"
             r"|(?:image|picture)s?\b.{0,80}?(?:exceed|too (?:large|big|small|many)|invalid|corrupt|damaged|unsupported"
@@ -176,7 +176,9 @@ _NAMED: tuple[tuple[Part, re.Pattern[str]], ...] = (
             r"|max allowed)"
             r"|(?:at most|up to|maximum of) [1-9]\d* image|too much media"
             r"|(?:invalid|unsupported|malformed|corrupt\w*|bad|too many)[ _](?:\w+[ _]){0,2}(?:image|picture)"
-            r"|invalid_?image|image_?parse|media_?type|mime_? ?type|invalid base64|base64.{0,30}invalid",
+            r"|invalid_?image|image_?parse|media_?type|mime_? ?type|invalid base64|base64.{0,30}invalid"
+            r"|\bpdfs?\b|password.protected|\bdocument\b.{0,40}(?:pages|invalid|support|process|too)"
+            r"|\bfile_data\b|input_file|(?:invalid|unsupported) file",
             re.IGNORECASE | re.DOTALL,
         ),
     ),

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from tui_agent.context.request import ImageRef, Message, ModelRequest
-from tui_agent.pictures import NoPicture, Picture, PictureLimits, fits, read_picture
+from tui_agent.pictures import PDF, NoPicture, Picture, PictureLimits, fits, read_picture
 
 _KEPT = 64
 """Pictures made to fit that are kept."""
@@ -24,7 +24,10 @@ class PictureFitter:
         if not request.blobs:
             return request, {}
         types = {
-            image.blob: image.mime for message in request.messages for image in images_in(message)
+            image.blob: image.mime
+            for message in request.messages
+            for image in images_in(message)
+            if image.mime != PDF
         }
         sent = {blob: data for blob, data in request.blobs.items() if blob in types}
         odd = {blob: data for blob, data in sent.items() if not fits(data, types[blob], limits)}

@@ -32,3 +32,14 @@ async def convert(
                 process.kill()
             await process.wait()
     return None if process.returncode else converted
+
+
+async def document_text(
+    kind: str, data: bytes, lines: int, environment: Mapping[str, str]
+) -> str | None:
+    """Return the text of a document up to a line, None where it can't be had."""
+    module = "tui_agent.text_files.documents"
+    converted = await convert(module, kind, str(lines), data=data, environment=environment)
+    if converted is None:
+        return None
+    return converted.decode("utf-8", "replace")

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from tui_agent.pictures import PDF
 from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
@@ -84,7 +85,7 @@ class FilePart(_Record):
 
 
 class ImagePart(_Record):
-    """An image in the blob store. Width and height are pixels, 0 when unknown."""
+    """An image, or a PDF of some pages, in the blob store. Width and height are pixels, 0 when unknown."""
 
     type: Literal["image"] = "image"
     blob: str
@@ -92,6 +93,16 @@ class ImagePart(_Record):
     width: int = 0
     height: int = 0
     path: str | None = None
+    pages: int = Field(default=0, exclude_if=lambda pages: not pages)
+
+    @property
+    def kind(self) -> str:
+        """What it is called: an image, or a document."""
+        return "document" if self.mime == PDF else "image"
+
+    @property
+    def is_document(self) -> bool:
+        return self.mime == PDF
 
 
 class ReasoningPart(_Record):

@@ -41,8 +41,8 @@ def _attachment(part: FilePart | ImagePart) -> str:
     """Return the name of a file or an image that came with a message."""
     if isinstance(part, ImagePart):
         if part.path:
-            return f"[image {PurePath(part.path).name}]"
-        return "[image]"
+            return f"[{part.kind} {PurePath(part.path).name}]"
+        return f"[{part.kind}]"
     return f"@{part.path}"
 
 

@@ -172,6 +172,8 @@ class ToolContext:
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
     """Whether the model takes images."""
+    document_pages: int = 0
+    """Pages of a PDF that the model may be sent as they are, 0 where it takes none."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()

@@ -112,10 +112,15 @@ def shown_picture(
 def image_part(
     picture: Picture, put_blob: Callable[[bytes], str], path: str | None = None
 ) -> ImagePart:
-    """Return a picture as a part of a message or a result; its bytes are stored."""
+    """Return a picture or a PDF as a part of a message or a result; its bytes are stored."""
     blob = put_blob(picture.data)
     return ImagePart(
-        blob=blob, mime=picture.mime, width=picture.width, height=picture.height, path=path
+        blob=blob,
+        mime=picture.mime,
+        width=picture.width,
+        height=picture.height,
+        path=path,
+        pages=picture.pages,
     )
 
 

@@ -17,10 +17,10 @@ from tui_agent.files.secret_files import is_secret_file, shown_text
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
-from tui_agent.processes.converters import convert
-from tui_agent.session.entries import ToolMetadata, Truncation
+from tui_agent.processes.converters import document_text
+from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.text_files.document_kinds import GOES_ON, kind_of
+from tui_agent.text_files.document_kinds import GOES_ON, kind_of, pdf_of
 from tui_agent.text_files.encodings import SAMPLE_BYTES, Encoding
 from tui_agent.text_files.notebook import opened
 from tui_agent.text_files.reading import (
@@ -186,8 +186,9 @@ class ReadTool(Tool[ReadInput]):
             return await _image(location, context)
         document = kind_of(location.real.name, sample)
         if document:
-            window = await _document(document, arguments, location, context)
-            return await finish(_text_output(self.title(arguments), location, window), context)
+            window, part = await _document(document, arguments, location, context)
+            shown = _text_output(self.title(arguments), location, window)
+            return replace(await finish(shown, context), attachments=part)
         encoding = await asyncio.to_thread(encoding_of, location.real)
         if encoding is None:
             return _binary(location, status.st_size)
@@ -241,26 +242,30 @@ def _cells(location: Location, wanted: range, line_chars: int) -> Window | None:
 
 async def _document(
     kind: str, arguments: ReadInput, location: Location, context: ToolContext
-) -> Window:
-    """Return lines of a document's text; raises ToolError where there is none."""
+) -> tuple[Window, tuple[ImagePart, ...]]:
+    """Return lines of a document's text, and a PDF itself where all of it is wanted and the model takes it.
+
+    Raises:
+        ToolError: there is no text.
+    """
     if location.real.stat().st_size > MAX_DOCUMENT_BYTES:
         most = size_text(MAX_DOCUMENT_BYTES)
         raise ToolError(f"{location.shown} is larger than {most}; look at it with bash.")
     first = max(arguments.offset, 1)
     wanted = range(first, first + min(arguments.limit or DOCUMENT_LINES, STORED_LINES))
-    converted = await convert(
-        "tui_agent.text_files.documents",
-        kind,
-        str(wanted.stop),
-        data=await asyncio.to_thread(_bytes_of, location.real),
-        environment=context.environment,
-    )
-    if converted is None:
+    data = await asyncio.to_thread(_bytes_of, location.real)
+    text = await document_text(kind, data, wanted.stop, context.environment)
+    if text is None:
         raise ToolError(f"{location.shown} could not be turned into text; look at it with bash.")
-    text = converted.decode("utf-8", "replace") or "[It has no text.]\n"
+    text = text or "[It has no text.]\n"
     line_chars = context.limits.line_chars - _NUMBER_CHARS
     window = await asyncio.to_thread(_shown_window, text, location.real, wanted, line_chars)
-    return replace(window, counted=not text.endswith(f"{GOES_ON}\n"))
+    window = replace(window, counted=not text.endswith(f"{GOES_ON}\n"))
+    is_whole = first == 1 and arguments.limit is None and window.counted and not window.hidden
+    picture = pdf_of(data, text, context.document_pages) if is_whole else None
+    if picture is None:
+        return window, ()
+    return window, (image_part(picture, context.put_blob, location.pattern),)
 
 
 def _shown_window(text: str, path: Path, wanted: range, line_chars: int) -> Window:

@@ -11,7 +11,7 @@ from pydantic import Field
 from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.processes.converters import convert
+from tui_agent.processes.converters import convert, document_text
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -201,16 +201,10 @@ async def _text(page: WebPage, context: ToolContext) -> str:
 
 
 async def _pdf_text(page: WebPage, context: ToolContext) -> str:
-    converted = await convert(
-        "tui_agent.text_files.documents",
-        "pdf",
-        str(_MAX_PDF_LINES),
-        data=page.body,
-        environment=context.environment,
-    )
-    if converted is None:
+    text = await document_text("pdf", page.body, _MAX_PDF_LINES, context.environment)
+    if text is None:
         raise ToolError(f"The PDF file at {page.address} could not be turned into text.")
-    return converted.decode("utf-8", "replace")
+    return text
 
 
 async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str:

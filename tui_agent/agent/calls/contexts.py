@@ -10,8 +10,11 @@ from tui_agent.agent.events import Notice, ToolOutput
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.model_search import model_search
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.budget import ModelLimits
+from tui_agent.context.tokens import PAGE_TOKENS
 from tui_agent.context.truncation import limits_for
 from tui_agent.context.view import resolve
+from tui_agent.pictures import MAX_PDF_PAGES
 from tui_agent.processes.jobs import Jobs
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.tools.base import SubagentHost, ToolContext
@@ -72,6 +75,7 @@ class ToolContexts:
             view=self._gate.view(),
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=limits.vision,
+            document_pages=_pages(limits, self._keeper.room_left()),
             archive=self._archive,
             in_view=self._reads_in_view if kept.short_rereads else lambda _file: (),
             jobs=self._jobs,
@@ -102,3 +106,10 @@ class ToolContexts:
             and entry.id in answered
             and view.is_open(entry.id)
         ]
+
+
+def _pages(limits: ModelLimits, room: int) -> int:
+    """Return the pages of a PDF that a model may be sent as they are: half of the room at most."""
+    if not limits.documents:
+        return 0
+    return max(0, min(MAX_PDF_PAGES, room // (2 * PAGE_TOKENS)))

@@ -25,7 +25,6 @@ from tui_agent.model.providers import ChatFormat
 from tui_agent.model.route import Route
 from tui_agent.model.wires.thinking_tags import CLOSE, OPEN, ThinkingTags
 from tui_agent.model.wires.wire import (
-    LOST_IMAGE,
     PROGRESS,
     Call,
     Reader,
@@ -36,8 +35,10 @@ from tui_agent.model.wires.wire import (
     one_system_message,
     parse,
     progress_of,
+    stand_in,
 )
 from tui_agent.model.written_calls import WrittenCalls, is_object
+from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 _REASONS: dict[str, FinishReason] = {
@@ -197,8 +198,8 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
     if isinstance(part, ContentText):
         return {"type": "text", "text": part.text}
     url = image_url(part, request)
-    if url is None:
-        return {"type": "text", "text": LOST_IMAGE}
+    if url is None or part.mime == PDF:
+        return {"type": "text", "text": stand_in(part)}
     return {"type": "image_url", "image_url": {"url": url}}
 
 

@@ -24,13 +24,13 @@ from tui_agent.model.protocol import (
 from tui_agent.model.providers import LEVELS
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
-    LOST_IMAGE,
     Call,
     Reader,
     WireFailure,
     blobs,
     image_base64,
     parse,
+    stand_in,
 )
 from tui_agent.session.effort import Effort
 
@@ -158,7 +158,7 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
         return {"text": part.text}
     data = image_base64(part, request)
     if data is None:
-        return {"text": LOST_IMAGE}
+        return {"text": stand_in(part)}
     return {"inlineData": {"mimeType": part.mime, "data": data}}
 
 

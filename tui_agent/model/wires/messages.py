@@ -34,7 +34,6 @@ from tui_agent.model.protocol import (
 from tui_agent.model.providers import LEVELS
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
-    LOST_IMAGE,
     Call,
     Reader,
     WireFailure,
@@ -42,8 +41,10 @@ from tui_agent.model.wires.wire import (
     compacted,
     image_base64,
     parse,
+    stand_in,
 )
 from tui_agent.model.written_calls import is_object
+from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 ContentBlock = dict[str, Any]
@@ -63,7 +64,7 @@ _SEARCH = "web_search_20250305"
 _MAX_SEARCHES = 2
 
 _MAX_CACHE_MARKS = 4
-_MARKABLE = {"text", "image", "tool_use", "tool_result"}
+_MARKABLE = {"text", "image", "document", "tool_use", "tool_result"}
 _THINKING = {"thinking", "redacted_thinking"}
 
 _SHORT_ANSWER = 8_192
@@ -328,8 +329,9 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock |
         return None
     data = image_base64(part, request)
     if data is None:
-        return {"type": "text", "text": LOST_IMAGE}
-    return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": data}}
+        return {"type": "text", "text": stand_in(part)}
+    kind = "document" if part.mime == PDF else "image"
+    return {"type": kind, "source": {"type": "base64", "media_type": part.mime, "data": data}}
 
 
 def _result(message: Message, request: ModelRequest) -> ContentBlock:

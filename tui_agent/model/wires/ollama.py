@@ -17,7 +17,6 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
-    LOST_IMAGE,
     Call,
     Reader,
     WireFailure,
@@ -25,7 +24,9 @@ from tui_agent.model.wires.wire import (
     image_base64,
     one_system_message,
     parse,
+    stand_in,
 )
+from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 
 _LEVELED = "gpt-oss"
@@ -61,14 +62,22 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 def _message(
     message: Message, request: ModelRequest, tools: dict[str, str], *, with_reasoning: bool
 ) -> dict[str, Any]:
-    images = [image_base64(part, request) for part in message.content if isinstance(part, ImageRef)]
-    lost = LOST_IMAGE * images.count(None)
+    images: list[str] = []
+    lost = ""
+    for part in message.content:
+        if not isinstance(part, ImageRef):
+            continue
+        data = image_base64(part, request)
+        if data is None or part.mime == PDF:
+            lost += stand_in(part)
+        else:
+            images.append(data)
     wire: dict[str, Any] = {
         "role": message.role,
         "content": "\n".join(filter(None, (message.text, lost))),
     }
-    if found := [image for image in images if image is not None]:
-        wire["images"] = found
+    if images:
+        wire["images"] = images
     if message.call_id is not None:
         wire |= {"tool_name": tools.get(message.call_id, ""), "tool_call_id": message.call_id}
     if message.tool_calls:

@@ -31,7 +31,6 @@ from tui_agent.model.protocol import (
 from tui_agent.model.providers import LEVELS, ResponsesFormat
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
-    LOST_IMAGE,
     PROGRESS,
     Call,
     Reader,
@@ -43,8 +42,10 @@ from tui_agent.model.wires.wire import (
     one_system_message,
     parse,
     progress_of,
+    stand_in,
 )
 from tui_agent.model.written_calls import is_object
+from tui_agent.pictures import PDF
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema
 
@@ -218,7 +219,9 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
         return {"type": "input_text", "text": part.text}
     url = image_url(part, request)
     if url is None:
-        return {"type": "input_text", "text": LOST_IMAGE}
+        return {"type": "input_text", "text": stand_in(part)}
+    if part.mime == PDF:
+        return {"type": "input_file", "filename": "document.pdf", "file_data": url}
     return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 

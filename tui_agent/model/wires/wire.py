@@ -158,6 +158,11 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
     return value
 
 
+def stand_in(image: ImageRef) -> str:
+    """Return what stands for an image or a PDF that can't be sent."""
+    return image.text or LOST_IMAGE
+
+
 def image_url(image: ImageRef, request: ModelRequest) -> str | None:
     """Return an image of a request as a data URL; None where its bytes are lost."""
     data = image_base64(image, request)

@@ -271,7 +271,8 @@ class _Page:
         if part.mime in IMAGE_TYPES:
             content = self._copy.blob(part.blob)
         if content is None:
-            return f'<p class="marker">Image {_line(part.path or part.mime)}</p>'
+            name = _line(part.path or part.mime)
+            return f'<p class="marker">{part.kind.capitalize()} {name}</p>'
         data = base64.b64encode(content).decode("ascii")
         return (
             f'<p><img alt="{_line(part.path or "image")}" src="data:{part.mime};base64,{data}"></p>'

@@ -10,6 +10,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 
 from tui_agent.json_text import loads
@@ -121,7 +122,9 @@ def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
                     case FilePart(path=path, text=text):
                         yield TextPart(text=f'<file path="{path}">\n{text}\n</file>')
                     case ImagePart() if copy.blob(part.blob) is None:
-                        yield TextPart(text=f"[Image {part.path or part.mime}: no longer there]")
+                        yield TextPart(
+                            text=f"[{part.kind} {part.path or part.mime}: no longer there]"
+                        )
                     case _:
                         yield part
         case ShellEntry(excluded=False):
@@ -168,7 +171,7 @@ def _claude_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     return {
-        "type": "image",
+        "type": part.kind,
         "source": {"type": "base64", "media_type": part.mime, "data": _base64(copy, part)},
     }
 
@@ -206,7 +209,11 @@ def _codex_message(role: str, content: list[_Record]) -> _Record:
 def _codex_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
     if isinstance(part, TextPart):
         return {"type": "input_text", "text": part.text}
-    return {"type": "input_image", "image_url": f"data:{part.mime};base64,{_base64(copy, part)}"}
+    url = f"data:{part.mime};base64,{_base64(copy, part)}"
+    if part.is_document:
+        name = PurePath(part.path or "document.pdf").name
+        return {"type": "input_file", "filename": name, "file_data": url}
+    return {"type": "input_image", "image_url": url}
 
 
 def _base64(copy: SessionCopy, part: ImagePart) -> str:

@@ -216,7 +216,7 @@ def _user(entry: UserEntry) -> Iterator[str]:
                     else f"`@{_code(part.path)}`"
                 )
             case ImagePart():
-                yield f"_Image {_inline(part.path or part.mime)}_"
+                yield f"_{part.kind.capitalize()} {_inline(part.path or part.mime)}_"
 
 
 def _answer(entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> Iterator[str]:

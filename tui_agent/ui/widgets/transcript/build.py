@@ -168,9 +168,11 @@ def _user(entry: UserEntry) -> Block:
                 )
             case ImagePart():
                 size = ""
-                if part.width:
+                if part.pages:
+                    size = f" · {wording.plural(part.pages, 'page')}"
+                elif part.width:
                     size = f" · {part.width}×{part.height}"
-                attachments.append(f"[image{size}] {part.path or ''}".rstrip())
+                attachments.append(f"[{part.kind}{size}] {part.path or ''}".rstrip())
             case _:
                 pass
     note = "sent while working" if entry.mid_run else ""
