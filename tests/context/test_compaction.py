@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -599,3 +601,56 @@ def test_compactions_and_prunes_are_counted_and_the_newest_is_named() -> None:
         "So far compacted 2 times, last at #5 (12,000 → 3,000 tokens of history), "
         "cleared old outputs 2 times (2,000 tokens)."
     )
+
+
+NAMES = [f"name_{letter}" for letter in "abcdefgh"]
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    before=st.lists(st.sets(st.sampled_from(NAMES), max_size=3), min_size=1, max_size=5),
+    meanwhile=st.lists(
+        st.tuples(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), max_size=2)), max_size=5
+    ),
+    summary=st.sets(st.sampled_from(NAMES), max_size=3),
+    budget=st.sampled_from([200, 2_000, 40_000]),
+)
+def test_what_the_agent_used_while_the_summary_was_written_is_told_or_named_as_missing(
+    before, meanwhile, summary, budget
+):
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    for names in before:
+        text = "\n".join(f"the line of {name} with {'x' * 280}" for name in sorted(names))
+        build.run("bash", {"command": "ls"}, text, tokens=100)
+    build.say("now", tokens=10)
+    begun = build.path[-1].id
+    shown = set(summary)
+    used = set()
+    for name, names in meanwhile:
+        build.run("bash", {"command": f"grep {name}"}, " ".join(sorted(names)), tokens=10)
+        used.add(name)
+        shown |= names
+    found = plan_compaction(
+        build.path, SETTINGS, size(), PlanOptions(tool_traits(), boundary=begun)
+    )
+    assert isinstance(found, CompactionPlan), found
+    found = replace(found, boundary=None, begun=begun, budget=budget)
+    details = carried_details(found, " ".join(sorted(summary)), words)
+    held = set().union(*before)
+    told = "\n".join(details.anchors)
+    for name in (used & held) - shown:
+        assert (name in told) is (name not in details.untold)
+    assert set(details.untold) <= (used & held) - shown
+    if budget > 2_000:
+        assert not details.untold
+
+
+def test_a_summary_made_while_nobody_worked_is_not_doubted():
+    build = PathBuilder()
+    build.user("go", tokens=50)
+    build.run("bash", {"command": "ls"}, "def old_name(): ...", tokens=100)
+    build.say("now", tokens=10)
+    build.run("bash", {"command": "grep old_name"}, "nothing", tokens=10)
+    found = planned(build, keep=20)
+    assert not carried_details(found, "", words).untold

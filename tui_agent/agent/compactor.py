@@ -586,6 +586,8 @@ class _Place:
     cut: int
     model: str
     changes: tuple[int, ...] | None
+    begun: int
+    """The newest entry at that time."""
 
 
 class PreparedSummary:
@@ -663,9 +665,8 @@ class PreparedSummary:
             return None
         keep = plan.settings.compaction.keep_recent_tokens(plan.budget)
         size = self._compactor.size(order.model)
-        return replace(
-            ready, order=order, plan=replace(plan, boundary=None, keep_recent=keep), size=size
-        )
+        plan = replace(plan, boundary=None, keep_recent=keep, begun=place.begun)
+        return replace(ready, order=order, plan=plan, size=size)
 
     async def commit(self, order: "CompactionOrder") -> Commit | None:
         """Commit the summary that is ready or about to be; None when it does not fit: then the ordinary way is left."""
@@ -757,7 +758,7 @@ class PreparedSummary:
             self._ports.meter.check(self._ports.budget, order.model, plan.tokens_summarised)
         except BudgetUsedUpError:
             return None
-        self._place = _Place(cut, order.model, changes_since(path, cut))
+        self._place = _Place(cut, order.model, changes_since(path, cut), path[-1].id)
         if not self.holds(order.model):  # its basis changed meanwhile
             return None
         begun = time.monotonic()

@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
+from tui_agent.context.anchors import names_in
 from tui_agent.context.budget import (
     ContextSize,
     CountEntry,
@@ -23,7 +24,7 @@ from tui_agent.context.budget import (
 )
 from tui_agent.context.cutting import cut_outputs
 from tui_agent.context.files import FileOperations, file_operations
-from tui_agent.context.kept_lines import shown_text
+from tui_agent.context.kept_lines import shown_text, texts_of
 from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, digest, fit
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
 from tui_agent.context.rendering import pinned_text
@@ -149,6 +150,8 @@ class CompactionPlan:
     boundary: int | None = None
     """The first entry that stays, where a person said which; nothing but the summary is done
     then."""
+    begun: int | None = None
+    """The newest entry when a summary was begun beside the work: it knows nothing of later ones."""
 
     @property
     def previous_summary(self) -> str:
@@ -400,8 +403,31 @@ def carried_details(
     notes = plan.view.notes.values()
     known = "\n".join([summary, shown_text(kept), *notes, *(pin.text for pin in pinned)])
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
-    details = carry(Summarised(summarised, plan.files, plan.tools), earlier, budgets, count, known)
+    asked = _asked_meanwhile(plan, summarised, "\n".join([summary, *notes]))
+    gone = Summarised(summarised, plan.files, plan.tools, asked)
+    details = carry(gone, earlier, budgets, count, known)
     return details.model_copy(update={"pinned": pinned})
+
+
+def _asked_meanwhile(
+    plan: CompactionPlan, summarised: Sequence[Entry], said: str
+) -> frozenset[str]:
+    """Return the names of what is summarised that the agent used since the summary was begun.
+
+    Those are left out of which what is ``said`` or an output that stays tells.
+    """
+    if plan.begun is None:
+        return frozenset()
+    outputs = []
+    used: set[str] = set()
+    for entry in plan.kept:
+        if not isinstance(entry, AssistantEntry):
+            outputs.append(entry)
+        elif entry.id > plan.begun:
+            used |= names_in(texts_of(entry))
+    told = "\n".join([said, shown_text(entry for entry in outputs if plan.view.is_open(entry.id))])
+    gone = shown_text(summarised)
+    return frozenset(name for name in used if name in gone and name not in told)
 
 
 def compaction_entry(

@@ -85,18 +85,25 @@ class Source:
 
     ``own`` are the entries that the agent wrote: they have their own share.
 
-    ``earlier`` are lines that were kept before, with their entries.
+    ``earlier`` are lines that were kept before, with their entries. Lines of the names in ``first``
+    come before all others.
     """
 
     texts: Mapping[int, str]
     own: AbstractSet[int] = frozenset()
     earlier: Sequence[tuple[int, str]] = ()
+    first: AbstractSet[str] = frozenset()
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], earlier: Sequence[tuple[int, str]] = ()) -> "Source":
+    def of(
+        cls,
+        entries: Iterable[Entry],
+        earlier: Sequence[tuple[int, str]] = (),
+        first: AbstractSet[str] = frozenset(),
+    ) -> "Source":
         entries = tuple(entries)
         own = frozenset(entry.id for entry in entries if isinstance(entry, AssistantEntry))
-        return cls({entry.id: texts_of(entry) for entry in entries}, own, earlier)
+        return cls({entry.id: texts_of(entry) for entry in entries}, own, earlier, first)
 
 
 def choose_lines(
@@ -113,6 +120,7 @@ def choose_lines(
     """
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
     kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
+    asked = [anchor for anchor in anchors if anchor.text in source.first]
     wanted: list[Anchor] = []
     left = {kind: budget * share for kind, share in _SHARES.items()}
     for anchor in anchors:
@@ -127,6 +135,8 @@ def choose_lines(
     lines = _best_lines(wanted, source, kept, count)
     bare = round(budget * _BARE_SHARE)
     chosen = _Chosen(budget - bare, count)
+    for entry_id, line in _best_lines(asked, source, kept, count):
+        chosen.take(entry_id, line)
     spared = chosen.left - round(chosen.left * OWN_SHARE)
     for entry_id, line in lines:
         if entry_id in source.own:
@@ -134,7 +144,7 @@ def choose_lines(
     for entry_id, line in lines:
         chosen.take(entry_id, line)
     chosen.left += bare
-    for anchor in wanted:
+    for anchor in (*asked, *wanted):
         chosen.take(anchor.entry_id, anchor.text, bare=True)
     missing = {anchor.text for anchor in wanted}
     named = [

@@ -6,9 +6,11 @@ stands in.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
-from tui_agent.context.anchors import find_anchors, one_line
+from tui_agent.context.anchors import REMEMBERED, find_anchors, one_line
 from tui_agent.context.files import FileOperations
 from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
@@ -94,11 +96,16 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Summarised:
-    """Entries that are about to be summarised; ``files`` are cumulative over everything before them."""
+    """Entries that are about to be summarised; ``files`` are cumulative over everything before them.
+
+    ``asked`` are the names in them that the agent used while the summary was written, and of which
+    neither the summary nor an output that stays says anything.
+    """
 
     entries: Sequence[Entry]
     files: FileOperations
     tools: TraitsByName
+    asked: AbstractSet[str] = frozenset()
 
 
 def carry(
@@ -122,7 +129,10 @@ def carry(
         said, rules, budgets.user_messages, count, shown
     )
     state = _select_state(_state(entries, earlier.state, tools), budgets.state, count, tools)
-    anchors = find_anchors(entries, tools, earlier.remembered)
+    most = sys.maxsize if summarised.asked else REMEMBERED
+    every = find_anchors(entries, tools, earlier.remembered, most=most)
+    anchors = every[:REMEMBERED]
+    named = [anchor for anchor in every[REMEMBERED:] if anchor.text in summarised.asked]
     count_files = files.shown(budgets.files, count)
     listed = files.newest(count_files)
     sent = "\n".join([shown, *messages, *rule_lines])
@@ -130,13 +140,15 @@ def carry(
     known = "\n".join([shown, *messages, *rule_lines, *(item.text for item in state), *listed])
     before, titles = decode_lines(earlier.anchors)
     titles |= {entry.id: title for entry in entries if (title := title_of(entry))}
-    lines = choose_lines(
-        anchors, Source.of(entries, before), budgets.anchors - _TAG_TOKENS, count, known
-    )
+    source = Source.of(entries, before, summarised.asked)
+    lines = choose_lines((*anchors, *named), source, budgets.anchors - _TAG_TOKENS, count, known)
+    carried_lines = encode_lines(lines, titles)
+    said_of = "\n".join([*messages, *rule_lines, *(item.text for item in state), *carried_lines])
     return SummaryDetails(
         read_files=files.read,
         modified_files=files.modified,
-        anchors=encode_lines(lines, titles),
+        anchors=carried_lines,
+        untold=tuple(sorted(name for name in summarised.asked if name not in said_of)),
         user_messages=messages,
         rules=rule_lines,
         rules_known=rules_known,

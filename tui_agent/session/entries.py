@@ -249,6 +249,9 @@ class SummaryDetails(_Record):
     """Those and the ones that stand in carried messages; the model is not shown this list."""
     rules_lost: int = Field(default=0, exclude_if=lambda count: not count)
     """Rules that no longer fit: what the user has to be told."""
+    untold: tuple[str, ...] = Field(default=(), exclude_if=lambda names: not names)
+    """Names that the agent used while the summary was written, and of which it says nothing; the
+    model is not shown this list."""
     pinned: tuple[PinnedText, ...] = ()
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None

@@ -251,10 +251,12 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
     """Return the rule where a summary ends and the kept entries begin."""
     count = around.summarised(entry)
+    untold = len(entry.details.untold)
     words = [
         f"{wording.plural(count, 'entry')} summarised" if count else "summarised",
         f"{wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}",
         "nothing waited" if entry.prepared else "",
+        f"silent on {wording.plural(untold, 'name')}" if untold else "",
         "by the provider" if entry.item else "",
         wording.money(entry.cost) if entry.cost else "",
     ]
@@ -308,6 +310,7 @@ def _summary_lines(
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("The provider's own", own if isinstance(entry, CompactionEntry) and entry.item else ""),
+        ("Used meanwhile, not in it", ", ".join(details.untold)),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),
