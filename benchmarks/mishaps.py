@@ -23,7 +23,7 @@ STREAMED_SECONDS = 2.0
 """How long an answer streams until the program is killed."""
 REMINDER_END = "</system-reminder>"
 FILLING = "filling"
-FILLING_WORDS = 6_000
+FILLING_WORDS = 20_000
 
 Script = Callable[[Recorded], Turn]
 
