@@ -27,6 +27,7 @@ from tui_agent.app.services import AppServices
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.model.plan_limits import PlanUse
 from tui_agent.model.protocol import ModelClient
 from tui_agent.resources import prompt
 from tui_agent.session.effort import Effort
@@ -54,6 +55,7 @@ class FixedDirectory:
     """Models whose provider searches the web."""
     with_documents: set[str] = field(default_factory=set)
     """Models that take PDFs as they are."""
+    plan: PlanUse = field(default_factory=PlanUse)
 
     async def refresh(self, model: str) -> None:
         """Ask nobody."""

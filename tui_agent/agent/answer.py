@@ -283,6 +283,9 @@ class Answerer:
         if isinstance(event, protocol.PromptProgress):
             self._channel.emit(PromptProgress(event.processed, event.total))
             return
+        if isinstance(event, protocol.PlanSeen):
+            self._tell_of_plan(attempt.model, event)
+            return
         if attempt.first_token_at is None and not isinstance(event, UsageReport):
             attempt.first_token_at = self._ports.clock()
         match event:
@@ -313,6 +316,11 @@ class Answerer:
             self._draft_timer = asyncio.get_running_loop().call_later(
                 DRAFT_SECONDS, self._save_draft
             )
+
+    def _tell_of_plan(self, model: str, seen: protocol.PlanSeen) -> None:
+        plan = self._ports.directory.plan
+        for sentence in plan.take(model, seen.windows, now=self._ports.clock() / 1000):
+            self._channel.emit(Notice(sentence, "warning"))
 
     def _leave_out(self, refused: PartLeftOut) -> None:
         """Tell that a request went out without parts, and leave those of this session out of later ones."""

@@ -151,6 +151,8 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
         yield _row("all branches", "nothing yet")
     for line in agent.allowance.lines():
         yield _row("budget", line)
+    for line in agent.ports.directory.plan.lines(now=agent.ports.clock() / 1000):
+        yield _row("plan", line)
     if copied := sum(costs.values()) - (agent.session.reader.own_cost() or 0.0):
         yield _row("before the fork", f"{money(copied)}, paid by another session")
 

@@ -15,6 +15,7 @@ from tui_agent.model.claude import claude
 from tui_agent.model.forms import ServerForm
 from tui_agent.model.keys import Keys
 from tui_agent.model.learnt import LearntFacts
+from tui_agent.model.plan_limits import PlanUse
 from tui_agent.model.providers import WireName, provider_of
 
 _WITH_DOCUMENTS = frozenset({"messages", "responses", "gemini"})
@@ -49,6 +50,8 @@ class CatalogDirectory:
         self._learnt = learnt.models
         self._counters: dict[str, TokenCounter] = {}
         self._bounds: dict[str, int] = {}
+        self.plan = PlanUse()
+        """The limits of plans, as the last answers named them."""
 
     async def refresh(self, model: str) -> None:
         """Ask a server on this machine or its network for its facts of a model; at most once in ``_ASKED_AGAIN``.

@@ -83,6 +83,22 @@ class PromptProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitWindow:
+    """A window of a plan: its name, such as ``5 h``, the share used, and when it resets (epoch seconds)."""
+
+    name: str
+    used: float
+    resets_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSeen:
+    """The provider named the limits of the plan; comes with the first words of an answer."""
+
+    windows: tuple[LimitWindow, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PartLeftOut:
     """The provider refused parts of the request, so it went out in another form.
 
@@ -114,6 +130,7 @@ class Finished:
 
 ModelEvent = (
     PromptProgress
+    | PlanSeen
     | PartLeftOut
     | TextDelta
     | ReasoningDelta

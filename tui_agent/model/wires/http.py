@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import ssl
+import time
 from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
@@ -24,7 +25,14 @@ import httpx
 from tui_agent.model.error_body import PAGE
 from tui_agent.model.error_facts import describe, wait_headers
 from tui_agent.model.errors import Cause, Failure
-from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
+from tui_agent.model.plan_limits import read_plan
+from tui_agent.model.protocol import (
+    ModelEvent,
+    PlanSeen,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallDelta,
+)
 from tui_agent.model.redaction import redact
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
@@ -235,9 +243,14 @@ class Http:
             try:
                 if not response.is_success:
                     raise WireFailure(await _refusal(response, limits))
+                plan = read_plan(response.headers, now=time.time())
                 async with aclosing(_read(response, reader, limits)) as pieces:
                     async for events in pieces:
-                        yield events
+                        if plan and events:
+                            yield [PlanSeen(plan), *events]
+                            plan = ()
+                        else:
+                            yield events
             finally:
                 await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:

@@ -366,6 +366,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.gauge.measure(reading)
         self.status.cost = reading.cost
         self.status.budgets = budget_words(agent.allowance)
+        self.status.plan = agent.ports.directory.plan.words(agent.model, now=self.clock())
         self.status.used = agent.session_tokens()
         self.status.goal = agent.goals.words or agent.repeats.words
         self.show_race()

@@ -79,6 +79,8 @@ class StatusLine(Widget):
     """US dollars of the session, where prices are known."""
     budgets: reactive[tuple[str, str]] = reactive(("", ""))
     """The budget of the session, after its cost, and what is spent of the day's; empty without one."""
+    plan: reactive[str] = reactive("")
+    """The window of the plan that is nearly used up."""
     used: reactive[int | None] = reactive(None)
     """Tokens sent and answered in the session, as the provider counts them."""
     race: reactive[str] = reactive("")
@@ -182,6 +184,8 @@ class StatusLine(Widget):
             yield f"{money(self.cost)}{self.budgets[0]}", "plain", "cost"
         if self.budgets[1] and self.size.width >= TODAY_FROM:
             yield self.budgets[1], "plain", "cost"
+        if self.plan:
+            yield self.plan, "warnings", "cost"
         if self.used and self.size.width >= USED_FROM:
             yield f"{tokens(self.used)} used", "plain", "cost"
 

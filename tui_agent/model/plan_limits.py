@@ -1,0 +1,135 @@
+"""The limits of a plan, as providers name them in the headers of an answer: of each window of time, the share used.
+
+Anthropic names them to subscriptions, OpenAI to ChatGPT plans. Limits by the minute are left out:
+they are full again before anybody has read of them.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from tui_agent.lazy import LazyPattern
+from tui_agent.model.protocol import LimitWindow
+from tui_agent.model.providers import provider_of
+from tui_agent.model.waits import span, spoken
+
+WARN_FROM = 0.8
+"""Share of a window from which it is worth a word."""
+
+_STEPS = (1.0, 0.95, WARN_FROM)
+"""Shares at which a notice is shown."""
+
+_MOST = 10.0
+"""Shares above it are no shares."""
+
+_ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
+_CODEX = LazyPattern(r"x-codex-(primary|secondary)-used-percent")
+_HOUR = 60
+_DAY = 24 * _HOUR
+
+
+def read_plan(headers: Mapping[str, str], *, now: float) -> tuple[LimitWindow, ...]:
+    """Return the windows that headers name, none where they make no sense. ``now`` is seconds since the epoch."""
+    known = {name.lower(): value.strip() for name, value in headers.items()}
+    return (*_anthropic(known, now), *_codex(known, now))
+
+
+def _anthropic(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
+    for header, value in headers.items():
+        found = _ANTHROPIC.fullmatch(header)
+        used = _share(value)
+        if found is None or used is None:
+            continue
+        name = f"{found[1]} {found[2]}"
+        if found[3]:
+            name += f" {found[3].strip('_').replace('_', ' ')}"
+        resets = headers.get(header.replace("-utilization", "-reset"))
+        yield LimitWindow(name, used, _moment(resets, now))
+
+
+def _codex(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
+    for header, value in headers.items():
+        found = _CODEX.fullmatch(header)
+        used = _share(value, of=100)
+        minutes = _share(headers.get(header.replace("used-percent", "window-minutes")), most=1e6)
+        if found is None or used is None or not minutes:
+            continue
+        resets = headers.get(header.replace("used-percent", "reset-at")) or headers.get(
+            header.replace("used-percent", "reset-after-seconds")
+        )
+        yield LimitWindow(_length(round(minutes)), used, _moment(resets, now))
+
+
+def _length(minutes: int) -> str:
+    if minutes % _DAY == 0:
+        return f"{minutes // _DAY} d"
+    if minutes % _HOUR == 0:
+        return f"{minutes // _HOUR} h"
+    return f"{minutes} min"
+
+
+def _share(value: str | None, *, of: float = 1.0, most: float = _MOST) -> float | None:
+    try:
+        share = float(value or "") / of
+    except ValueError:
+        return None
+    if math.isfinite(share) and 0 <= share <= most:
+        return share
+    return None
+
+
+def _moment(value: str | None, now: float) -> float | None:
+    wait = span(value, now=now)
+    if wait is None or not math.isfinite(wait):
+        return None
+    return now + wait
+
+
+class PlanUse:
+    """What is known of the plans in use, by provider; newer headers replace older ones."""
+
+    def __init__(self) -> None:
+        self._windows: dict[str, tuple[LimitWindow, ...]] = {}
+        self._told: dict[tuple[str, str], float] = {}
+
+    def take(self, model: str, windows: tuple[LimitWindow, ...], *, now: float) -> list[str]:
+        """Take what an answer of a model names; return a sentence for each window that passed a step since the last."""
+        provider = _provider(model)
+        self._windows[provider] = windows
+        sentences = []
+        for window in windows:
+            step = next((share for share in _STEPS if window.used >= share), 0.0)
+            if step > self._told.get((provider, window.name), 0.0):
+                sentences.append(f"{_sentence(provider, window, now)}.")
+            self._told[provider, window.name] = step
+        return sentences
+
+    def lines(self, *, now: float) -> list[str]:
+        """Return a line for each window that has not ended."""
+        return [
+            _sentence(provider, window, now)
+            for provider, windows in self._windows.items()
+            for window in _running(windows, now)
+        ]
+
+    def words(self, model: str, *, now: float) -> str:
+        """Return the window of a model's plan that is used most, "" where all have room: ``5 h plan 86%``."""
+        running = _running(self._windows.get(_provider(model), ()), now)
+        fullest = max(running, key=lambda window: window.used, default=None)
+        if fullest is None or fullest.used < WARN_FROM:
+            return ""
+        return f"{fullest.name} plan {fullest.used:.0%}"
+
+
+def _provider(model: str) -> str:
+    return provider_of(model.partition("/")[0]).name
+
+
+def _running(windows: tuple[LimitWindow, ...], now: float) -> list[LimitWindow]:
+    return [window for window in windows if window.resets_at is None or window.resets_at > now]
+
+
+def _sentence(provider: str, window: LimitWindow, now: float) -> str:
+    back = ""
+    if window.resets_at is not None:
+        back = f"; it resets in {spoken(window.resets_at - now)}"
+    return f"{window.used:.0%} of {provider}'s {window.name} limit is used{back}"
