@@ -23,7 +23,7 @@ from tui_agent.context.compaction import (
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, HoldReason, hold, is_due
 from tui_agent.context.files import FileOperations, call_path, file_operations
-from tui_agent.context.preserved import digest, fit
+from tui_agent.context.preserved import Budgets, digest, fit
 from tui_agent.context.rendering import carried_blocks
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.session.entries import (
@@ -181,6 +181,21 @@ def test_cutting_or_clearing_outputs_is_offered_where_that_is_enough():
     little = plan(outputs(150))
     assert isinstance(little, Refusal)
     assert not little.prunes
+
+
+def test_a_huge_newest_output_leaves_room_for_the_summary_and_all_that_is_carried():
+    build = PathBuilder()
+    for number in range(40):
+        build.user(f"question {number}", tokens=500)
+        build.say(f"answer {number}", tokens=500)
+    build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
+    found = planned(build, keep=1_000)
+    (cut,) = found.prunes
+    carried = Budgets.of(SETTINGS.compaction, 40_000)
+    parts = (carried.user_messages, carried.anchors, carried.files, carried.state)
+    room = 24_000 - SETTINGS.compaction.summary_tokens(40_000) - sum(parts)
+    kept = cut.keep_chars * 0.3  # 30,000 tokens of 100,000 characters
+    assert 1_000 < kept <= room
 
 
 def outputs(tokens: int) -> PathBuilder:
