@@ -111,6 +111,22 @@ async def test_it_waits_for_a_pattern_and_says_when_that_does_not_come(
     assert "\n2\n" in said
 
 
+async def test_a_choice_in_colours_is_named(space: Workspace, running: Jobs) -> None:
+    items = ("30;47m Small", "37;41m Whole", "30;47m Custom")
+    drawn = "".join(rf"\033[{row};5H\033[{item} " for row, item in enumerate(items, 5))
+    command = rf"printf '\033[44m\033[2J{drawn}\033[0m'; read end"
+    assert "[Highlighted: 'Whole']" in await opened(space, command)
+
+
+async def test_the_model_waits_while_a_person_types(space: Workspace, running: Jobs) -> None:
+    await opened(space, "read name; echo hello $name; read end")
+    running.find(1).is_taken = True
+    with pytest.raises(ToolError, match="The user types in its terminal now"):
+        await typed(space, "Bob<Enter>")
+    running.find(1).type("Ada\n")
+    assert "hello Ada" in (await space.call(JOB, id=1, until="hello", wait=30)).output
+
+
 async def test_what_has_no_terminal_takes_no_input(space: Workspace, running: Jobs) -> None:
     await space.call(BASH, command="sleep 300", background=True)
     with pytest.raises(ToolError, match="without a terminal"):

@@ -72,9 +72,14 @@ async def test_a_person_types_into_the_terminal_of_a_job(tmp_path: Path) -> None
         stage.main.controller.begin("jobs")
         await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
         await pilot.press("w")
-        await stage.until_text("Type into the terminal", pilot)
-        await pilot.press(*"Ada", "enter")
-        await stage.until_text("hello Ada", pilot)
+        await stage.until_text("ctrl+] give it back", pilot)
+        job = stage.harness.agent.jobs.find(1)
+        await pilot.press(*"Ax", "backspace", *"da w", "enter")
+        assert job.is_taken
+        await pilot.press("ctrl+right_square_bracket")
+        await stage.until_text("w take over", pilot)
+        assert not job.is_taken
+        await stage.until_text("hello Ada w", pilot)
         await pilot.press("x")
         await stage.until_text("stopped after", pilot)
 

@@ -95,6 +95,8 @@ class Job:
         self._looked_at: Callable[[int], Awaitable[None]] | None = None
         self.terminal: Terminal | None = None
         """The terminal it runs in; None where it has none, and no input."""
+        self.is_taken = False
+        """Whether a person types into its terminal."""
         self.is_contained = False
         """Whether it runs in the sandbox."""
 

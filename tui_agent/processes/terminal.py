@@ -18,12 +18,13 @@ from tui_agent.processes.own_programs import find_program
 if TYPE_CHECKING:
     import pyte
 
-    from tui_agent.processes.terminal_screen import TerminalScreen
+    from tui_agent.processes.terminal_screen import Part, TerminalScreen
 
 log = logging.getLogger(__name__)
 
-COLUMNS = 120
-ROWS = 40
+COLUMNS = 80
+ROWS = 24
+"""What every terminal of a person has: they see it whole when they take it over."""
 KIND = "linux"
 """The terminal's name in ``TERM``: what the screen understands."""
 
@@ -138,6 +139,14 @@ class Terminal:
             text += "\n[Highlighted: " + ", ".join(repr(part) for part in marked) + "]"
         return text
 
+    def rows(self) -> list[list["Part"]]:
+        """Return the screen as a person sees it, with the cursor, without blank rows at its end."""
+        screen = self._draw()
+        rows = screen.parts(cursor=True)
+        while rows and all(not part.stands_out and not part.text.strip() for part in rows[-1]):
+            rows.pop()
+        return rows
+
     def _draw(self) -> "TerminalScreen":
         import pyte
 
@@ -163,19 +172,14 @@ class Terminal:
             self._write(data.encode())
 
 
-def _highlighted(screen: "pyte.Screen") -> list[str]:
-    """Return the parts of a screen in reversed colours, where they are few enough to be a choice."""
-    found: list[str] = []
-    for row in range(ROWS):
-        run = ""
-        for column in range(COLUMNS + 1):
-            cell = screen.buffer[row][column]
-            if column < COLUMNS and cell.reverse:
-                run += cell.data
-                continue
-            if run.strip():
-                found.append(run.strip())
-            run = ""
+def _highlighted(screen: "TerminalScreen") -> list[str]:
+    """Return the parts of a screen that stand out, where they are few enough to be a choice."""
+    found = [
+        part.text.strip()
+        for row in screen.parts()
+        for part in row
+        if part.stands_out and part.text.strip()
+    ]
     if len(found) > MAX_HIGHLIGHTED:
         return []
     return found

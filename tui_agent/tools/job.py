@@ -28,6 +28,8 @@ ANSWER_SECONDS = 10
 
 SEARCH_SECONDS = 0.5
 
+TAKEN = "The user types in its terminal now. Wait for what they do with until or wait."
+
 _COMMAND_CHARS = 100
 _NOT_YET = "[After {limit} s it still goes on.]"
 
@@ -86,6 +88,8 @@ class JobTool(Tool[JobInput]):
             )
         job = context.jobs.find(arguments.id)
         awaited = _awaited(arguments.until)
+        if arguments.input and job.is_taken:
+            raise ToolError(TAKEN)
         if arguments.input:
             job.type(arguments.input)
         if arguments.stop:
@@ -152,10 +156,13 @@ async def job_result(
     """
     state = job.state
     job.told = job.told or not state.running
-    raw, lost = job.new_output()
-    text = plain_text(raw)
+    new, lost = job.new_output()
+    text = plain_text(new)
+    raw: bytes | None = new
     if job.terminal is not None:
+        # The screen is all there is: what drew it is not read.
         text = job.terminal.text()
+        raw = None
     elif lost:
         text = f"[{size_text(lost)} before this are left out.]\n{text}"
     result = await finish(

@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.events import Key, Paste
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -15,9 +16,9 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import JobsChanged
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, plural, seconds
-from tui_agent.app.frontend import TextLine
 from tui_agent.errors import ToolError
 from tui_agent.processes.jobs import Job, JobState
+from tui_agent.processes.terminal import KEYS, Terminal
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
@@ -26,7 +27,13 @@ from tui_agent.ui.widgets.transcript import sanitize
 MAX_OUTPUT_CHARS = 20_000
 """Characters of a job's output that are shown: the last ones."""
 
-KEY_NAMES = "<C-c>, <Esc>, <Up>, <Tab> are keys; Enter is added."
+TAKEN_KEYS = "ctrl+] give it back"
+RELEASE = "ctrl+right_square_bracket"
+SHOWN_SECONDS = 0.1
+"""Time between looks at the screen of a terminal that a person types into."""
+
+MAX_PASTED = 1_000
+"""Characters of a paste that are typed."""
 
 WORDS_SECONDS = 0.5
 """Time for which the agent's events, which change nothing here, are kept together."""
@@ -42,14 +49,36 @@ def how_it_is(state: JobState, now: float) -> str:
     return f"ended after {took}" + (f", exit {state.exit_code}" if state.exit_code else "")
 
 
-class JobsScreen(PanePage):
-    """Shows jobs over the conversation; it follows their output."""
+def typed(event: Key) -> str:
+    """Return what a key types into a terminal, "" for one that terminals don't have."""
+    if event.is_printable and event.character:
+        return event.character
+    name = event.key.replace("+", "-")
+    if name in KEYS:
+        return f"<{name}>"
+    letter = name.removeprefix("ctrl-")
+    return f"<C-{letter}>" if name.startswith("ctrl-") and len(letter) == 1 else ""
 
-    KEYS = "x stop it  w type  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
+
+def screen_of(terminal: Terminal) -> Content:
+    """Return a terminal's screen; what stands out on it, and the cursor, is reversed."""
+    rows = (
+        Content.assemble(
+            *((sanitize.output(part.text), "reverse" if part.stands_out else "") for part in row)
+        )
+        for row in terminal.rows()
+    )
+    return Content("\n").join(rows)
+
+
+class JobsScreen(PanePage):
+    """Shows jobs over the conversation; it follows their output, and lets a person take over a terminal."""
+
+    KEYS = "x stop it  w take over  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "stop", "stop it", show=False),
-        Binding("w", "type", "type into its terminal", show=False),
+        Binding("w", "take_over", "type into its terminal", show=False),
         Binding("y", "copy", "copy output", show=False),
         Binding("space", "scroll(1)", "down", show=False, priority=True),
     ]
@@ -62,6 +91,7 @@ class JobsScreen(PanePage):
         self._controller = controller
         self._agent = agent
         self._inbox = Inbox(self, pause=lambda: WORDS_SECONDS)
+        self._taken: Job | None = None
 
     def body(self) -> ComposeResult:
         yield Options(id="files", compact=True)
@@ -70,12 +100,16 @@ class JobsScreen(PanePage):
 
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._inbox.put))
+        self.when_left(self._give_back)
         self.set_interval(1.0, self._show_times)
+        self._looks = self.set_interval(SHOWN_SECONDS, self._show_output, pause=True)
         self._show()
 
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:
         if any(isinstance(event, JobsChanged) for event in message.inbox.take()):
+            if self._taken is not None and self._taken.ended.is_set():
+                self._give_back()
             self._show()
 
     def _show(self) -> None:
@@ -125,10 +159,14 @@ class JobsScreen(PanePage):
 
     def _show_output(self) -> None:
         follows = self.pane.scroll_offset.y >= self.pane.max_scroll_y
-        text = ""
+        shown: Content | str = ""
         if self._shown is not None:
-            text = self._agent.jobs.find(self._shown).tail(MAX_OUTPUT_CHARS)
-        self.output.update(sanitize.output(text) or "(it has printed nothing)")
+            job = self._agent.jobs.find(self._shown)
+            if job.terminal is None:
+                shown = sanitize.output(job.tail(MAX_OUTPUT_CHARS))
+            else:
+                shown = screen_of(job.terminal)
+        self.output.update(shown or "(it has printed nothing)")
         if follows:
             self.pane.scroll_end(animate=False)
 
@@ -137,20 +175,58 @@ class JobsScreen(PanePage):
             await self._agent.jobs.find(self._shown).stop()
             self._show()
 
-    def action_type(self) -> None:
-        if self._shown is not None:
-            self._controller.soon(self._type(self._agent.jobs.find(self._shown)))
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
+        """While a terminal is taken over every key is its own."""
+        return self._taken is None
 
-    async def _type(self, job: Job) -> None:
-        """Ask for a line, and type it into a job's terminal with Enter at its end."""
+    def action_take_over(self) -> None:
+        if self._shown is None:
+            return
+        job = self._agent.jobs.find(self._shown)
         if job.terminal is None:
             self.notice.say_briefly(f"Job {job.id} takes no input: it runs without a terminal.")
             return
-        text = await self._controller.ask(TextLine("Type into the terminal", "", "send", KEY_NAMES))
-        if text is None:
+        if job.ended.is_set():
+            self.notice.say_briefly(f"Job {job.id} has ended.")
             return
+        self._taken = job
+        job.is_taken = True
+        self.set_focus(None)
+        self.add_class("-taken")
+        self.call_after_refresh(self.pane.scroll_end, animate=False)
+        self.keys.show(TAKEN_KEYS)
+        self._looks.resume()
+
+    def _give_back(self) -> None:
+        if self._taken is None:
+            return
+        self._taken.is_taken = False
+        self._taken = None
+        self._looks.pause()
+        self.remove_class("-taken")
+        self.keys.show(self.KEYS)
+        self.listing.focus()
+
+    def on_key(self, event: Key) -> None:
+        if self._taken is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == RELEASE:
+            self._give_back()
+        else:
+            self._type(typed(event))
+
+    def on_paste(self, event: Paste) -> None:
+        if self._taken is not None:
+            event.stop()
+            for character in event.text[:MAX_PASTED]:
+                self._type(character)
+
+    def _type(self, text: str) -> None:
         try:
-            job.type(f"{text}\n")
+            if self._taken is not None:
+                self._taken.type(text)
         except ToolError as error:
             self.notice.say_briefly(str(error))
 

@@ -14,7 +14,14 @@ from textual.widget import Widget
 from tui_agent.ui.widgets.status import Hint
 
 _GAP: Final = 2
-_NAMES: Final = {"esc": "escape", "/": "slash", "?": "question_mark", "↑": "up", "↓": "down"}
+_NAMES: Final = {
+    "esc": "escape",
+    "/": "slash",
+    "?": "question_mark",
+    "ctrl+]": "ctrl+right_square_bracket",
+    "↑": "up",
+    "↓": "down",
+}
 """Keys as Textual calls them, where they are shown in another way."""
 _PRESSABLE: Final = re.compile(
     r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
