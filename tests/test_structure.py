@@ -23,7 +23,7 @@ LETTERS = {
         "o": "request request_open request_enter subagent log", "p": "edit_pin", "P": "parent", "q": "dismiss back",
         "r": "request_retry restart race", "s": "request_compact compact", "t": "runner_take take",
         "u": "undo undelete request_undo step_undo", "v": "toggle_here arrange_order", "V": "arrange_grouping",
-        "w": "runner_steer type", "x": "stop runner_stop delete edit_drop drop", "X": "stop_all",
+        "w": "runner_steer take_over", "x": "stop runner_stop delete edit_drop drop", "X": "stop_all",
         "y": "copy request_copy",
     }.items()
 }  # fmt: skip

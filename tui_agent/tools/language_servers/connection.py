@@ -167,7 +167,8 @@ class Connection:
         telling = [line for line in lines if "error" in line.lower()] or lines
         said = ""
         if telling:
-            said = f": {_plain(telling[-1])}"
+            last = _plain(telling[-1]).rstrip(".")
+            said = f": {last}"
         self.end(f"ended with exit code {code}{said}")
 
     def end(self, why: str) -> None:

@@ -25,7 +25,7 @@ LOOP_RESULTS = 3
 LOOP_LINES = 3
 """Results of a repeated call that are shown, and lines of each."""
 
-MAX_FIRST = 4
+MAX_FIRST = 7
 """A choice of so many answers shows all of them at once; of more, one fewer and "more"."""
 
 
