@@ -6,15 +6,7 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.session_paths import PathBuilder
-from tui_agent.agent.doom_loop import (
-    CHECKED_CHARS,
-    MAX_CALLS_EXAMINED,
-    LoopRules,
-    call_key,
-    detect,
-    find_repetition,
-    was_refused,
-)
+from tui_agent.agent.doom_loop import LoopRules, detect, was_refused
 from tui_agent.agent.events import (
     AnswerDelta,
     Decision,
@@ -23,7 +15,9 @@ from tui_agent.agent.events import (
     PermissionAsked,
     ReasoningProgress,
 )
+from tui_agent.agent.news import MAX_CALLS_EXAMINED, call_key
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.repeated_text import CHECKED_CHARS, find_repetition
 from tui_agent.app.permission_text import question
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, ToolStatus, UserEntry
 
@@ -169,9 +163,7 @@ def test_the_fifth_change_of_a_file_asks_when_all_before_failed(statuses, path, 
         )
         build.run("read", {"path": "a.py", "offset": number + 1}, f"lines {number}")
     asked = build.call(("edit", {"path": path, "old": "another", "new": "x"}))
-    loop = detect(
-        build.path, asked.tool_calls[0].call_id, LoopRules(changes=lambda tool: tool == "edit")
-    )
+    loop = detect(build.path, asked.tool_calls[0].call_id)
     assert (loop and loop.reason) == reason
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.app.test_race_commands import controller_of, do
 from tests.support.agents import Harness, make_agent
 from tests.support.headless import run_headless
-from tests.support.scripted_client import Call, Reply
+from tests.support.scripted_client import Call, Reply, call
 from tui_agent.agent.goals import IDLE_ROUNDS, MAX_ROUNDS, read_judgement
 from tui_agent.cli.output import ExitCode
 from tui_agent.context.request import ModelRequest, request_bytes
@@ -68,11 +68,24 @@ async def test_it_gives_up_where_nothing_is_done(tmp_path: Path) -> None:
     harness.agent.goals.begin("the moon is blue")
     await harness.say("go")
     assert len(script.judged) == IDLE_ROUNDS
-    assert harness.agent.goals.ended.startswith("The goal is not reached: nothing was done")
+    assert harness.agent.goals.ended.startswith("The goal is not reached: nothing new came of")
+
+
+async def test_it_gives_up_where_each_round_looks_at_the_same(tmp_path: Path) -> None:
+    script = Script([LOOK, Reply("Done.")] * (MAX_ROUNDS + 2), [])
+    harness = start(tmp_path, script)
+    harness.agent.goals.begin("the moon is blue")
+    await harness.say("go")
+    assert len(script.judged) == IDLE_ROUNDS
 
 
 async def test_it_gives_up_after_many_rounds(tmp_path: Path) -> None:
-    script = Script([LOOK, Reply("Done.")] * (MAX_ROUNDS + 2), [])
+    writes = [
+        Reply(calls=(call("write", path=f"{number}.txt", content="blue"),))
+        for number in range(MAX_ROUNDS + 2)
+    ]
+    work = [reply for write in writes for reply in (write, Reply("Done."))]
+    script = Script(work, [])
     harness = start(tmp_path, script)
     harness.agent.goals.begin("the moon is blue")
     await harness.say("go")

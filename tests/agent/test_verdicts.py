@@ -13,8 +13,8 @@ from tests.support.agents import make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import thorough
-from tui_agent.agent.doom_loop import find_repeated_calls
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.repeated_text import find_repeated_calls
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.verdict import Verdict, judge
 from tui_agent.model.text_calls import read_text_calls

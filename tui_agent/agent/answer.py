@@ -11,12 +11,6 @@ from contextlib import aclosing
 from dataclasses import field, replace
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.doom_loop import (
-    CHECKED_CHARS,
-    Repetition,
-    find_repeated_calls,
-    find_repetition,
-)
 from tui_agent.agent.events import (
     AnswerDelta,
     AnswerWasReasoning,
@@ -30,6 +24,12 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.left_out import edits_without
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.repeated_text import (
+    CHECKED_CHARS,
+    Repetition,
+    find_repeated_calls,
+    find_repetition,
+)
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model import protocol

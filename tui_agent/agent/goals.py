@@ -1,6 +1,6 @@
 """Works towards a goal: whenever the model stops, a small model judges, and the work goes on until it is reached.
 
-It ends, too, after a number of rounds, after rounds in which nothing was done, and with the run's
+It ends, too, after a number of rounds, after rounds that bring nothing new, and with the run's
 own budgets. Each round begins with a message, and so can be branched from.
 """
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import Notice
+from tui_agent.agent.news import brings_news
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
 from tui_agent.agent.small_questions import ask_small_model
@@ -16,7 +17,7 @@ from tui_agent.context.templates import fill
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ModelError
 from tui_agent.safe_text import one_line
-from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry
 from tui_agent.session.path_queries import newest
 from tui_agent.session.records import Purpose
 
@@ -24,7 +25,7 @@ GOAL_MISSED = "goal_missed"
 """Why a message follows an answer after which the goal was not reached."""
 MAX_ROUNDS = 20
 IDLE_ROUNDS = 3
-"""Rounds without a tool call after which the work does not go on."""
+"""Rounds in which no call told or changed anything new, after which the work does not go on."""
 DIGEST_TOKENS = 3_000
 ANSWER_CHARS = 6_000
 """Size of what the judge is shown of the work, and of the last answer."""
@@ -101,11 +102,12 @@ class Goals:
         return True
 
     def _gives_up(self, path: Sequence[Entry]) -> bool:
-        has_worked = _has_worked(path)
-        self._idle = 0 if has_worked or not self.rounds else self._idle + 1
+        self._idle += 1
+        if not self.rounds or brings_news(path):
+            self._idle = 0
         why = ""
         if self._idle >= IDLE_ROUNDS:
-            why = f"The goal is not reached: nothing was done in {IDLE_ROUNDS} rounds."
+            why = f"The goal is not reached: nothing new came of {IDLE_ROUNDS} rounds."
         elif self.rounds >= MAX_ROUNDS:
             why = f"The goal is not reached after {MAX_ROUNDS} rounds."
         if why:
@@ -149,13 +151,3 @@ def read_judgement(text: str) -> Judgement:
     if word in {"yes", "no"}:
         return Judgement(is_reached=word == "yes", reason=reason or "no reason given")
     return Judgement(is_reached=False, reason=" ".join(lines))
-
-
-def _has_worked(path: Sequence[Entry]) -> bool:
-    """Whether a tool was called since the model was told to go on, or since the user's message."""
-    for entry in reversed(path):
-        if isinstance(entry, ToolResultEntry):
-            return True
-        if isinstance(entry, UserEntry):
-            return False
-    return False

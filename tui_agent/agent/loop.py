@@ -22,7 +22,6 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.closing_check import ClosingCheck
 from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
-from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import RunEnded, RunStarted
 from tui_agent.agent.goals import Goals
 from tui_agent.agent.hooks.payloads import Notification, RunEnd
@@ -32,6 +31,7 @@ from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import nudge, reminder
+from tui_agent.agent.repeated_text import REPEATING
 from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.verdict import NUDGED, Verdict, verdict_on

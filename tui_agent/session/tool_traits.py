@@ -27,6 +27,8 @@ class ToolTraits:
     """The result shows the file that the call names."""
     writes: bool = False
     """The call changes the file that it names."""
+    waits: bool = False
+    """The result says how far something is that takes its time."""
     repeatable: bool = False
     """The result of the same call later takes the place of an earlier one that succeeded."""
     repeats_failures: bool = False
@@ -59,7 +61,7 @@ class TraitsByName(dict[str, ToolTraits]):
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:
         super().__init__(tools)
         self._imported = {
-            name: ToolTraits(reads=traits.reads, writes=traits.writes)
+            name: ToolTraits(reads=traits.reads, writes=traits.writes, waits=traits.waits)
             for traits in tools.values()
             for name in traits.imported_names
         }

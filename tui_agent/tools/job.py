@@ -51,7 +51,11 @@ class JobTool(Tool[JobInput]):
     name: ClassVar[str] = "job"
     description: ClassVar[str] = "List background jobs; with id new output."
     Input = JobInput
-    traits = ToolTraits(kind="execute")
+    traits = ToolTraits(
+        kind="execute",
+        waits=True,
+        imported_names=("write_stdin", "BashOutput", "TaskOutput", "TaskList", "wait"),
+    )
 
     def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         if not arguments.input:

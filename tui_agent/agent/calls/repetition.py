@@ -4,23 +4,14 @@ from collections.abc import Callable, Sequence
 
 from tui_agent.agent.calls.call import Call, Outcome, Proceed, RefusedError, StopRunError
 from tui_agent.agent.channel import EventChannel, Questions
-from tui_agent.agent.doom_loop import (
-    MAX_REPEATED_ANSWERS,
-    DoomLoop,
-    LoopRules,
-    Repetition,
-    call_key,
-    detect,
-    repeated_answers,
-    was_refused,
-)
+from tui_agent.agent.doom_loop import DoomLoop, LoopRules, detect, was_refused
 from tui_agent.agent.events import Decision, Notice, PermissionRequest
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import Action
+from tui_agent.agent.repeated_text import MAX_REPEATED_ANSWERS, Repetition, repeated_answers
 from tui_agent.permission import Permission, PermissionNeed, with_note
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.session import Session
-from tui_agent.tools.registry import tool_traits
 
 ANSWER_PATTERN = "repeated answer"
 """The name of an answer that keeps repeating itself in permission rules."""
@@ -54,7 +45,7 @@ class RepetitionWatch:
 
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         path = self._session.active_path()
-        rules = LoopRules(frozenset(self._allowed), _writes, self._problem_of)
+        rules = LoopRules(frozenset(self._allowed), self._problem_of)
         loop = detect(path, call.call_id, rules)
         if loop is None:
             return await proceed(call)
@@ -122,23 +113,10 @@ class RepetitionWatch:
         return self._prompt("continue")
 
 
-def _writes(tool: str) -> bool:
-    return tool_traits()[tool].writes
-
-
 def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:
     """Return the results that the calls of a loop had, oldest first."""
-    asked: set[str] = set()
-    for entry in path:
-        if isinstance(entry, AssistantEntry):
-            asked |= {
-                call.call_id
-                for call in entry.tool_calls
-                if call_key(call.tool, call.arguments) in loop.keys
-            }
-    results = [
+    return tuple(
         entry.output
         for entry in path
-        if isinstance(entry, ToolResultEntry) and entry.call_id in asked
-    ]
-    return tuple(results[-len(loop.keys) * (loop.count - 1) :])
+        if isinstance(entry, ToolResultEntry) and entry.call_id in loop.call_ids
+    )

@@ -1,0 +1,313 @@
+"""Tells what is new in the results of calls, so that going on is told from going round in a circle.
+
+Two results are equal if they differ in nothing but times, addresses and counters. What a failure
+repeats of its call doesn't count either: one fault stays one, however it is run into. A successful
+change, and looking again at what was changed, is neither news nor the lack of it.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import field
+from functools import cached_property, lru_cache
+from typing import Any
+
+from tui_agent.context.arguments import parse_object
+from tui_agent.context.files import call_path
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.session.entries import (
+    AssistantEntry,
+    Entry,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.session.path_queries import newest
+from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.tools.registry import tool_traits
+
+MAX_CALLS_EXAMINED = 80
+"""Calls looked at."""
+TELLING_CHARS = 40
+"""Characters of a result that say the same whatever was asked; shorter ones are answers to their
+own question."""
+TELLING_ERROR_CHARS = 8
+COMPARED_CHARS = 4_000
+"""Characters at either end of a result that are compared."""
+
+_TIMES = LazyPattern(
+    r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|m|min|sec|secs|seconds?|minutes?)\b"
+    r"|\b\d{4}-\d\d-\d\d(?=\b|T)|\bT?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?Z?\b"
+)
+"""Durations, dates and times of day: that a command took longer than before is no news."""
+_PASSING = LazyPattern(
+    r"\b0x[0-9a-f]+\b|\b(?=[0-9a-f-]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{4,})*\b|/tmp/\S+"
+    r"|\b(?:attempt|try|retry|request|run|pid|port|process|thread|chunk id)[\s=:#]*\d+\b(?!\s*(?:of\b|/))",
+    re.IGNORECASE,
+)
+"""Addresses, identifiers, temporary files and counters, which are new each time."""
+_PLACES = LazyPattern(
+    r":\s?\d+(?=[:,)\s])|\bline \d+|\bexit(?:ed)?(?: with)?(?: code| status):? \d+"
+)
+"""Lines and exit codes, which say little about an error."""
+_FAILED = LazyPattern(
+    r"^(?:.* )?[1-9]\d* (?:failed|errors?|failures?)\b|^(?:FAILED|ERROR|Traceback)\b|^\w*[eE]rror:",
+    re.MULTILINE,
+)
+_WORD = LazyPattern(r"\w+")
+_ECHO = LazyPattern(r"\s*(?:;|&&|\|\|)\s*echo\b[^;&|]*$")
+_WAITING = LazyPattern(
+    r"\bsleep\s+[\d.$]|\bwait(?:-for)?\b|\bwatch\b|\btail\s+-\w*[fF]|\binotifywait\b"
+)
+"""In a command: it takes its time, and then looks."""
+_COMMANDS = ("command", "cmd")
+_PACE = ("timeout", "timeout_ms", "yield_time_ms", "description")
+"""Arguments that say how long, or why, and not what."""
+_SILENT = ("", "[No output.]")
+
+UNREADABLE = "unreadable"
+"""The mark of every call whose arguments can't be read."""
+
+ProblemOf = Callable[[str, str], str]
+"""Says why a tool can't read these arguments (tool name, JSON text), "" where it can."""
+
+
+def call_key(tool: str, arguments: str) -> str:
+    """Return the identity of a call: canonical JSON; other arguments count as they were written.
+
+    A command's spaces, an ``echo`` behind it and the time it is given are no difference.
+    """
+    values = parse_object(arguments or "{}")
+    if values is None:
+        return f"{tool} {arguments.strip()}"
+    meant = {name: value for name, value in values.items() if name not in _PACE}
+    for name in _COMMANDS:
+        if isinstance(meant.get(name), str):
+            meant[name] = " ".join(_ECHO.sub("", meant[name]).split())
+    return f"{tool} {json.dumps(meant, sort_keys=True, separators=(',', ':'), ensure_ascii=False)}"
+
+
+def unreadable(_tool: str, arguments: str) -> str:
+    """Say what is wrong with arguments whose tool isn't known."""
+    return "not a JSON object" if parse_object(arguments or "{}") is None else ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call and its result, None while it has none."""
+
+    part: ToolCallPart
+    answer: ToolResultEntry | None
+    problem_of: ProblemOf
+    answer_id: int
+    """The answer that asked for it: calls of one answer don't know of each other's results."""
+
+    @cached_property
+    def key(self) -> str:
+        return call_key(self.part.tool, self.part.arguments)
+
+    @cached_property
+    def file(self) -> str | None:
+        return call_path(self.part.arguments)
+
+    @property
+    def traits(self) -> ToolTraits:
+        return tool_traits()[self.part.tool]
+
+    @cached_property
+    def is_unreadable(self) -> bool:
+        """Whether its tool can't read the arguments; False where it had a success."""
+        if self.answer is not None and not self.failed:
+            return False
+        return bool(self.problem_of(self.part.tool, self.part.arguments))
+
+    @property
+    def aim(self) -> str:
+        """What is tried again and again although other things are done between, "" for nothing."""
+        if self.is_unreadable:
+            return f"{self.part.tool} (unreadable arguments)"
+        if self.traits.writes and self.file:
+            return f"{self.part.tool} {self.file}"
+        return ""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it looks how far something is that takes its time: nothing new is as it should be."""
+        if self.traits.waits:
+            return True
+        return self._runs and bool(_WAITING.search(self.part.arguments))
+
+    @property
+    def _runs(self) -> bool:
+        """Whether it may run a program, as an unknown tool may."""
+        return self.traits.kind in {"execute", "other"} and not self.traits.reads
+
+    @cached_property
+    def failed(self) -> bool:
+        """Whether it failed, or a program that it ran says so, whose code a pipe has hidden."""
+        if self.answer is None or self.answer.status is ToolStatus.ERROR:
+            return self.answer is not None
+        if self.waits or not self._runs:
+            return False
+        return bool(_FAILED.search(self.answer.output[-COMPARED_CHARS:]))
+
+    @property
+    def said(self) -> ToolResultEntry | None:
+        """The result; None where that says nothing of its own: not let through, or all of it known."""
+        if self.answer is None or self.answer.metadata.is_known:
+            return None
+        if self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
+            return None
+        return self.answer
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a call told.
+
+    ``mark`` stands for it: results with equal marks are equal; None for what doesn't count.
+    """
+
+    call: Call
+    mark: Hashable | None
+    is_news: bool
+    changes: bool = False
+    """Whether it changed something for the first time."""
+
+
+def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
+    """Return the calls since the user's last word, oldest first, at most ``MAX_CALLS_EXAMINED``."""
+    results: dict[str, ToolResultEntry] = {}
+    found: list[Call] = []
+    for entry in reversed(path):
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            break
+        if isinstance(entry, ToolResultEntry):
+            results.setdefault(entry.call_id, entry)
+        elif isinstance(entry, AssistantEntry):
+            found += [
+                Call(call, results.pop(call.call_id, None), problem_of, entry.id)
+                for call in reversed(entry.tool_calls)
+            ]
+        if len(found) >= MAX_CALLS_EXAMINED:
+            break
+    return found[:MAX_CALLS_EXAMINED][::-1]
+
+
+def told_by(calls: Sequence[Call]) -> Iterator[Told]:
+    """Yield what each call told, given those before it."""
+    teller = _Teller(Counter(call.key for call in calls))
+    return map(teller.tell, calls)
+
+
+@dataclass(slots=True)
+class _Teller:
+    """Goes through calls, oldest first."""
+
+    times: Counter[str]
+    """How often each call is made, by its key."""
+    changes: int = 0
+    changed: Counter[str | None] = field(default_factory=Counter)
+    """Changes of each file."""
+    looked: dict[str, int] = field(default_factory=dict)
+    """The number of changes at which a call, or a file, was last looked at."""
+    marks: dict[str, Hashable] = field(default_factory=dict)
+    """The last mark of each call and file."""
+    known: set[Hashable] = field(default_factory=set)
+
+    def tell(self, call: Call) -> Told:
+        said = call.said
+        if said is None:
+            mark = self._earlier_mark(call)
+        elif call.failed:
+            mark = self._failure(call, said)
+        elif call.waits:
+            return Told(call, None, is_news=True)
+        elif self._acts(call, said):
+            self.changes += 1
+            self.changed[call.file] += 1
+            return Told(call, None, is_news=True, changes=True)
+        elif self._looks_again(call):
+            return Told(call, None, is_news=True)
+        else:
+            mark = self._success(call, said)
+        is_news = mark not in self.known
+        self.known.add(mark)
+        self.marks[call.key] = mark
+        if call.file:
+            self.marks[call.file] = mark
+        return Told(call, mark, is_news=is_news)
+
+    def _earlier_mark(self, call: Call) -> Hashable:
+        """Return what stands for a call that has no result of its own: what it, or its file, told before."""
+        subject = call.key
+        is_known = call.answer is not None and call.answer.metadata.is_known
+        if is_known and call.file and subject not in self.marks:
+            subject = call.file
+        return self.marks.get(subject, ("unknown", call.key))
+
+    def _acts(self, call: Call, said: ToolResultEntry) -> bool:
+        """Whether a call that succeeded did something for the first time, and had no more to say."""
+        is_silent = said.output.strip() in _SILENT and not said.attachments
+        return self.times[call.key] == 1 and (call.traits.writes or is_silent)
+
+    def _looks_again(self, call: Call) -> bool:
+        """Whether a call looks at what it, or one at its file, looked at before the last change."""
+        if call.traits.writes or call.traits.state:
+            return False
+        subject = call.file or call.key
+        before = self.looked.get(subject, self.changes)
+        self.looked[subject] = self.changes
+        return before < self.changes
+
+    def _failure(self, call: Call, said: ToolResultEntry) -> Hashable:
+        if call.is_unreadable:
+            return UNREADABLE
+        if call.traits.writes:
+            return (call.aim, self.changed[call.file])
+        own = {*_WORD.findall(_decoded(call.part.arguments)), call.part.tool}
+        text = _PLACES.sub("", _plain(said.output))
+        left = " ".join(word for word in _WORD.findall(text) if word not in own)
+        if len(left) < TELLING_ERROR_CHARS:
+            return (call.key, text)
+        return ("failed", left)
+
+    def _success(self, call: Call, said: ToolResultEntry) -> Hashable:
+        if call.traits.state == "list":
+            return (call.part.tool, said.title, self.changes)
+        asked = _decoded(call.part.arguments)
+        images = tuple(image.blob for image in said.attachments)
+        lines = _plain(said.output).splitlines()
+        new = frozenset(line for line in lines if line not in asked)
+        if sum(map(len, new)) < TELLING_CHARS:
+            return (call.key, new, images, self.changes)
+        return (new, images, self.changes)
+
+
+def _decoded(arguments: str) -> str:
+    values: dict[str, Any] | None = parse_object(arguments)
+    return arguments if values is None else "\n".join(map(str, values.values()))
+
+
+def _plain(output: str) -> str:
+    """Return both ends of an output without what is new each time."""
+    if len(output) > 2 * COMPARED_CHARS:
+        output = output[:COMPARED_CHARS] + output[-COMPARED_CHARS:]
+    return _without_passing(output)
+
+
+@lru_cache(maxsize=2 * MAX_CALLS_EXAMINED)
+def _without_passing(text: str) -> str:
+    return _PASSING.sub("", _TIMES.sub("", text))
+
+
+def brings_news(path: Sequence[Entry]) -> bool:
+    """Whether a call since the last message, also one of the program's own, told something new."""
+    message = newest(path, UserEntry)
+    since = 0
+    if message is not None:
+        since = message.id
+    told = told_by(calls_of(path, unreadable))
+    return any(one.is_news and one.call.said for one in told if one.call.answer_id > since)
