@@ -198,13 +198,15 @@ class TuiAgentApp(ErrorBoundary[int]):
         if isinstance(self._driver, TerminalDriver):
             where = self.main.prompt.cursor_screen_offset
             self._driver.painted(where.y, where.x, vi=self.main.prompt.vim)
-        if (
-            self._follows_terminal
-            and not self.no_color
-            and os.environ.get("TERM", "") not in background.MUTE
-        ):
-            self._write(background.QUESTION)
+            if self._asks_for_background:
+                # In a browser the answer would be typed into the prompt.
+                self._write(background.QUESTION)
         self._install_services()
+
+    @property
+    def _asks_for_background(self) -> bool:
+        is_mute = os.environ.get("TERM", "") in background.MUTE
+        return self._follows_terminal and not self.no_color and not is_mute
 
     def on_paste_coming(self, message: terminal_input.PasteComing) -> None:
         self.main.say(f"A paste is coming: {message.characters:,} characters until now.")
