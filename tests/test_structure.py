@@ -328,7 +328,6 @@ BY_NAME = {
     "tui_agent.files.git_writing": "a scratch working tree of this program's own",
     "tui_agent.files.own_git": "a scratch repository of this program's own",
     "tui_agent.files.ripgrep": "names of ignore files",
-    "tui_agent.files.unseen": "counts files",
     "tui_agent.sandbox.landlock_start": "a descriptor",
     "tui_agent.sandbox.layer": "a layer that no command has been on yet",
     "tui_agent.sandbox.plan": "counts files",

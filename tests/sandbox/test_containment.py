@@ -161,6 +161,38 @@ async def test_a_second_name_of_a_file_outside_changes_nothing_there(
     assert (stored.read_text(), stored.stat().st_mode) == ("good\n", before)
 
 
+async def test_a_link_put_in_the_way_while_a_view_is_laid_out_opens_nothing(box: Contained) -> None:
+    """A job can exchange a directory with a link between the look at a project and the command's start."""
+    for name in ("dist/a/.env", "dist/a/.vscode/tasks.json", "dist/a/other/x", "dist/a/new"):
+        box.file(name, "own\n")
+    for name in ("other/x", "new", ".vscode/tasks.json", ".env"):
+        box.file(name, "canary\n", at=box.home)
+
+    def exchange() -> None:
+        (box.root / "dist/a").rename(box.root / "dist/b")
+        (box.root / "dist/a").symlink_to("../../..")
+
+    job = await box.laid_out("sleep 60", OUTPUTS)
+    reading = "cat dist/a/other/x dist/a/.vscode/tasks.json dist/a/.env"
+    command = f"{reading}; echo x > dist/a/other/x; echo x > dist/a/new"
+    ran = await box.run(command, OUTPUTS, meanwhile=exchange)
+    assert "canary" not in ran.output
+    assert (box.home / "other/x").read_text() == "canary\n"
+    assert (box.home / "new").read_text() == "canary\n"
+    await box.sandbox.finish(job, "", None)
+
+
+async def test_a_job_at_work_takes_no_outputs_from_other_commands(box: Contained) -> None:
+    box.file("dist/a/.vscode/tasks.json", "old\n")
+    job = await box.laid_out("sleep 60", OUTPUTS)
+    ran = await box.run("cat dist/old.js && echo new > dist/a/made.js", OUTPUTS)
+    assert ran.output.startswith("old\n")
+    # Landlock lets nothing be made beside a protected file.
+    assert (box.root / "dist/a/made.js").exists() or box.sandbox.state.kind == "landlock"
+    await box.sandbox.finish(job, "", None)
+    assert (await box.run("cat dist/a/.vscode/tasks.json", OUTPUTS)).output == "old\n"
+
+
 @pytest.mark.parametrize("inherits", [True, False], ids=["command", "server"])
 async def test_keyrings_and_shared_memory_of_the_user_are_not_there(
     box: Contained, *, inherits: bool

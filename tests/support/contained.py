@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,6 +130,21 @@ class Contained:
         """Return what a command gets before the sandbox has its say."""
         return command_environment({"PATH": SYSTEM_PATH, "HOME": str(self.home), **self.environ})
 
+    async def laid_out(
+        self,
+        command: str,
+        view: View | None = None,
+        *,
+        live: bool = False,
+        allow_host: AllowHost | None = None,
+    ) -> Launch:
+        """Lay out the view of a command that is not started yet."""
+        shell = shutil.which("bash") or "/bin/sh"
+        return await self.sandbox.launch(
+            [shell, "-c", command], self.root, self.root, view or View(), self.environment(),
+            live=live, allow_host=allow_host,
+        )  # fmt: skip
+
     async def run(
         self,
         command: str,
@@ -137,13 +152,12 @@ class Contained:
         *,
         live: bool = False,
         allow_host: AllowHost | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> Ran:
-        """Run a command to its end."""
-        shell = shutil.which("bash") or "/bin/sh"
-        launch = await self.sandbox.launch(
-            [shell, "-c", command], self.root, self.root, view or View(), self.environment(),
-            live=live, allow_host=allow_host,
-        )  # fmt: skip
+        """Run a command to its end; ``meanwhile`` is what another does after its view was laid out."""
+        launch = await self.laid_out(command, view, live=live, allow_host=allow_host)
+        if meanwhile is not None:
+            meanwhile()
         process = await asyncio.create_subprocess_exec(
             *launch.arguments, cwd=self.root, env=launch.environment, pass_fds=launch.descriptors,
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,

@@ -1,13 +1,16 @@
 """``grep``, ``glob`` and ``ls`` on real trees."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.support.tooling import Workspace
 from tui_agent.errors import ToolError
 from tui_agent.files import ripgrep
+from tui_agent.files.ignore import IgnoreRules
 from tui_agent.permission import Permission
+from tui_agent.tools import glob as glob_module
 from tui_agent.tools import grep as grep_module
 from tui_agent.tools.glob import GlobInput, GlobTool
 from tui_agent.tools.grep import MAX_ROWS, GrepInput, GrepTool
@@ -327,3 +330,37 @@ async def test_a_search_that_takes_too_long_is_stopped(
     monkeypatch.setattr(ripgrep, "TIMEOUT", 0.0)
     space.file("a.txt", "x\n")
     assert "Stopped after" in (await space.call(GREP, pattern="x")).output
+
+
+async def test_names_behind_a_link_that_a_job_puts_in_the_way_are_not_listed(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is exchanged after it was allowed, and was a directory then."""
+    tree(space)
+    outside = space.root.parent / "outside"
+    outside.mkdir()
+    (outside / "canary").write_text("")
+
+    def exchanged() -> None:
+        (space.root / "src").rename(space.root / "moved")
+        (space.root / "src").symlink_to(outside)
+
+    listed = glob_module.shared_files
+
+    async def late(directory: Path) -> list[str]:
+        exchanged()
+        return await listed(directory)
+
+    monkeypatch.setattr(glob_module, "shared_files", late)
+    assert "canary" not in (await space.call(GLOB, pattern="*", path="src")).output
+    (space.root / "src").unlink()
+    (space.root / "moved").rename(space.root / "src")
+    ignoring = IgnoreRules.above
+
+    def after(directory: Path) -> IgnoreRules:
+        exchanged()
+        return ignoring(directory)
+
+    monkeypatch.setattr(IgnoreRules, "above", after)
+    with pytest.raises(ToolError):
+        await space.call(LS, path="src")

@@ -163,7 +163,7 @@ def open_directory(parent: int, name: str) -> int:
     state = os.stat(name, dir_fd=parent, follow_symlinks=False)
     if stat.S_ISDIR(state.st_mode) and state.st_mode & stat.S_IRWXU != stat.S_IRWXU:
         with contextlib.suppress(PermissionError):  # another user's
-            set_mode(parent, name, stat.S_IMODE(state.st_mode) | stat.S_IRWXU)
+            set_mode(parent, name, state.st_mode & PERMISSIONS | stat.S_IRWXU)
     return os.open(name, DIRECTORY, dir_fd=parent)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.inside import read_regular
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
@@ -93,24 +94,25 @@ class ListedPath:
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
     """Return a directory's entries, sorted by name, directories first; links to directories are not directories.
 
-    ``rules`` hold in it. Raises OSError where it can't be listed.
+    ``rules`` hold in it. The path is absolute. Raises OSError where it can't be listed, or a link
+    is on the way by now.
     """
     found = []
-    with os.scandir(directory) as entries:
+    with opened_directory(Path(directory)) as descriptor, os.scandir(descriptor) as entries:
         for entry in entries:
             if is_repository(entry.name):
                 continue
+            path = f"{directory}/{entry.name}"
             is_directory = entry.is_dir(follow_symlinks=False)
-            ignored = rules.ignored(entry.path, directory=is_directory)
-            found.append(
-                ListedPath(entry.name, entry.path, is_directory, entry.is_symlink(), ignored)
-            )
+            ignored = rules.ignored(path, directory=is_directory)
+            found.append(ListedPath(entry.name, path, is_directory, entry.is_symlink(), ignored))
     return sorted(found, key=lambda row: (not row.directory, row.name))
 
 
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
     """Yield regular files below a directory in a fixed order, ignored ones and those behind links left out."""
-    pending = [(str(root), IgnoreRules.above(root).entering(root))]
+    real = Path(os.path.realpath(root))
+    pending = [(str(real), IgnoreRules.above(real).entering(real))]
     count = 0
     while pending:
         directory, rules = pending.pop()
@@ -124,7 +126,7 @@ def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
             if count == limit:
                 return
             count += 1
-            yield Path(row.path)
+            yield root / os.path.relpath(row.path, real)
         children = [row.path for row in listing if row.directory]
         pending += [(child, rules.entering(child)) for child in reversed(children)]
 

@@ -9,12 +9,12 @@ no link on a path that was allowed.
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tui_agent.files.descriptors import REGULAR, descend, open_path
+from tui_agent.files.descriptors import REGULAR, descend, entries, open_beneath, open_path
 
 _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """How a file is opened that a link may lead to."""
@@ -157,3 +157,29 @@ def make_directories(path: Path) -> None:
     ``path`` is absolute and without links; one in the way is an OSError.
     """
     os.close(open_path(path, make=True))
+
+
+def walk_beneath(
+    top: Path, enters: Callable[[Path, str], bool]
+) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
+    """Yield a directory and those below it, each with a descriptor and its entries; no link is followed.
+
+    Of a directory those are gone into that ``enters`` takes, from its path and their names.
+    """
+    with suppress(OSError), directory(top) as root:
+        pending = [""]
+        while pending:
+            inner = pending.pop()
+            place = top / inner
+            try:
+                descriptor = open_beneath(root, inner)
+            except OSError:
+                continue
+            try:
+                rows = entries(descriptor)
+                yield place, descriptor, rows
+                below = (row.name for row in rows if row.is_dir(follow_symlinks=False))
+                names = (name for name in below if enters(place, name))
+                pending += (f"{inner}/{name}".removeprefix("/") for name in names)
+            finally:
+                os.close(descriptor)

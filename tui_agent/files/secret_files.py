@@ -198,11 +198,12 @@ def _content_of(path: Path) -> _Content:
         return _NOTHING
     if not is_looked_into(str(path), state.st_size) or is_published(str(path), state):
         return _NOTHING
-    return _content(path, state.st_mtime_ns, state.st_size)
+    # A program can set the other time back.
+    return _content(path, state.st_ctime_ns, state.st_size)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _content(path: Path, _modified: int, size: int) -> _Content:
+def _content(path: Path, _changed: int, size: int) -> _Content:
     from tui_agent.secret_detector import REMOVED, Secret, find_secrets, is_secret_value
 
     text = text_in(read_regular(path, MAX_BYTES) or b"")

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tui_agent.files.inside import walk_beneath
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 
@@ -31,23 +32,25 @@ def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
     found: dict[str, str] = {}
     deadline = time.monotonic() + MAX_SECONDS
     seen = 0
-    for place, folders, names in os.walk(directory):
-        inside = os.path.relpath(place, directory)
-        if inside == ".":
-            start = ""
-        else:
-            start = f"{inside}/"
-        links = [name for name in folders if os.path.islink(f"{place}/{name}")]  # noqa: PTH114 - many names
-        for name in (*names, *links):
-            if takes(f"{start}{name}"):
-                found[f"{start}{name}"] = _reason(f"{place}/{name}", start)
-        seen += len(names) + len(folders)
+    for place, _descriptor, rows in walk_beneath(directory, _everything):
+        start = f"{place.relative_to(directory).as_posix()}/".removeprefix("./")
+        for row in rows:
+            name = f"{start}{row.name}"
+            if not row.is_dir(follow_symlinks=False) and takes(name):
+                found[name] = _reason(row, start)
+        seen += len(rows)
         if seen > MAX_NAMES or len(found) > MAX_FOUND or time.monotonic() > deadline:
             return Unseen(found, is_complete=False)
     return Unseen(found, is_complete=True)
 
 
-def _reason(path: str, start: str) -> str:
+def _everything(_place: Path, _name: str) -> bool:
+    return True
+
+
+def _reason(row: "os.DirEntry[str]", start: str) -> str:
     if any(map(is_repository, start.split("/"))):
         return "in a repository's own data"
-    return "links" if os.path.islink(path) else "ignored by git"  # noqa: PTH114 - many names
+    if row.is_symlink():
+        return "links"
+    return "ignored by git"

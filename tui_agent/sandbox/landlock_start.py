@@ -13,12 +13,14 @@ import _socket
 import array
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
 import platform
 import select
 import signal
+import stat
 import struct
 import sys
 import time
@@ -191,11 +193,35 @@ def restrict(grants: list[tuple[str, str]]) -> int:
         for path, right in grants:
             wanted = rights[right]
             try:
-                ruleset.allow_path(path, wanted if os.path.isdir(path) else wanted & of_file)  # noqa: PTH112 - starts fast
-            except FileNotFoundError:
+                opened = _opened(path)
+            except OSError:  # it is gone, or a link is in its place
                 continue
+            if not stat.S_ISDIR(os.fstat(opened).st_mode):
+                wanted &= of_file
+            ruleset.allow_path(f"/proc/self/fd/{opened}", wanted)
+            os.close(opened)
         ruleset.restrict()
     return _filter(filter_of(platform.machine()))
+
+
+def _opened(path: str) -> int:
+    """Return a descriptor of what a path names, without following links: a command may have put one there.
+
+    Raises OSError where there is one, or nothing.
+    """
+    if path.startswith("/proc/"):
+        return os.open(path, os.O_PATH)
+    here = os.open("/", os.O_PATH)
+    for name in path.split("/"):
+        try:
+            inner = os.open(name or ".", os.O_PATH | os.O_NOFOLLOW, dir_fd=here)
+        finally:
+            os.close(here)
+        here = inner
+    if stat.S_ISLNK(os.fstat(here).st_mode):
+        os.close(here)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    return here
 
 
 def _filter(rows: bytes) -> int:

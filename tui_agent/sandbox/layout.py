@@ -89,12 +89,14 @@ class Mount:
 class Layout:
     """Paths are absolute and exist.
 
-    ``empty`` is a file that stands for hidden ones, ``proc`` how ``/proc`` is made.
+    ``empty`` is a file that stands for hidden ones. Commands may be changing what is in
+    ``project``: places in it are without links, and one that became a link is not followed.
     """
 
     cwd: Path
     empty: Path
     mounts: tuple[Mount, ...]
+    project: Path | None = None
 
     def showing(
         self, copy: "CopyOf", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
@@ -298,19 +300,30 @@ def landlock_version() -> int:
 def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
     """Return the grants that give a command the view of a layout, as far as possible.
 
-    Each is a path and the right to it and everything below: ``list``, ``read`` or ``write``.
+    Each is a path and the right to it and everything below: ``list``, ``read`` or ``write``. A link
+    on the way to a path gives nothing, those of the kernel's ``/proc`` aside.
     """
     mounts = layout.ordered()
     found: list[tuple[str, str]] = [(name, "write") for name in DEVICES if Path(name).exists()]
     found += [(f"/proc/{name}", "read") for name in _OF_KERNEL if Path(f"/proc/{name}").exists()]
     for mount in mounts:
         if mount.put is MountKind.PRIVATE:
-            found.append((str(mount.source), "write"))
+            found.append((os.path.realpath(str(mount.source)), "write"))
         elif mount.put in {MountKind.READ, MountKind.WRITE}:
             apart = _with_fewer_rights(mount, mounts)
             on_the_way = {str(parent) for place in apart for parent in Path(place).parents}
-            found += _beside(str(mount.place), apart, on_the_way, mount.put.value)
+            place = str(mount.place)
+            real = _real(mount.place, layout.project)
+            parts = _beside(place, apart, on_the_way, mount.put.value)
+            found += ((real + path[len(place) :], right) for path, right in parts)
     return list(dict.fromkeys(found))
+
+
+def _real(place: Path, project: Path | None) -> str:
+    """Return a place without links; what is in the project has none, or none that may be followed."""
+    if project is not None and place.is_relative_to(project):
+        return str(place)
+    return os.path.realpath(place)
 
 
 def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:

@@ -85,6 +85,8 @@ class ViewPlan:
     layer: Layer | None = None
     linked: frozenset[Path] = frozenset()
     live: bool = False
+    contested: bool = False
+    """Other commands work on the project itself meanwhile."""
     private: tuple[Path, ...] = ()
     """Directories of this program."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
@@ -126,9 +128,25 @@ class ViewPlan:
             for private in self.private
             if any(private.is_relative_to(place) for place in shown) and private.is_dir()
         ]
+        if self.contested and self.kind == "bubblewrap":
+            mounts = list(map(self._without_contest, mounts))
         closed = {mount.place for mount in mounts if mount.put is MountKind.HIDDEN_DIRECTORY}
         found = {mount.place: mount for mount in mounts if closed.isdisjoint(mount.place.parents)}
-        return Layout(self.cwd, self.room.place / EMPTY, tuple(found.values()))
+        mounts_of = tuple(found.values())
+        return Layout(self.cwd, self.room.place / EMPTY, mounts_of, project=self.root)
+
+    def _without_contest(self, mount: Mount) -> Mount:
+        """Return a mount that shows nothing of an output directory by its name.
+
+        Another command may put a link in the way before bubblewrap looks it up.
+        """
+        shows = mount.source is None and mount.put in {MountKind.READ, MountKind.WRITE}
+        if not shows or not any(place in mount.place.parents for place in self.seen.outputs):
+            return mount
+        kind = MountKind.HIDDEN_FILE
+        if mount.place.is_dir():
+            kind = MountKind.HIDDEN_DIRECTORY
+        return Mount(mount.place, kind)
 
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that are empty because they hold secrets, or rules say so.

@@ -9,15 +9,13 @@ import os
 import re
 import stat
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
 from dataclasses import field, replace
 from pathlib import Path
 
-from tui_agent.files.descriptors import entries, open_beneath, state_at
+from tui_agent.files.descriptors import state_at
 from tui_agent.files.ignore import IgnoreRules
-from tui_agent.files.inside import directory as opened_directory
-from tui_agent.files.inside import read_regular
+from tui_agent.files.inside import read_regular, walk_beneath
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.published import is_published
 from tui_agent.files.secret_files import MAX_BYTES, is_looked_into
@@ -212,7 +210,7 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
 
     for directory in directories:
         here = found[directory] = set()
-        for place, descriptor, rows in _walk(directory, enters):
+        for place, descriptor, rows in walk_beneath(directory, enters):
             is_bare = is_bare_repository({row.name for row in rows})
             for row in rows:
                 state = state_at(descriptor, row.name)
@@ -241,39 +239,13 @@ def steering_in(repository: Path) -> Iterator[Path]:
             return (place.name, name) == ("objects", "info")
         return name not in STEERING
 
-    for place, _descriptor, rows in _walk(repository, enters):
+    for place, _descriptor, rows in walk_beneath(repository, enters):
         if place.name in _REPOSITORY_DATA:
             continue
         for row in rows:
             is_secret = is_sensitive(row.name) and row.is_file(follow_symlinks=False)
             if is_secret or row.name in STEERING:
                 yield place / row.name
-
-
-def _walk(
-    top: Path, enters: Callable[[Path, str], bool]
-) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
-    """Yield a directory and those below it, each with a descriptor and its entries; no link is followed.
-
-    Of a directory those are gone into that ``enters`` takes, from its path and their names.
-    """
-    with suppress(OSError), opened_directory(top) as root:
-        pending = [""]
-        while pending:
-            inner = pending.pop()
-            place = top / inner
-            try:
-                descriptor = open_beneath(root, inner)
-            except OSError:
-                continue
-            try:
-                rows = entries(descriptor)
-                yield place, descriptor, rows
-                below = (row.name for row in rows if row.is_dir(follow_symlinks=False))
-                names = (name for name in below if enters(place, name))
-                pending += (f"{inner}/{name}".removeprefix("/") for name in names)
-            finally:
-                os.close(descriptor)
 
 
 def is_special(state: os.stat_result) -> bool:

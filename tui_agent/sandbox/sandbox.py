@@ -251,6 +251,8 @@ class Sandbox:
         self._network: SessionNetwork | None = None
         self._network_lock = asyncio.Lock()
         self._judges: dict[tuple[Path, ...], JudgeProcess] = {}
+        self._on_itself = set[str]()
+        """What the judge watches now: commands that change the project where it is."""
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
         """Held while changes are judged and kept: of two halves of a repository neither is one."""
@@ -547,7 +549,7 @@ class Sandbox:
         room = replace(plan.room, caches=caches)
         plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, live=live, room=room)
         watched, linked = self._watch(plan)
-        plan = replace(plan, linked=linked)
+        plan = replace(plan, linked=linked, contested=bool(self._on_itself))
         inside = self._environment(environment, root)
         layout = plan.layout()
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
@@ -565,6 +567,8 @@ class Sandbox:
         launch = Launch(
             inside, view, plan.seen, layout, watched, hidden, layer, owned=owned, made=made
         )
+        if watched:
+            self._on_itself.add(watched)
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
             raise SandboxError(
@@ -873,8 +877,8 @@ class Sandbox:
         wanted = lacking(output, cwd, launch.view, launch.seen, partial(self.shows, project=root))
         return wanted or Grants(secrets=named(launch.hidden, root, output))
 
-    @staticmethod
-    def _clear_up(launch: Launch) -> None:
+    def _clear_up(self, launch: Launch) -> None:
+        self._on_itself.discard(launch.watched)
         if launch.layer is not None:
             remove_tree(launch.layer.place)
         for descriptor in launch.owned:

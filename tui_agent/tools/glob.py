@@ -1,10 +1,16 @@
 """The ``glob`` tool: files by name, newest first."""
 
 import asyncio
+import os
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
+from tui_agent.files.descriptors import open_beneath, state_at
 from tui_agent.files.globs import is_open
+from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.unseen import unseen_files
 from tui_agent.path_checks import is_directory
@@ -54,8 +60,8 @@ class GlobTool(Tool[GlobInput]):
             found = [scope.single_file]
         else:
             found = [path for path in await shared_files(scope.directory) if scope.takes(path)]
-        newest = await asyncio.to_thread(_newest_first, scope.directory, found)
-        shown = list(map(scope.shown, newest))
+        found = await asyncio.to_thread(_newest_first, scope.directory, found)
+        shown = list(map(scope.shown, found[:MAX_FILES]))
 
         if found:
             nothing = ""
@@ -94,10 +100,19 @@ def _nothing(scope: Scope) -> str:
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:
-    def modified(path: str) -> int:
-        try:
-            return (directory / path).stat().st_mtime_ns
-        except OSError:
-            return 0
+    """Return those of some files that are there, none of them behind a link."""
+    modified = dict[str, int]()
+    with suppress(OSError), opened_directory(directory) as root:
+        for folder, group in groupby(sorted(paths, key=os.path.dirname), key=os.path.dirname):
+            with suppress(OSError):
+                modified |= _times(open_beneath(root, folder), group)
+    return sorted(modified, key=lambda path: (-modified[path], path))
 
-    return sorted(paths, key=lambda path: (-modified(path), path))[:MAX_FILES]
+
+def _times(folder: int, paths: Iterable[str]) -> dict[str, int]:
+    """Return when files of a directory were changed; its descriptor is closed."""
+    try:
+        states = ((path, state_at(folder, path.rpartition("/")[2])) for path in paths)
+        return {path: state.st_mtime_ns for path, state in states if state is not None}
+    finally:
+        os.close(folder)
