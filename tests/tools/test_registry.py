@@ -84,6 +84,10 @@ def test_names_from_other_programs(name: str, meant: str) -> None:
     assert find_tool(name, builtin_tools()).name == meant
 
 
+def test_a_line_may_break_inside_a_string_of_the_arguments() -> None:
+    assert parsed("bash", '{"command": "cd x\nmake"}')["command"] == "cd x\nmake"
+
+
 def test_an_unknown_tool_is_guessed() -> None:
     with pytest.raises(ToolError, match=r"no tool 'grpe'\. Did you mean grep.* Tools: read, edit"):
         find_tool("grpe", builtin_tools())
