@@ -245,9 +245,9 @@ class Answerer:
                     number,
                     self._ports.retry.attempts,
                     delay,
-                    error.message,
-                    kept,
-                    loading if is_loading else None,
+                    reason=error.message,
+                    kept=kept,
+                    loading=loading if is_loading else None,
                 )
                 self._channel.emit(waits)
                 try:

@@ -114,7 +114,14 @@ class SessionArchive:
             listed.add(said)
             here = self._session.on_path(entry_id)
             found.append(
-                FoundEntry(entry_id, entry.kind, gist(entry), lines, self._beside(entry), here)
+                FoundEntry(
+                    entry_id,
+                    entry.kind,
+                    gist(entry),
+                    lines=lines,
+                    beside=self._beside(entry),
+                    here=here,
+                )
             )
             if len(found) == limit:
                 break

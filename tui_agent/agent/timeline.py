@@ -122,16 +122,18 @@ def steps_of(
             record.id,
             shape.ids[at - 1] if at else None,
             record.created_at,
-            model,
-            min(total, scale.calibrated(head)),
-            total,
-            scale.window,
-            exact,
-            record.cache_read,
-            record.output,
-            record.cost,
-            _marks(between, has_returned=has_returned, missed=miss is not None) if happened else (),
-            miss,
+            model=model,
+            head=min(total, scale.calibrated(head)),
+            total=total,
+            window=scale.window,
+            exact=exact,
+            cached=record.cache_read,
+            answered=record.output,
+            cost=record.cost,
+            marks=_marks(between, has_returned=has_returned, missed=miss is not None)
+            if happened
+            else (),
+            miss=miss,
         )
         steps.append(step)
         before = record

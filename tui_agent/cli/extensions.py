@@ -186,9 +186,9 @@ class Extensions:
             os.environ,
             server_environment(os.environ),
             log_dir(),
-            data_dir() / "mcp",
-            self._sandbox,
-            self._pinned.changed,
+            token_dir=data_dir() / "mcp",
+            sandbox=self._sandbox,
+            changed=self._pinned.changed,
         )
         return McpHub(find, around, patience or self._patience)
 

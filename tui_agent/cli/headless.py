@@ -224,7 +224,9 @@ class HeadlessRun(Frontend):
         files = {change.path for change in changes_in(session.path())}
         totals = [record.prompt + record.output for record in session.reader.requests()]
         cost = self.controller.services.store.totals(session.id).cost
-        outcome = RunOutcome(ended.reason, code, ended.check, cost, sum(totals), len(files))
+        outcome = RunOutcome(
+            ended.reason, code, ended.check, cost=cost, tokens=sum(totals), files=len(files)
+        )
         self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:

@@ -174,9 +174,9 @@ class Wiring:
             self.catalog,
             os.environ,
             config.models,
-            config.providers,
-            self.logins,
-            data_dir() / LEARNT,
+            providers=config.providers,
+            logins=self.logins,
+            learnt=data_dir() / LEARNT,
         )
         self.models = Models(
             sources, prompt, host=config.host, log_path=log_dir() / "model-host.log"

@@ -323,7 +323,7 @@ class ProviderClient:
             for name in call.optional
             if name not in shape.left_out and name.partition(".")[0] in call.body
         )
-        return _Attempt(request, sized, shape, route, call, optional)
+        return _Attempt(request, sized, shape, route=route, call=call, optional=optional)
 
     async def _answer(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         from tui_agent.model.wires.wire import WireFailure

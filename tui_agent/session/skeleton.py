@@ -146,5 +146,5 @@ class Headers(Sequence[EntryHeader]):
             )
         # A header that can't be read any more is nothing but a number.
         return self._at_hand.get(entry_id) or EntryHeader(
-            entry_id, None, "", "", self.tokens[at], 0, 0
+            entry_id, None, "", preview="", tokens=self.tokens[at], created_at=0, size=0
         )

@@ -558,7 +558,14 @@ class Connection:
             async for row in self._all(client.list_resources, "resources"):
                 about = row.description or row.title or ""
                 resources.append(
-                    McpResource(name, row.uri, row.name, about, row.mime_type, row.size)
+                    McpResource(
+                        name,
+                        row.uri,
+                        row.name,
+                        description=about,
+                        mime=row.mime_type,
+                        size=row.size,
+                    )
                 )
             try:
                 async for row in self._all(client.list_resource_templates, "resource_templates"):
@@ -573,9 +580,9 @@ class Connection:
             instructions,
             tuple(tools),
             tuple(prompts),
-            tuple(resources),
-            tuple(templates),
-            tuple(self._heard.problems),
+            resources=tuple(resources),
+            templates=tuple(templates),
+            problems=tuple(self._heard.problems),
         )
 
     async def set_log_level(self, level: LogLevel) -> None:

@@ -530,9 +530,9 @@ class McpHub:
                     tool.name,
                     info.name,
                     info.description,
-                    count(tool.schema()),
-                    tool.is_on,
-                    info.omitted,
+                    tokens=count(tool.schema()),
+                    on=tool.is_on,
+                    omitted=info.omitted,
                 )
                 for tool in self._tools.values()
                 for info in (tool.info,)

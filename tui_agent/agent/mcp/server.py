@@ -189,11 +189,11 @@ class McpServer:
             asker,
             self._lose,
             self._change,
-            self._login,
-            self._refuse,
-            self._keep,
-            self._keep_noise,
-            partial(setattr, self, "_containment"),
+            login=self._login,
+            refused=self._refuse,
+            said=self._keep,
+            noise=self._keep_noise,
+            contained=partial(setattr, self, "_containment"),
         )
         self._on_change = on_change
         self._connection: Connection | None = None

@@ -144,7 +144,7 @@ class _Reader:
                 yield key, _INSTEAD.get(key, "")
 
     def _add(self, kind: str, name: str, place: str, state: ItemState, why: str = "") -> None:
-        self.items.append(FoundItem(PROGRAM, kind, name, place, state, why))
+        self.items.append(FoundItem(PROGRAM, kind, name, place=place, state=state, why=why))
 
 
 def _relative(path: Path, project: Path) -> str | None:

@@ -86,9 +86,21 @@ def codex_agent(text: str) -> Document:
 def _items(file: ForeignFile) -> Iterator[FoundItem]:
     if file.problem:
         yield FoundItem(
-            PROGRAM, "settings", file.shown, file.shown, ItemState.WITHOUT_EFFECT, file.problem
+            PROGRAM,
+            "settings",
+            file.shown,
+            place=file.shown,
+            state=ItemState.WITHOUT_EFFECT,
+            why=file.problem,
         )
     for key in file.table:
         if key not in _READ_ELSEWHERE:
             why = _INSTEAD.get(key, "")
-            yield FoundItem(PROGRAM, "setting", key, file.place(key), ItemState.WITHOUT_EFFECT, why)
+            yield FoundItem(
+                PROGRAM,
+                "setting",
+                key,
+                place=file.place(key),
+                state=ItemState.WITHOUT_EFFECT,
+                why=why,
+            )

@@ -182,7 +182,9 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
             )
     for name in knowledge.rules_for_paths:
         why = "is read when a file is that it holds for"
-        yield FoundItem(_owner(folders, name), "instructions", name, name, ItemState.ACTIVE, why)
+        yield FoundItem(
+            _owner(folders, name), "instructions", name, place=name, state=ItemState.ACTIVE, why=why
+        )
     yield from _unusable(folders, knowledge)
     for command in knowledge.commands:
         if program := _program_of(command.origin):
@@ -213,7 +215,9 @@ def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
         if program := _whose_folder(folders, problem, PLACES):
             kind, _space, rest = problem.partition(" ")
             name, _colon, why = rest.partition(": ")
-            yield FoundItem(program, kind.lower(), name, name, ItemState.WITHOUT_EFFECT, why)
+            yield FoundItem(
+                program, kind.lower(), name, place=name, state=ItemState.WITHOUT_EFFECT, why=why
+            )
 
 
 def _unused(program: str, name: str, place: str, fields: Sequence[str]) -> Iterator[FoundItem]:
@@ -268,7 +272,12 @@ def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
     for program, file, hook in found_hooks(folders.project, folders.home):
         if isinstance(hook, UnusableHook):
             yield FoundItem(
-                program, "hook", hook.event, hook.place, ItemState.WITHOUT_EFFECT, hook.why
+                program,
+                "hook",
+                hook.event,
+                place=hook.place,
+                state=ItemState.WITHOUT_EFFECT,
+                why=hook.why,
             )
             continue
         if trusted or not file.of_project:
@@ -285,7 +294,9 @@ def _server_item(server: ForeignServer, state: ItemState) -> FoundItem:
         state = ItemState.LEFT_OUT
     kind = "MCP server" if server.name else "settings"
     name = server.name or server.place
-    return FoundItem(server.program, kind, name, server.place, state, server.problem)
+    return FoundItem(
+        server.program, kind, name, place=server.place, state=state, why=server.problem
+    )
 
 
 def _unread(folders: Folders) -> Iterator[FoundItem]:
@@ -299,7 +310,12 @@ def _unread(folders: Folders) -> Iterator[FoundItem]:
         for path, shown in rows:
             if os.path.lexists(path):
                 yield FoundItem(
-                    place.program, "file", shown, shown, ItemState.WITHOUT_EFFECT, place.why
+                    place.program,
+                    "file",
+                    shown,
+                    place=shown,
+                    state=ItemState.WITHOUT_EFFECT,
+                    why=place.why,
                 )
 
 
@@ -311,7 +327,12 @@ def _unknown(folders: Folders) -> Iterator[FoundItem]:
             name = f"{folder}/{path.name}"
             if name not in known and not path.name.startswith(".git"):
                 yield FoundItem(
-                    program, "file", name, name, ItemState.WITHOUT_EFFECT, "nothing here reads it"
+                    program,
+                    "file",
+                    name,
+                    place=name,
+                    state=ItemState.WITHOUT_EFFECT,
+                    why="nothing here reads it",
                 )
 
 

@@ -54,9 +54,9 @@ def read_opencode(folders: Folders) -> ForeignSettings:
                     PROGRAM,
                     "settings",
                     file.shown,
-                    file.shown,
-                    ItemState.WITHOUT_EFFECT,
-                    file.problem,
+                    place=file.shown,
+                    state=ItemState.WITHOUT_EFFECT,
+                    why=file.problem,
                 )
             )
         rules += _rules(file, items)
@@ -98,7 +98,11 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
         name = str(pattern)
         problem = _not_read(name, file)
         state = ItemState.WITHOUT_EFFECT if problem else ItemState.ACTIVE
-        items.append(FoundItem(PROGRAM, "instructions", name, file.place(name), state, problem))
+        items.append(
+            FoundItem(
+                PROGRAM, "instructions", name, place=file.place(name), state=state, why=problem
+            )
+        )
         if not problem:
             yield from _looked_up(name, folders)
 
@@ -136,7 +140,14 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
         if name not in known:
             why = "there is no such permission here"
             items.append(
-                FoundItem(PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, why)
+                FoundItem(
+                    PROGRAM,
+                    "rule",
+                    name,
+                    place=file.place(name),
+                    state=ItemState.WITHOUT_EFFECT,
+                    why=why,
+                )
             )
             continue
         rules = _table(name, value, file, items)
@@ -178,7 +189,14 @@ def _others(file: ForeignFile) -> Iterator[FoundItem]:
     for key in file.table:
         if key not in {*_READ_ELSEWHERE, "instructions", "permission"}:
             why = _INSTEAD.get(key, "")
-            yield FoundItem(PROGRAM, "setting", key, file.place(key), ItemState.WITHOUT_EFFECT, why)
+            yield FoundItem(
+                PROGRAM,
+                "setting",
+                key,
+                place=file.place(key),
+                state=ItemState.WITHOUT_EFFECT,
+                why=why,
+            )
 
 
 def _table(name: str, value: object, file: ForeignFile, items: list[FoundItem]) -> list[Rule]:
@@ -190,7 +208,12 @@ def _table(name: str, value: object, file: ForeignFile, items: list[FoundItem]) 
         except RuleError as error:
             items.append(
                 FoundItem(
-                    PROGRAM, "rule", name, file.place(name), ItemState.WITHOUT_EFFECT, str(error)
+                    PROGRAM,
+                    "rule",
+                    name,
+                    place=file.place(name),
+                    state=ItemState.WITHOUT_EFFECT,
+                    why=str(error),
                 )
             )
     # The catch-all pattern comes first, so that others overrule it.

@@ -402,7 +402,9 @@ class Race:
         )
         race._plan = await main.files.plan(start)
         rows = tuple(runner.record for runner in race.runners)
-        main.channel.emit(RaceStarted(race.id, start, order.prompt, order.check, rows, most))
+        main.channel.emit(
+            RaceStarted(race.id, start, order.prompt, check=order.check, runners=rows, most=most)
+        )
         for runner in race.runners:
             runner.begin(order.parts)
         return race

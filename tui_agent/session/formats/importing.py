@@ -71,7 +71,12 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                     project = _project(row, path)
                     at = int(facts.st_mtime * 1000)
                     found[path] = DetectedFile(
-                        path, row.name, row.program, project, at, facts.st_size
+                        path,
+                        row.name,
+                        row.program,
+                        project=project,
+                        changed_at=at,
+                        size=facts.st_size,
                     )
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
 
@@ -361,10 +366,10 @@ class _SessionImport:
             session_id,
             title,
             session.source,
-            came,
-            entries,
-            session.left_out,
-            session.damaged,
+            came=came,
+            entries=entries,
+            left_out=session.left_out,
+            damaged=session.damaged,
             of_subagent=bool(session.origin[2]),
         )
 
