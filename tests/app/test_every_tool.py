@@ -15,7 +15,7 @@ from tests.support.agents import Harness, make_agent
 from tests.support.every_tool import Use, files_in, ports, uses, web
 from tests.support.real_stage import real_stage
 from tests.support.scripted_client import Call, Reply
-from tests.support.ui_app import press
+from tests.support.ui_app import press, until
 from tui_agent.acp.session import EditorSession
 from tui_agent.acp.updates import Prompt
 from tui_agent.app.services import OpenRequest
@@ -61,6 +61,9 @@ async def test_on_the_screen(tmp_path: Path) -> None:
             stage.harness.agent.submit("Use them all.")
             await stage.until_text("Which colour?", pilot)
             assert "calm" in stage.text()
+            await until(
+                lambda: stage.main.view is not None and stage.main.view.question.armed, pilot
+            )
             await press(pilot, "enter")
             await stage.until_text("Done.", pilot)
         assert not worked(stage.harness, todo)

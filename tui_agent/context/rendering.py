@@ -305,6 +305,8 @@ def _image_name(image: ImagePart) -> str:
     size = ""
     if image.pages:
         size = f", {image.pages} pages"
+    if image.pages == 1:
+        size = ", 1 page"
     if image.width and image.height:
         size = f", {image.width}x{image.height}"
     return f"{image.path or image.mime}{size}"
