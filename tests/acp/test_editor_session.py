@@ -6,7 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from acp.schema import AllowedOutcome, RequestPermissionResponse
+from acp.schema import (
+    AcceptElicitationResponse,
+    AllowedOutcome,
+    ClientCapabilities,
+    DeclineElicitationResponse,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
+    ElicitationSchema,
+    RequestPermissionResponse,
+)
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
@@ -97,6 +106,67 @@ async def test_an_answer_that_was_not_offered_refuses(tmp_path: Path) -> None:
     ]
     assert not (tmp_path / "project" / "made").exists()
     await session.aclose()
+
+
+QUESTIONS = [
+    {"question": "Which database?", "options": ["*SQLite: one file", "Postgres"]},
+    {"question": "Which parts?", "options": ["API", "page", "tests"], "several": True},
+    {"question": "What is it called?"},
+]
+
+
+class FormEditor(Editor):
+    """Fills in every form with the same values."""
+
+    def __init__(self, content: dict[str, Any] | None) -> None:
+        super().__init__()
+        self.content = content
+        self.forms: list[ElicitationSchema] = []
+
+    async def create_elicitation(self, message: str, mode: Any, **_more: Any) -> Any:
+        self.forms.append(mode.requested_schema)
+        if self.content is None:
+            return DeclineElicitationResponse(action="decline")
+        return AcceptElicitationResponse(action="accept", content=self.content)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"1": "Postgres", "2": ["API", "tests"], "3": "Shop"}, ["Postgres", "API, tests", "Shop"]),
+        (
+            {"1": "SQLite", "1-words": "a file", "2": [], "2-words": "all", "3": "X"},
+            ["a file", "all", "X"],
+        ),
+        ({"1": "SQLite", "2": [], "3": "X"}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+async def test_all_questions_of_the_model_are_one_form(
+    tmp_path: Path, content: dict[str, Any] | None, said: list[str] | None
+) -> None:
+    call = Call("ask", json.dumps({"questions": QUESTIONS}))
+    script = ScriptedClient([Reply("", (call,)), Reply("Built.")])
+    harness = make_agent(tmp_path, script, answer=None)
+    editor = FormEditor(content)
+    able = ClientCapabilities(
+        elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities())
+    )
+    session = EditorSession(editor, harness.services(), able)
+    await session.open(OpenRequest())
+    assert await asyncio.wait_for(session.prompt(Prompt("build", ())), 60) == "end_turn"
+    await session.aclose()
+    (form,) = editor.forms
+    assert [field.title for field in (form.properties or {}).values()][::2] == [
+        question["question"] for question in QUESTIONS
+    ]
+    assert (form.properties or {})["1"].default == "SQLite"
+    (result,) = harness.results()
+    if said is None:
+        assert "no answer" in result.output
+    else:
+        assert [row[2:] for row in result.output.split("\n") if row.startswith("→ ")] == said
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +27,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
+from tui_agent.acp.forms import answer_of, form_of
 from tui_agent.acp.updates import CompactionUpdate, Prompt, Updates, usage_update
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
@@ -62,6 +63,7 @@ from tui_agent.errors import CommandError
 from tui_agent.files.inside import read_regular
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModelChangeEntry
 from tui_agent.text_files.encodings import decode_text
+from tui_agent.tools.questions import Answer, ModelQuestions, Value
 
 if TYPE_CHECKING:
     from tui_agent.app.services import OpenRequest
@@ -132,23 +134,35 @@ class EditorFrontend(Frontend):
         return await self._session.choice(call, options)
 
     async def _ask_text(self, question: TextLine) -> str | None:
-        able = self._session.able.elicitation
-        if able is None or able.form is None:
-            return None
         field = ElicitationStringPropertySchema(
             type="string", title="Answer", default=question.text or None
         )
-        form = ElicitationFormSessionMode(
-            session_id=self._session.agent.session.id,
-            requested_schema=ElicitationSchema(properties={"answer": field}),
+        form = ElicitationSchema(properties={"answer": field})
+        response = await self._fill_in(question.question, form)
+        if isinstance(response, AcceptElicitationResponse):
+            return str((response.content or {}).get("answer") or "")
+        return None
+
+    async def fill_in(self, asked: ModelQuestions, former: Mapping[str, Value]) -> Answer | None:
+        """Ask all questions in a form of the editor's, None where it has none."""
+        response = await self._fill_in("The model asks you", form_of(asked, former))
+        if response is None:
+            return None
+        if isinstance(response, AcceptElicitationResponse):
+            return answer_of(asked, response.content or {})
+        return Answer("cancel")
+
+    async def _fill_in(self, message: str, form: ElicitationSchema) -> Any:
+        """Return how the editor answers a form, None where it has no forms."""
+        able = self._session.able.elicitation
+        if able is None or able.form is None:
+            return None
+        mode = ElicitationFormSessionMode(
+            session_id=self._session.agent.session.id, requested_schema=form
         )
         await self._session.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
-            response = await self._session.client.create_elicitation(
-                message=question.question, mode=form
-            )
-            if isinstance(response, AcceptElicitationResponse):
-                return str((response.content or {}).get("answer") or "")
+            return await self._session.client.create_elicitation(message=message, mode=mode)
         return None
 
     def show(self, page: Page) -> None:

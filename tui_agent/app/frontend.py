@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tui_agent.app.side_by_side import Aside
     from tui_agent.config import Config
     from tui_agent.session.entries import RaceEntry
+    from tui_agent.tools.questions import Answer, ModelQuestions, Value
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -375,6 +376,14 @@ class Frontend:
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
         """Ask a person and return the answer; None when they went back, or where nobody can be asked."""
         raise NotImplementedError
+
+    async def fill_in(
+        self,
+        asked: ModelQuestions,  # noqa: ARG002 - as overridden
+        former: Mapping[str, Value],  # noqa: ARG002 - as overridden
+    ) -> Answer | None:
+        """Ask all of the model's questions as one form; None where there are no forms."""
+        return None
 
     def show(self, page: Page) -> None:
         match page:

@@ -53,6 +53,9 @@ async def ask_for_model(
     answers given before.
     """
     values: dict[str, Value] = dict(former or {})
+    at_once = await controller.frontend.fill_in(asked, values)
+    if at_once is not None:
+        return at_once
     at = 0
     while at < len(asked.fields):
         field = asked.fields[at]
