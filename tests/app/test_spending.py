@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.long_walk import walked
 from tests.support.thoroughness import examples
+from tui_agent.agent.timeline import Step
 from tui_agent.app.spending import Spending, look_up, spending_sections
 from tui_agent.cli.main import run
 from tui_agent.cli.sessions import open_store
@@ -136,16 +137,39 @@ def test_money_is_told_by_what_it_was_spent_on(store: Store) -> None:
     ]
 
 
-def test_cache_misses_are_told_by_their_reason(store: Store) -> None:
+def step(answer: int, miss: CacheMiss | None = None, read: int = 0) -> Step:
+    return Step(
+        answer,
+        answer - 1,
+        0,
+        model=MODEL,
+        head=1_000,
+        total=40_000,
+        window=200_000,
+        cached=read,
+        cost=0.5,
+        miss=miss,
+    )
+
+
+def test_each_request_says_what_the_cache_held_and_why_not_the_rest(store: Store) -> None:
     found = Spending()
-    found.total.requests = 1
-    found.add_miss(CacheMiss(30_000, 0, BreakCause.COLD), 0.125)
-    found.add_miss(CacheMiss(20_000, 5_000, BreakCause.COLD), 0.25)
-    found.add_miss(CacheMiss(9_000, 0, None), None)
-    rows = dict(spending_sections(found, {}))["Cache misses on this branch"]
-    assert rows == [
+    found.total.requests = 4
+    found.add_step(step(2, CacheMiss(30_000, 0, BreakCause.COLD)), 0.125)
+    found.add_step(step(4, CacheMiss(20_000, 5_000, BreakCause.COLD), read=5_000), 0.25)
+    found.add_step(step(6, CacheMiss(9_000, 0, None)), None)
+    found.add_step(step(8, read=36_000), None)
+    said = dict(spending_sections(found, {}))
+    assert said["Cache misses on this branch"] == [
         "   ~$0.38  2 requests    45k read anew: the provider had forgotten it",
         "        –  1 request     9k read anew: nothing changed here, the provider alone knows why",
+    ]
+    rows = [" ".join(row.split()).split(" ", 3) for row in said["Requests of this branch"]]
+    assert [(row[1], row[3]) for row in rows] == [
+        ("#2", "0% of 40k cached 30k read anew (~$0.12): the provider had forgotten it"),
+        ("#4", "12% of 40k cached 15k read anew (~$0.25): the provider had forgotten it"),
+        ("#6", "0% of 40k cached 9k read anew: nothing changed here, the provider alone knows why"),
+        ("#8", "90% of 40k cached"),
     ]
 
 

@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -201,3 +202,18 @@ def test_a_move_and_an_edit_are_marked_and_each_step_has_the_window_of_its_own_m
     found = steps_of(shape_of(session), lambda model: ModelScale(windows[model]), 300)
     assert [step.window for step in found] == [8_000, 200_000]
     assert [step.head for step in found] == [900, 800], "a head is never more than the whole"
+
+
+@pytest.mark.parametrize(
+    ("tools", "cause"), [(("read",), BreakCause.HEAD), (("read", "job"), BreakCause.TOOLS)]
+)
+def test_a_miss_after_another_head_says_whether_it_was_the_tools(
+    tmp_path: Path, tools: tuple[str, ...], cause: BreakCause
+) -> None:
+    session = a_session(tmp_path)
+    for names in (("read",), tools):
+        offered = tuple(ToolSchema(name=name, description="", parameters={}) for name in names)
+        session.append(SystemEntry(blocks=("Be good.", str(cause)), tools=offered, model=MODEL))
+        asked(session)
+        replied(session, usage=Usage(input=100, cache_write=9_000), estimate=9_100)
+    assert [step.miss and step.miss.cause for step in steps(session)] == [None, cause]

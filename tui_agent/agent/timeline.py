@@ -6,6 +6,7 @@ between them.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from tui_agent.context.budget import Report, judge
 from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, SystemEntry, kinds
+from tui_agent.session.path_queries import newest
 from tui_agent.session.records import RequestRecord
 
 CHANGING_KINDS = kinds(lambda kind: kind.edits_view or kind.breaks_prefix)
@@ -93,15 +95,15 @@ def steps_of(
     """
     scales: dict[str, ModelScale] = {}
     steps: list[Step] = []
-    head = 0
+    head: SystemEntry | None = None
     caching: set[str] = set()
     before: RequestRecord | None = None
     for at, record, between, has_returned in _walk(shape):
         model = record.model
         if (scale := scales.get(model)) is None:
             scale = scales[model] = scale_of(model)
-        for entry in between:
-            head = entry.tokens if isinstance(entry, SystemEntry) else head
+        earlier_head = head
+        head = newest(between, SystemEntry) or head
         exact = record.prompt > 0 and judge(record, record.estimate) is Report.USABLE
         if exact:
             total = record.prompt
@@ -115,6 +117,12 @@ def steps_of(
         miss = None
         if model in caching:
             miss = _miss(before, record, between, cold_seconds)
+        if (
+            miss is not None
+            and miss.cause is BreakCause.HEAD
+            and _has_other_tools(earlier_head, head)
+        ):
+            miss = replace(miss, cause=BreakCause.TOOLS)
         if miss is not None and has_returned and miss.cause in {None, BreakCause.COLD}:
             miss = CacheMiss(miss.expected, miss.read, BreakCause.MOVED)
         happened = between or has_returned or miss
@@ -123,7 +131,7 @@ def steps_of(
             shape.ids[at - 1] if at else None,
             record.created_at,
             model=model,
-            head=min(total, scale.calibrated(head)),
+            head=min(total, scale.calibrated(head.tokens if head else 0)),
             total=total,
             window=scale.window,
             exact=exact,
@@ -138,6 +146,10 @@ def steps_of(
         steps.append(step)
         before = record
     return steps
+
+
+def _has_other_tools(before: SystemEntry | None, now: SystemEntry | None) -> bool:
+    return before is not None and now is not None and before.tools != now.tools
 
 
 def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:

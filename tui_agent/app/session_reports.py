@@ -7,6 +7,7 @@ from typing import Any
 
 from tui_agent.agent.context_inspector import RoomMade
 from tui_agent.agent.context_map import ContextMap
+from tui_agent.app.context_text import miss_cause
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.spending import Spending, spending_sections
 from tui_agent.context.commit_plan import Commit
@@ -99,6 +100,15 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
 
 
 def cost_json(found: Spending) -> str:
+    missed = {
+        step.answer: {
+            "missed": step.miss.missed,
+            "missed_cause": miss_cause(step.miss),
+            "missed_cost": dollars,
+        }
+        for step, dollars in found.path
+        if step.miss is not None
+    }
     value = {
         "total": asdict(found.total),
         "branches": {
@@ -110,7 +120,7 @@ def cost_json(found: Spending) -> str:
         "days": {day.isoformat(): cost for day, cost in sorted(found.days.items())},
         "cache_misses": {why: asdict(missed) for why, missed in found.misses.items()},
         "all_sessions": {day.isoformat(): cost for day, cost in found.all_sessions.items()},
-        "requests": [record._asdict() for record in found.steps],
+        "requests": [record._asdict() | missed.get(record.id, {}) for record in found.steps],
     }
     return json.dumps(value, ensure_ascii=False)
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import date, datetime
 
+from tui_agent.agent.timeline import Step
 from tui_agent.app.context_text import miss_cause
 from tui_agent.app.format import money, plural, tokens, visible
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.context.cache import CacheMiss
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import KINDS, RaceEntry, Usage
 from tui_agent.session.records import Purpose, Reported, RequestRecord
@@ -19,6 +19,9 @@ Price = Callable[[str, Reported], float | None]
 
 MAX_BRANCHES = 8
 """Left branches named one by one, those that cost most; the rest is added up."""
+
+MAX_REQUESTS = 40
+"""Requests listed one by one, the newest."""
 
 DAYS = 7
 """Days for which the cost of all sessions is listed."""
@@ -94,16 +97,21 @@ class Spending:
     branches: dict[int, Spent] = field(default_factory=dict)
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
+    path: list[tuple[Step, float | None]] = field(default_factory=list)
+    """The requests of the current path, oldest first, with the extra dollars of a cache miss."""
     misses: dict[str, Missed] = field(default_factory=dict)
-    """Cache misses on the current path, by their reason in words."""
+    """Their cache misses, by the reason in words."""
     all_sessions: dict[date, float] = field(default_factory=dict)
     """The dollars of all sessions on each of the last days."""
 
-    def add_miss(self, miss: CacheMiss, dollars: float | None) -> None:
-        """Count a cache miss; ``dollars`` is its extra cost."""
-        missed = self.misses.setdefault(miss_cause(miss), Missed())
+    def add_step(self, step: Step, dollars: float | None) -> None:
+        """Take a request of the current path; ``dollars`` is the extra cost of its cache miss."""
+        self.path.append((step, dollars))
+        if step.miss is None:
+            return
+        missed = self.misses.setdefault(miss_cause(step.miss), Missed())
         missed.requests += 1
-        missed.tokens += miss.missed
+        missed.tokens += step.miss.missed
         missed.cost += dollars or 0.0
 
 
@@ -154,9 +162,13 @@ def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price)
     found.purposes.setdefault(purpose, Spent()).add(record, saved)
     found.models.setdefault(record.model or "unknown", Spent()).add(record, saved)
     if record.cost:
-        day = datetime.fromtimestamp(record.created_at / 1000).astimezone().date()
+        day = _local(record.created_at).date()
         found.days[day] = found.days.get(day, 0.0) + record.cost
     return saved
+
+
+def _local(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000).astimezone()
 
 
 def look_up(
@@ -239,6 +251,8 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
     sections.append(("By purpose", kinds))
     if found.misses:
         sections.append(("Cache misses on this branch", _miss_rows(found)))
+    if found.path:
+        sections.append((_ledger_heading(found), _ledger_rows(found)))
     return [*sections, *_day_sections(found)]
 
 
@@ -248,6 +262,28 @@ def _miss_rows(found: Spending) -> list[str]:
         dollars = f"~{money(missed.cost)}" if missed.cost else "–"
         times = plural(missed.requests, "request")
         rows.append(f"{dollars:>9}  {times:<13} {tokens(missed.tokens)} read anew: {why}")
+    return rows
+
+
+def _ledger_heading(found: Spending) -> str:
+    if len(found.path) <= MAX_REQUESTS:
+        return "Requests of this branch"
+    return f"Requests of this branch, the last {MAX_REQUESTS} of {len(found.path)} (--json: all)"
+
+
+def _ledger_rows(found: Spending) -> list[str]:
+    """Return a row for each request: what it cost, what the cache held of it, and why it didn't hold the rest."""
+    rows = []
+    for step, dollars in found.path[-MAX_REQUESTS:]:
+        cost = "–"
+        if step.cost is not None:
+            cost = money(step.cost)
+        hit = f"{step.cached / step.total:.0%} of {tokens(step.total)} cached"
+        row = f"{cost:>9}  #{step.answer:<6} {_local(step.at):%H:%M}  {hit:<20}"
+        if step.miss is not None:
+            more = f" (~{money(dollars)})" if dollars else ""
+            row += f"  {tokens(step.miss.missed)} read anew{more}: {miss_cause(step.miss)}"
+        rows.append(row.rstrip())
     return rows
 
 

@@ -69,8 +69,11 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     now = datetime.fromtimestamp(controller.clock()).astimezone()
     found.all_sessions.update(await asyncio.to_thread(services.store.spent_by_day, now, DAYS))
     for step in await agent.inspector.timeline():
+        dollars = None
         if step.miss is not None:
-            found.add_miss(step.miss, services.reread_cost(step.model, step.miss.missed))
+            dollars = services.reread_cost(step.model, step.miss.missed)
+        if step.answer is not None:
+            found.add_step(step, dollars)
     return found, names
 
 
