@@ -8,16 +8,15 @@ lists, as everybody has it; among installed packages only the content of small f
 """
 
 import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
+from tui_agent.files.nearest import nearest_files
 from tui_agent.files.published import is_published
 from tui_agent.files.sensitive import is_made_to_be_shared, is_sensitive
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_directory
 from tui_agent.text_files.encodings import UTF_8, detect
 from tui_agent.word_lists import listed
 
@@ -99,27 +98,17 @@ def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
     Directories of libraries are left out, and everything after the first few thousand names:
     nearest ones come first.
     """
-    pending = deque((place, 0) for place in places if is_directory(place))
-    looked_at = 0
-    while pending and looked_at < _MAX_PROGRAM_NAMES:
-        folder, depth = pending.popleft()
-        try:
-            with os.scandir(folder) as rows:
-                found = list(rows)
-        except OSError:
-            continue
-        looked_at += len(found)
-        for row in found:
-            path = Path(row.path)
-            if row.is_dir(follow_symlinks=False):
-                if row.name not in _LIBRARIES and depth < _MAX_PROGRAM_DEPTH:
-                    pending.append((path, depth + 1))
-            elif (
-                is_sensitive(f".{row.name.lstrip('.')}")
-                or is_sensitive(path)
-                or _is_small_secret(row)
-            ):
-                yield path
+    rows = nearest_files(
+        places, _may_hold_settings, names=_MAX_PROGRAM_NAMES, depth=_MAX_PROGRAM_DEPTH
+    )
+    for row in rows:
+        is_named = is_sensitive(f".{row.name.lstrip('.')}") or is_sensitive(row.name)
+        if is_named or _is_small_secret(row):
+            yield Path(row.path)
+
+
+def _may_hold_settings(directory: str) -> bool:
+    return directory not in _LIBRARIES
 
 
 def _is_small_secret(row: "os.DirEntry[str]") -> bool:

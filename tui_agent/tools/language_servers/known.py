@@ -1,12 +1,11 @@
 """The language servers that are looked for, and the one for a file."""
 
 import fnmatch
-import os
 import shlex
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
+from tui_agent.files.nearest import nearest_files
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_own_program, find_program
 from tui_agent.tools.language_servers.settings import CodeSettings
@@ -131,24 +130,11 @@ def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], boo
         served |= found
     if not served:
         return False
-    languages = (language_of(name, settings) for name in _names(root))
+    rows = nearest_files([root], _is_of_project, names=MAX_NAMES, depth=MAX_DEPTH)
+    languages = (language_of(row.name, settings) for row in rows)
     return any(language is not None and language.name in served for language in languages)
 
 
-def _names(root: Path) -> Iterator[str]:
-    """Yield the names of the nearest files, without hidden directories and those of output."""
-    pending = deque([(str(root), 0)])
-    looked_at = 0
-    while pending and looked_at < MAX_NAMES:
-        place, depth = pending.popleft()
-        try:
-            with os.scandir(place) as rows:
-                found = list(rows)
-        except OSError:
-            continue
-        looked_at += len(found)
-        for row in found:
-            if not row.is_dir(follow_symlinks=False):
-                yield row.name
-            elif depth < MAX_DEPTH and not row.name.startswith(".") and row.name not in _LEFT_OUT:
-                pending.append((row.path, depth + 1))
+def _is_of_project(directory: str) -> bool:
+    """Whether a directory is neither hidden nor output, by its name."""
+    return not directory.startswith(".") and directory not in _LEFT_OUT
