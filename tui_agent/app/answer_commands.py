@@ -50,7 +50,9 @@ async def answer(controller: Controller, argument: str) -> None:
         return
     changed = result.model_copy(update={"output": words_of(asked, given), "full_output": None})
     agent.keep(*(_anew(entry) for entry in (changed, *others)))
-    along = f"; {told}" if told else ""
+    along = ""
+    if told:
+        along = f"; {told}"
     controller.say(f"Answered differently{along}. The first answer is a branch in /tree.")
     agent.retry()
 

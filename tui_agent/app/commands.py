@@ -104,7 +104,10 @@ def remedy_of(name: str, keymap: Mapping[str, str], label: str = "") -> tuple[st
 def commands_of(agent: Agent | None) -> list[Command]:
     """Return the commands of a session: the table's, then the user's own and the skills."""
     table = command_table()
-    own = _own_rows(agent.commands()) if agent is not None else ()
+    if agent is not None:
+        own = _own_rows(agent.commands())
+    else:
+        own = ()
     names = {row.name for row in own}
     kept = [_as_now(row, agent) for row in table if not (row.yields and row.name in names)]
     taken = {name for row in kept for name in (row.name, *row.aliases)}

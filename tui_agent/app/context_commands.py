@@ -113,8 +113,11 @@ async def compact(controller: Controller, argument: str) -> None:
     words = argument.split()
     if preview := "--preview" in words:
         argument = " ".join(word for word in words if word not in {"--preview", "--json"})
-    named = re.match(r"#(\d+)(?:\s+|$)", argument)
-    boundary, focus = (int(named[1]), argument[named.end() :]) if named else (None, argument)
+    boundary = None
+    focus = argument
+    if named := re.match(r"#(\d+)(?:\s+|$)", argument):
+        boundary = int(named[1])
+        focus = argument[named.end() :]
     if preview:
         await _preview(controller, agent, focus, boundary, as_json="--json" in words)
         return
@@ -194,7 +197,9 @@ async def prune(controller: Controller, _argument: str) -> None:
     targets = set(plan.targets)
     places = [at for at, block in enumerate(blocks) if block.origin and block.origin[0] in targets]
     planned = plan_edit(blocks, places, "mask")
-    edit = planned if isinstance(planned, Edit) else None
+    edit = None
+    if isinstance(planned, Edit):
+        edit = planned
     dollars = None
     if warm and edit:
         dollars = controller.services.reread_cost(agent.model, edit.reread)

@@ -91,4 +91,6 @@ def _block(block: ContextBlock | None) -> str:
 def _state(block: ContextBlock) -> str:
     if block.edited:
         return "edited"
-    return "in context" if block.state == "live" else block.state.word
+    if block.state == "live":
+        return "in context"
+    return block.state.word

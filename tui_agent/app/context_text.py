@@ -158,7 +158,9 @@ def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, n
             since = plural(block.age_steps, "answer")
         else:
             since = age(entry.created_at, now)
-        place = "sent" if standing is Standing.SENT else standing.value
+        place = "sent"
+        if standing is not Standing.SENT:
+            place = standing.value
         sent = ""
         if standing is Standing.SENT and block.age_steps:
             sent = f"sent {plural(block.age_steps, 'time')}"
@@ -175,7 +177,9 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
             return json.dumps(wire_tool(tool), ensure_ascii=False, indent=2)
         return ""
     if block.kind == "system":
-        sections = head_sections(entry) if isinstance(entry, SystemEntry) else ()
+        if not isinstance(entry, SystemEntry):
+            return ""
+        sections = head_sections(entry)
         return "\n\n".join(text.strip() for label, text in sections if label == block.label)
     address = None
     if block.origin:

@@ -90,7 +90,9 @@ class ExportOrder:
             ExportFormat.CLAUDE_CODE,
             ExportFormat.CODEX,
         }
-        return self.whole if self.whole is not None else not one
+        if self.whole is not None:
+            return self.whole
+        return not one
 
     def file_name(self, title: str, directory: Path) -> str:
         """Return a name nothing in a directory has; for Claude Code and Codex the one they look for."""

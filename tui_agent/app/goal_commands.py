@@ -76,7 +76,9 @@ async def loop(controller: Controller, argument: str) -> None:
     else:
         controller.require_writable()
         found = _INTERVAL.fullmatch(text)
-        seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
+        seconds = 0
+        if found:
+            seconds = int(found[1]) * _SECONDS[found[2]]
         if found is None or not _SHORTEST <= seconds <= _LONGEST:
             raise CommandError(HOW_TO_LOOP)
         repeats.begin(found[3], seconds)

@@ -183,4 +183,6 @@ def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int
     rows = list(importer.run(files))
     shown = [line for _path, _sessions, lines in rows for line in lines]
     imported = [one for _path, sessions, _lines in rows for one in sessions or ()]
-    return [*shown, *([importer.total()] if len(files) > 1 else [])], imported, importer.failed
+    if len(files) > 1:
+        shown.append(importer.total())
+    return shown, imported, importer.failed

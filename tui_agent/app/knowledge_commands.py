@@ -75,15 +75,13 @@ def tools_lines(
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]
         for number, tool in enumerate(tools):
-            if not number:
-                declared = tool.declared.words()
-            else:
-                declared = ""
-            lines += [f"  It {visible(declared)}."] if declared else []
+            if not number and (declared := tool.declared.words()):
+                lines.append(f"  It {visible(declared)}.")
             lines.append(
                 f"  {tool.name}: {visible(one_line(tool.description, 90))} ({count(tool.schema())} tokens)"
             )
-    lines += ["", *map(visible, files.problems)] if files.problems else []
+    if files.problems:
+        lines += ["", *map(visible, files.problems)]
     if not files.tools and not files.problems:
         lines.append(
             "A file in .tui-agent/tools of the project adds tools: each of its typed functions is one."

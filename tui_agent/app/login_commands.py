@@ -151,12 +151,14 @@ async def _sign_in(
     controller: Controller, port: LoginController, row: LoginRow, how: str
 ) -> str | None:
     """Show the provider's page; keep the login from the browser or from an entered or pasted code."""
-    show = controller.frontend.copy if how == "elsewhere" else controller.frontend.open_page
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
         async with port.sign_in(row.id) as attempt:
             controller.frontend.clear_notice()
-            show(attempt.url)
+            if how == "elsewhere":
+                controller.frontend.copy(attempt.url)
+            else:
+                controller.frontend.open_page(attempt.url)
             key = await _wait_for_sign_in(controller, row, attempt)
     except UserFacingError as error:
         controller.frontend.clear_notice()

@@ -141,7 +141,10 @@ class LoginController:
         Raises:
             LoginError: it can't be removed.
         """
-        name = PROVIDERS[provider].name if provider in PROVIDERS else provider
+        if provider in PROVIDERS:
+            name = PROVIDERS[provider].name
+        else:
+            name = provider
         if not self._logins.forget(provider):
             return f"No key of {name} was entered."
         sentences = [f"The key of {name} is removed."]
@@ -154,7 +157,9 @@ class LoginController:
         key = None
         if provider in PROVIDERS:
             key = keys.find(PROVIDERS[provider])
-        return key.source if key is not None else ""
+        if key is not None:
+            return key.source
+        return ""
 
     def _place(self, provider: Provider) -> AddressSetting:
         config = self._config()

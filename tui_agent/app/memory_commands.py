@@ -91,7 +91,10 @@ async def memory(controller: Controller, argument: str) -> None:
     elif verb == "undo":
         controller.say(await asyncio.to_thread(view.undo))
     elif verb in {"take", "drop"} and topic.strip():
-        act = view.take if verb == "take" else view.drop
+        if verb == "take":
+            act = view.take
+        else:
+            act = view.drop
         controller.say(await asyncio.to_thread(act, view.find(topic)))
     else:
         raise CommandError(HOW)

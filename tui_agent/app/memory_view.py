@@ -122,7 +122,9 @@ class MemoryView:
         line = change.before or change.after
         if line is None and change.proposal is not None:
             line = change.proposal.line
-        return f"Undone: {_quoted(line)}." if line is not None else "Undone."
+        if line is not None:
+            return f"Undone: {_quoted(line)}."
+        return "Undone."
 
     def lines(self) -> list[str]:
         """Return the page as text."""
@@ -143,7 +145,9 @@ class MemoryView:
 
     def _keep(self, line: MemoryLine, row: MemoryRow) -> str:
         kept = line.model_copy(update={"kept_at": self.clock(), "unused": 0})
-        instead_of = row.line if row.proposal is None else None
+        instead_of = None
+        if row.proposal is None:
+            instead_of = row.line
         self._change(
             lambda state: state.with_line(kept, instead_of=instead_of, answers=row.proposal)
         )

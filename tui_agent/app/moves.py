@@ -49,7 +49,9 @@ async def move_with_files(
 
     here = agent.session.leaf
     stays = frozenset(pair) in agent.files.stayed
-    files = RestorePlan() if stays else await files_along(controller, agent, target)
+    files: RestorePlan | None = RestorePlan()
+    if not stays:
+        files = await files_along(controller, agent, target)
     if files is None:
         return None
     commits = await commits_left(agent, target)
@@ -154,7 +156,8 @@ def _steps_told(plan: RestorePlan, paths: Sequence[str]) -> str:
     said = []
     if deleted:
         said = [f"{_listed(deleted)} deleted"]
-    said += [f"{_listed(restored)} restored"] if restored else []
+    if restored:
+        said.append(f"{_listed(restored)} restored")
     return ", ".join(said)
 
 

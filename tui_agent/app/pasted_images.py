@@ -49,7 +49,9 @@ class PastedImages:
     def path(self, name: str) -> Path | None:
         """Return where an image is, None when there is none of that name."""
         path = self._directory / name
-        return path if NAME.fullmatch(name) and is_file(path) else None
+        if NAME.fullmatch(name) and is_file(path):
+            return path
+        return None
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
         """Return the part of a message that holds an image, None when there is none of that name."""

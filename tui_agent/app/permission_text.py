@@ -46,20 +46,22 @@ def question(request: PermissionRequest) -> str:
     if request.question or not request.needs:
         return request.question or f"Use {one_line(request.tool, 40)}?"
     need = request.needs[0]
-    if request.command and need.permission is Permission.NETWORK:
-        return f"Allow network access to {one_line(need.pattern, 80)}?"
-    if request.command and request.again:
-        return "Run it again with that allowed?"
     if request.command:
-        return (
-            f"Use {one_line(request.tool, 80)}?"
-            if need.permission is Permission.TOOL
-            else "Run this command?"
-        )
+        return _command_question(request, need)
     subject = _OBJECTS.get(need.permission) or one_line(request.title or need.pattern, 120)
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
         return f"{'Create' if need.detail.startswith(_NEW_FILE) else 'Change'} {subject}{_amount(need.detail)}?"
     return f"{VERBS[need.permission]} {subject}?"
+
+
+def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
+    if need.permission is Permission.NETWORK:
+        return f"Allow network access to {one_line(need.pattern, 80)}?"
+    if request.again:
+        return "Run it again with that allowed?"
+    if need.permission is Permission.TOOL:
+        return f"Use {one_line(request.tool, 80)}?"
+    return "Run this command?"
 
 
 def _amount(diff: str) -> str:
@@ -68,9 +70,10 @@ def _amount(diff: str) -> str:
     added, removed = (sum(row.startswith(sign) for row in rows) for sign in "+-")
     if added and removed:
         return f" (+{added} −{removed})"
-    number, sign = (added, "+") if added else (removed, "−")
-    if number:
-        return f" ({sign}{plural(number, 'line')})"
+    if added:
+        return f" (+{plural(added, 'line')})"
+    if removed:
+        return f" (−{plural(removed, 'line')})"
     return ""
 
 

@@ -24,7 +24,10 @@ _CALL: Final = LazyPattern(
 def plain(text: str) -> str:
     """Return a line of Markdown as it reads when it is rendered; text in backticks stays as it is."""
     text = _FENCE.sub("", _LEAD.sub("", text.strip()))
-    prose = _tabular if _RULE.search(text) else _prose
+    if _RULE.search(text):
+        prose = _tabular
+    else:
+        prose = _prose
     parts: list[str] = []
     at = 0
     for code in _CODE.finditer(text):

@@ -64,7 +64,10 @@ class RaceWish:
 
 def read_wish(text: str) -> RaceWish:
     """Parse the argument of ``/race``; raises a `CommandError` where it can't be understood."""
-    head, separator, prompt = text.partition(" -- ") if " -- " in text else text.partition("\n")
+    if " -- " in text:
+        head, separator, prompt = text.partition(" -- ")
+    else:
+        head, separator, prompt = text.partition("\n")
     if not separator or not prompt.strip():
         raise CommandError(f"There is no prompt. Write: {USAGE}")
     try:
@@ -81,10 +84,15 @@ def read_wish(text: str) -> RaceWish:
         name, given, value = word[2:].partition("=")
         if name not in {"check", "pick", "cost", "from"} or not (given or words):
             raise CommandError(f"“{word}” is not understood. Write: {USAGE}")
-        options[name] = value if given else words.pop(0)
+        if given:
+            options[name] = value
+        else:
+            options[name] = words.pop(0)
     cost, start = options.get("cost"), options.get("from")
     try:
-        dollars = None if cost is None else dollars_in(cost)
+        dollars = None
+        if cost is not None:
+            dollars = dollars_in(cost)
     except ValueError:
         raise CommandError(f"“{cost}” is not an amount of US dollars above 0.") from None
     if start is not None and not start.lstrip("#").isdigit():
@@ -190,10 +198,17 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     costs: list[float | None] = []
     for at, model in enumerate(models):
         known = model in models[:at] or (model == agent.model and agent.session.leaf is not None)
-        usage = Usage(cache_read=prefix) if known else Usage(cache_write=prefix)
+        if known:
+            usage = Usage(cache_read=prefix)
+        else:
+            usage = Usage(cache_write=prefix)
         costs.append(controller.services.price(model, usage))
-    total = None if None in costs else sum(filter(None, costs))
-    each = order.cost if order.cost is not None else agent.ports.budget.cost
+    total = None
+    if None not in costs:
+        total = sum(filter(None, costs))
+    each = order.cost
+    if each is None:
+        each = agent.ports.budget.cost
     alike = not any(spec.context for spec in order.specs)
     return RacePrice(len(order.specs), each, prefix, total, alike=alike, files=order.files)
 
@@ -269,7 +284,9 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     ``over`` is another one.
     """
     agent = controller.idle_agent
-    race = controller.race if over is None else None
+    race = None
+    if over is None:
+        race = controller.race
     if race is not None:
         race.runner(number)
         await race.end_runners()
@@ -533,7 +550,10 @@ async def ask_for_race(
     agent = controller.idle_agent
     controller.require_writable()
     session = agent.session
-    at = session.leaf if start is None else start
+    if start is None:
+        at = session.leaf
+    else:
+        at = start
     specs = (RunnerSpec(),) * FORM_RUNNERS
     if leaving_out:
         specs = (RunnerSpec(), RunnerSpec(context=without(leaving_out)))

@@ -64,7 +64,8 @@ async def ask_for_order(
                 check = await controller.ask(
                     TextLine("Check: a command, such as make test", order.check)
                 )
-                order = order if check is None else replace(order, check=check)
+                if check is not None:
+                    order = replace(order, check=check)
             case ["limit"]:
                 order = replace(order, cost=await _limit(controller, order.cost))
             case ["take"]:
@@ -108,8 +109,10 @@ async def _limit(controller: Controller, cost: float | None) -> float | None:
         "US dollars for each runner; empty is no limit", "" if cost is None else f"{cost:g}"
     )
     while (text := await controller.ask(question)) is not None:
+        if not text:
+            return None
         try:
-            return dollars_in(text) if text else None
+            return dollars_in(text)
         except ValueError:
             question = replace(question, text=text, details="That is no amount.")
     return cost

@@ -96,7 +96,9 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
         check = f"exit {row.check.exit_code}"
     # A provider reports what a request took when it ends; a stopped one never does.
     is_reported = bool(row.tokens or not row.steps)
-    used = tokens(row.tokens) if is_reported else "–"
+    used = "–"
+    if is_reported:
+        used = tokens(row.tokens)
     if streamed:
         used = f"~{tokens(row.tokens + len(streamed) // 4)}"
     return (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.race.race import Race
+    from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import RaceRunner
 
@@ -40,9 +40,14 @@ class RaceView:
 
     def __init__(self, controller: Controller, race: Race | RaceEntry) -> None:
         self._controller = controller
-        self._entry = race if isinstance(race, RaceEntry) else None
-        self._race = None if isinstance(race, RaceEntry) else race
-        order = race if isinstance(race, RaceEntry) else race.order
+        self._entry: RaceEntry | None = None
+        self._race: Race | None = None
+        if isinstance(race, RaceEntry):
+            self._entry = race
+            order: RaceOrder | RaceEntry = race
+        else:
+            self._race = race
+            order = race.order
         self.prompt = order.prompt
         self.check = order.check
         self._start = order.start
@@ -54,7 +59,9 @@ class RaceView:
 
     @property
     def taken(self) -> int | None:
-        return None if self._entry is None else self._entry.taken
+        if self._entry is None:
+            return None
+        return self._entry.taken
 
     @property
     def runners(self) -> Sequence[RaceRunner]:
@@ -125,7 +132,9 @@ class RaceView:
     def streamed(self, number: int) -> str:
         """Return the text a runner's model writes at this moment; "" between its answers."""
         agent = self.agent_of(number)
-        live = agent.live if agent is not None else None
+        live = None
+        if agent is not None:
+            live = agent.live
         if live is None:
             return ""
         calls = [_call_line(call.tool, call.arguments) for call in live.calls]

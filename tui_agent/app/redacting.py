@@ -92,7 +92,10 @@ class Redaction:
                 log.warning("%s can't be searched for the secret: %s", path, error.strerror)
                 unread.append(path)
         backups = [path for path in self._backups() if _holds(path, self._removal.forms)]
-        copies = [] if self._places.races is None else abandoned_homes(self._places.races)
+        if self._places.races is None:
+            copies = []
+        else:
+            copies = abandoned_homes(self._places.races)
         is_deleted = not found and any(map(self._is_in, self._parts_of_store()))
         return Finding(found, files, backups, copies, unread, is_deleted)
 

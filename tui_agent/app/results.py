@@ -66,7 +66,8 @@ def _net_changes(
         file, is_mixed = _sum(path, made, content)
         if file.before != file.after:
             files.append(file)
-            mixed += [path] if is_mixed else []
+            if is_mixed:
+                mixed.append(path)
     return files, left_out, mixed
 
 
@@ -83,10 +84,14 @@ def _sum(
         if own == before:
             own = after
             continue
-        known = own is not None and before is not None and after is not None
-        merged = merge(before, own, after) if known else None  # type: ignore[arg-type]  # known
-        is_mixed = is_mixed or merged is None
-        own = after if merged is None else merged
+        merged = None
+        if own is not None and before is not None and after is not None:
+            merged = merge(before, own, after)
+        if merged is None:
+            is_mixed = True
+            own = after
+        else:
+            own = merged
     then = FileVersion(content(first), bool(first.mode & _EXECUTABLE))
     return FileEdit(path, then, FileVersion(own, bool(last.mode & _EXECUTABLE))), is_mixed
 
@@ -119,7 +124,8 @@ class SessionResult:
         cls, session: Session, snapshots: SnapshotStore, leaf: int | None = None
     ) -> "SessionResult":
         """Return the result of a session at an entry, None for where it is now."""
-        leaf = session.leaf if leaf is None else leaf
+        if leaf is None:
+            leaf = session.leaf
         project = find_project(Path(session.info.cwd))
         restorer = Restorer(project, snapshots)
         ids = session.reader.parting(leaf, None).left.of_kind("checkpoint")
@@ -201,8 +207,10 @@ class SessionResult:
     def remarks(self, done: Committed | None = None) -> str:
         """Return changes that are not in the result, or not only the session's, as sentences; "" for nothing."""
         left_out = {conflict.path: conflict.reason for conflict in self.left_out}
-        left_out |= dict(done.left_out) if done is not None else {}
-        mixed = (*self.mixed, *(done.mixed if done is not None else ()))
+        mixed = list(self.mixed)
+        if done is not None:
+            left_out |= done.left_out
+            mixed += done.mixed
         said = []
         if left_out:
             rows = [f"{path} ({reason})" for path, reason in left_out.items()]

@@ -106,5 +106,8 @@ def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float)
         if state.in_run:
             return RunState(Phase.WAITING, now)
         return RunState(since=now)
-    since = state.since if state.phase is Phase.TOOL else now
+    if state.phase is Phase.TOOL:
+        since = state.since
+    else:
+        since = now
     return RunState(Phase.TOOL, since, tools=tools, in_run=state.in_run)

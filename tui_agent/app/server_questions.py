@@ -121,7 +121,9 @@ async def _model_answer(
         if chosen != _OWN_WORDS:
             return chosen
     text = await controller.ask(TextLine(title, as_text(before), confirm="answer"))
-    return None if text is None else text.strip() or None
+    if text is None:
+        return None
+    return text.strip() or None
 
 
 async def _several(
@@ -202,14 +204,15 @@ async def _text(controller: Controller, server: str, field: FormField) -> str | 
                 title, [*labelled, *more], visible(field.about), at=as_text(field.default) or None
             )
         )
-        return "" if chosen == _SKIP else chosen
-    asked = [
-        field.about or title,
-        *([", ".join(label for _value, label in field.options)] if field.options else []),
-    ]
-    title = visible(
-        f"{title} · {one_line(' · '.join(asked), 300)}" if field.about or field.options else title
-    )
+        if chosen == _SKIP:
+            return ""
+        return chosen
+    asked = [field.about or title]
+    if field.options:
+        asked.append(", ".join(label for _value, label in field.options))
+    if field.about or field.options:
+        title = f"{title} · {one_line(' · '.join(asked), 300)}"
+    title = visible(title)
     text: str | None = as_text(field.default)
     while (text := await controller.ask(TextLine(title, text or "", confirm="next"))) is not None:
         try:

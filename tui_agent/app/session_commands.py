@@ -42,7 +42,9 @@ async def new(controller: Controller, _argument: str) -> None:
     from tui_agent.model.demo import DEMO_MODEL
 
     agent = controller.agent
-    info = agent.session.info if agent is not None else None
+    info = None
+    if agent is not None:
+        info = agent.session.info
     # The demo goes on as the demo, which may be all there is.
     opened = await controller.open(
         OpenRequest(demo=agent is not None and agent.model == DEMO_MODEL)
@@ -76,8 +78,13 @@ async def demo(controller: Controller, _argument: str) -> None:
     words="continue after a crash, delete, rename, search in all sessions, archive",
 )
 async def sessions(controller: Controller, argument: str) -> None:
-    current = controller.agent.session.id if controller.agent is not None else None
-    request = OpenRequest(argument) if argument else await controller.ask(SessionChoice(current))
+    if argument:
+        controller.frontend.go_to(OpenRequest(argument))
+        return
+    current = None
+    if controller.agent is not None:
+        current = controller.agent.session.id
+    request = await controller.ask(SessionChoice(current))
     if request is not None:
         controller.frontend.go_to(request)
 
@@ -168,7 +175,10 @@ async def show_contexts(controller: Controller, entry_ids: Sequence[int]) -> Non
 
     agent = controller.open_agent
     leaf = agent.session.leaf
-    ends = [*entry_ids, leaf] if len(entry_ids) == 1 and leaf is not None else [*entry_ids]
+    if len(entry_ids) == 1 and leaf is not None:
+        ends = [*entry_ids, leaf]
+    else:
+        ends = [*entry_ids]
     if len(ends) != 2:
         raise CommandError("Name two entries: /tree diff #12 #34, or one to compare with here.")
 
@@ -324,5 +334,8 @@ def _at_work(controller: Controller) -> str:
         names.append("this session")
     verb = "is" if len(names) == 1 else "are"
     *first, last = names
-    listed = f"{', '.join(first)} and {last}" if first else last
+    if first:
+        listed = f"{', '.join(first)} and {last}"
+    else:
+        listed = last
     return f"{listed[0].upper()}{listed[1:]} {verb} still at work."

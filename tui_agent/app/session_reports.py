@@ -146,7 +146,9 @@ def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
         "percent": round(shown.size.percent, 1),
         "budget": shown.size.budget,
     }
-    newest = made.newest.id if made.newest is not None else None
+    newest = None
+    if made.newest is not None:
+        newest = made.newest.id
     room = {
         "compactions": made.compactions,
         "last_compaction": newest,
@@ -179,10 +181,15 @@ def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
             hidden = f", {block.hidden:,} hidden"
         else:
             hidden = ""
-        states = ["edited"] if block.edited else []
+        if block.edited:
+            states = ["edited"]
+        else:
+            states = []
         if block.state != "live":
             states.append(f"{block.state}{hidden}")
-        state = f" [{', '.join(states)}]" if states else ""
+        state = ""
+        if states:
+            state = f" [{', '.join(states)}]"
         kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
         lines.append(
             f"{block.tokens:>8,}  {address:>6}  {kind:<28}  {' '.join(block.label.split())[:60]}{state}"

@@ -170,7 +170,9 @@ def news_of(aside: Aside) -> str:
         case Standing.NEEDS_YOU:
             return f"“{aside.title}” needs you: {one_line(aside.question, 80)}"
         case Standing.DONE:
-            said = f": {one_line(aside.last_line, 80)}" if aside.last_line else "."
+            said = "."
+            if aside.last_line:
+                said = f": {one_line(aside.last_line, 80)}"
             return f"“{aside.title}” is done{said}"
         case Standing.STOPPED:
             return f"“{aside.title}” stopped."

@@ -27,7 +27,9 @@ def series_of(steps: Sequence[Step]) -> Series:
     heads = [step.head for step in steps]
     totals = [step.total for step in steps]
     # One request of a model with a larger window would make all others look small.
-    window = steps[-1].window if steps else 0
+    window = 0
+    if steps:
+        window = steps[-1].window
     peak = max(totals, default=0)
     if peak * _LEAST_SHARE >= window:
         top = window

@@ -66,7 +66,8 @@ async def export(controller: Controller, argument: str) -> None:
     form = format_of(target) or (
         ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN
     )
-    target = "" if target in list(ExportFormat) else target
+    if target in list(ExportFormat):
+        target = ""
     if "--all" in flags:
         whole = True
     elif "--branch" in flags:
@@ -84,7 +85,9 @@ async def ask_export(controller: Controller, session_id: str) -> None:
     choice = await controller.ask(Choice("Export this session as", _CHOICES))
     if choice is not None:
         form, _, more = choice.partition(" ")
-        whole = True if more == "all" else None
+        whole = None
+        if more == "all":
+            whole = True
         await _write(
             controller,
             ExportOrder(session_id, ExportFormat(form), whole=whole, redacted=more == "redact"),

@@ -61,9 +61,10 @@ async def trust(controller: Controller, _argument: str) -> None:
 
     state = await asyncio.to_thread(controller.services.project_state)
     if not state.is_held_back:
-        lines = (
-            ["You trust all of it."] if state.items else ["This project brings nothing that acts."]
-        )
+        if state.items:
+            lines = ["You trust all of it."]
+        else:
+            lines = ["This project brings nothing that acts."]
         controller.show(Report("Trust", [*lines, "", *map(visible, trust_lines(state))]))
         return
     if await ask_about(controller, state) != "trusted":

@@ -121,7 +121,9 @@ class TuiAgentApp(ErrorBoundary[int]):
         """
         # Without colour the terminal keeps its own, and emphasis is bold, dim, underlined or
         # reversed.
-        colourless = True if "NO_COLOR" in os.environ else None
+        colourless = None
+        if "NO_COLOR" in os.environ:
+            colourless = True
         super().__init__(
             css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless
         )
@@ -157,7 +159,10 @@ class TuiAgentApp(ErrorBoundary[int]):
 
         A theme chosen since stays until they name another.
         """
-        self.animation_level = "none" if look.reduced_motion else self._animations
+        if look.reduced_motion:
+            self.animation_level = "none"
+        else:
+            self.animation_level = self._animations
         if look.theme == self._chosen:
             return
         self._chosen = look.theme
@@ -261,7 +266,9 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def get_driver_class(self) -> type[Driver]:
         driver = super().get_driver_class()
-        return TerminalDriver if driver is LinuxDriver else driver
+        if driver is LinuxDriver:
+            return TerminalDriver
+        return driver
 
     def end(self, number: int) -> bool:
         """Leave without a question because of a signal; returns whether that was meant for this program."""

@@ -100,7 +100,10 @@ class Attention:
             self.show(Sign.IDLE)
             return
         failed = ended.reason == "error"
-        self.show(Sign.IDLE if self._is_looked_at else Sign.FAILED if failed else Sign.DONE)
+        if self._is_looked_at:
+            self.show(Sign.IDLE)
+        else:
+            self.show(Sign.FAILED if failed else Sign.DONE)
         if took >= LONG:
             if failed:
                 event = "failed"

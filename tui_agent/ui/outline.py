@@ -213,11 +213,13 @@ def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
                 names = data.modified_files or ((data.path or "",) if of_one else ())
                 for name in names:
                     before = found.pop(name, ChangedFile(name))
-                    counts = len(names) == 1 or name == data.path
-                    added, removed = (data.additions, data.deletions) if counts else (0, 0)
-                    found[name] = ChangedFile(
-                        name, before.additions + added, before.deletions + removed, entry.id
-                    )
+                    added = before.additions
+                    removed = before.deletions
+                    is_counted = len(names) == 1 or name == data.path
+                    if is_counted:
+                        added += data.additions
+                        removed += data.deletions
+                    found[name] = ChangedFile(name, added, removed, entry.id)
             case _:
                 pass
     return found

@@ -206,7 +206,8 @@ class InputParser(XTermParser):
 
     def _control(self, written: str) -> Iterator[Message]:
         if found := _OTHER_KEY.fullmatch(written):
-            modifiers, code = (found[1], found[2]) if found[1] else (found[4], found[3])
+            modifiers = found[1] or found[4]
+            code = found[2] or found[3]
             if (
                 modifiers in {"1", "2"}
                 and int(code) <= _LAST_CHARACTER

@@ -151,8 +151,10 @@ class _CoarseOrder:
         self._query = query
         self._wanted = query.lower()
         self._in_order = _letters_in_order(self._wanted)
+        self._as_written: Callable[..., re.Match[str] | None] | None = None
         has_capitals = query != self._wanted
-        self._as_written = _letters_in_order(query) if has_capitals else None
+        if has_capitals:
+            self._as_written = _letters_in_order(query)
 
     def key(self, path: str) -> tuple[int, int, int] | None:
         """Return what a path is sorted by, None where the letters don't stand in it in this order."""

@@ -59,7 +59,9 @@ def _local(word: str) -> str:
         word = _from_windows(windows["path"])
     elif word.lower().startswith("file://"):
         word = _from_url(word)
-    return "" if '"' in word or "\n" in word else word
+    if '"' in word or "\n" in word:
+        return ""
+    return word
 
 
 def _from_url(url: str) -> str:

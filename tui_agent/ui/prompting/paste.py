@@ -36,7 +36,9 @@ class PasteStore(dict[str, str]):
 
     def expand(self, text: str) -> str:
         """Return a text with every known chip replaced by its text."""
-        return _CHIP.sub(lambda match: self.get(match[0], match[0]), text) if self else text
+        if self:
+            return _CHIP.sub(lambda match: self.get(match[0], match[0]), text)
+        return text
 
     def chips(self, line: str) -> list[tuple[int, int]]:
         """Return the columns at which the chips of a line begin and end."""

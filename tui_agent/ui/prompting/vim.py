@@ -260,7 +260,10 @@ class Vim:
                 self._operate(span)
             case "v" | "V":
                 other = Mode.VISUAL if key == "v" else Mode.LINES
-                self.mode = Mode.NORMAL if self.mode is other else other
+                if self.mode is other:
+                    self.mode = Mode.NORMAL
+                else:
+                    self.mode = other
                 self._forget()
             case "o":
                 self._anchor, self._at = self._at, self._anchor
@@ -383,7 +386,9 @@ class Vim:
                 end = _end_of_word(_BIG_WORD if key == "W" else _WORD, text, end)
             return end + 1
         last = text.rfind("\n", at, to)
-        return last if last > at and not text[last:to].strip() else to
+        if last > at and not text[last:to].strip():
+            return last
+        return to
 
     # -- changing ---------------------------------------------------------------------------------------------
 

@@ -96,9 +96,10 @@ class BranchScreen(Page[None]):
         self._tell()
 
     def _tell(self) -> None:
-        heading, keys, facts = (
-            self._about_subagent() if self._race is None else self._about_runner(self._race)
-        )
+        if self._race is None:
+            heading, keys, facts = self._about_subagent()
+        else:
+            heading, keys, facts = self._about_runner(self._race)
         self.heading.update(heading)
         self.keys.show(keys)
         self.show_facts(" · ".join(filter(None, facts)))
@@ -122,11 +123,19 @@ class BranchScreen(Page[None]):
             (entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)),
             None,
         )
-        agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
-        own = session.reader.parting(
-            session.leaf, begun.parent_id if begun is not None else None
-        ).left
-        of = parent.session.info if parent is not None else info
+        agent = info.agent
+        task = info.title
+        start = None
+        costs: dict[int, float] = {}
+        if begun is not None:
+            agent = begun.agent
+            task = begun.task
+            start = begun.parent_id
+            costs = session.reader.costs()
+        own = session.reader.parting(session.leaf, start).left
+        of = info
+        if parent is not None:
+            of = parent.session.info
         path = session.active_path()
         model = next(
             (entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)),
@@ -134,10 +143,6 @@ class BranchScreen(Page[None]):
         )
         state = self._asking or ("working" if self._watched.running else "done")
         name = one_line(of.title or of.first_message, 60)
-        if begun is not None:
-            costs = session.reader.costs()
-        else:
-            costs = {}
         spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
         facts = [f"subagent of “{name}”", short_model(model), plural(len(own), "entry"), state]
         heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"

@@ -126,18 +126,17 @@ class CompactScreen(Dialog[None]):
             await self._look()
 
     async def _look(self) -> None:
-        compactor, order = (
-            self._agent.context.compactor,
-            self._agent.context.order("manual", boundary=self.boundary),
-        )
+        compactor = self._agent.context.compactor
+        order = self._agent.context.order("manual", boundary=self.boundary)
         plan = await compactor.plan(order)
-        if not isinstance(plan, Refusal):
-            self.ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
-            self._by_itself = self.ends_before if self.boundary is None else self._by_itself
-        forecast = plan if isinstance(plan, Refusal) else await compactor.forecast(plan, order)
         if isinstance(plan, Refusal):
             self._refuse(plan)
-        elif isinstance(forecast, Refusal):
+            return
+        self.ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
+        if self.boundary is None:
+            self._by_itself = self.ends_before
+        forecast = await compactor.forecast(plan, order)
+        if isinstance(forecast, Refusal):
             self._refuse(forecast)
         else:
             model = plan.settings.compaction.model or self._agent.model

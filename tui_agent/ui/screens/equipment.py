@@ -130,26 +130,36 @@ class EquipmentList(LineList):
         name = self.server.name
         if folded is None:
             folded = name in self._open
-        (self._open.discard if folded else self._open.add)(name)
-        self._arrange(at=(name, None) if folded else None)
+        if folded:
+            self._open.discard(name)
+            self._arrange(at=(name, None))
+        else:
+            self._open.add(name)
+            self._arrange()
 
     def _arrange(self, at: tuple[str, str | None] | None = None) -> None:
         at = at or _address(self.highlighted)
-        lines = [*self._lines, *([] if self._servers else [EquipmentLine(NONE)])]
-        self._rows = [(line, None, None) for line in lines]
+        self._rows = [(line, None, None) for line in self._lines]
+        if not self._servers:
+            self._rows.append((EquipmentLine(NONE), None, None))
         for server in self._servers:
             self._rows.append((None, server, None))
             if server.name in self._open:
                 self._rows.extend((None, server, tool) for tool in server.tools)
         places = [_address(row) for row in self._rows]
-        self.set_count(len(self._rows), cursor=places.index(at) if at and at in places else None)
+        cursor = None
+        if at is not None and at in places:
+            cursor = places.index(at)
+        self.set_count(len(self._rows), cursor=cursor)
 
     # -- rows
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         line, server, tool = self._rows[index]
         if server is None:
-            text = line.text if line is not None else ""
+            text = ""
+            if line is not None:
+                text = line.text
             return [(visible(text), "strong" if isinstance(text, Heading) else "text")]
         if tool is None:
             return self._server_row(server, width)
@@ -194,9 +204,10 @@ def _facts(server: McpServerStatus, width: int) -> list[StyledSpan]:
         count = plural(on, "tool")
     else:
         count = f"{on} of {len(server.tools)} tools"
-    more = [(server.prompts, "prompt"), (server.resources, "resource")]
-    rest = [plural(len(found), noun) for found, noun in more if found]
-    parts = [count, *(rest if width >= _MIN_WIDTH_FOR_FACTS else [])]
+    parts = [count]
+    if width >= _MIN_WIDTH_FOR_FACTS:
+        more = [(server.prompts, "prompt"), (server.resources, "resource")]
+        parts += [plural(len(found), noun) for found, noun in more if found]
     return [(f"{' · '.join(parts)}  ", "faint"), (f"{tokens(server.tokens):>6}", "text")]
 
 
@@ -272,15 +283,21 @@ class EquipmentScreen(Page[None]):
     def _tell(self) -> None:
         line, server, tool = self.servers.highlighted
         if server is not None:
-            self.about.update(server_text(server) if tool is None else tool_text(server, tool))
             self.keys.show(self.SERVER_KEYS)
-        else:
-            self.about.update(visible(line.text.strip()) if line is not None else "")
-            if line is not None and line.text == NONE:
-                keys = self.NO_SERVER_KEYS
+            if tool is None:
+                self.about.update(server_text(server))
             else:
-                keys = self.KEYS
-            self.keys.show(self.AGENT_KEYS if line is not None and line.agent else keys)
+                self.about.update(tool_text(server, tool))
+            return
+        if line is None:
+            line = EquipmentLine("")
+        self.about.update(visible(line.text.strip()))
+        if line.agent:
+            self.keys.show(self.AGENT_KEYS)
+        elif line.text == NONE:
+            self.keys.show(self.NO_SERVER_KEYS)
+        else:
+            self.keys.show(self.KEYS)
 
     def _say(self, text: str) -> None:
         self.notice.say(visible(text))
@@ -294,7 +311,10 @@ class EquipmentScreen(Page[None]):
             self._controller.begin("agent", line.agent)
             self.dismiss(None)
         elif server is not None:
-            self.servers.action_fold() if tool is None else self._switch(server, tool)
+            if tool is None:
+                self.servers.action_fold()
+            else:
+                self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
         """Offer a tool or not, and keep that where it can be kept."""

@@ -173,7 +173,10 @@ class HelpScreen(PickerScreen[HelpRow]):
             cells = NAME_CELLS
         else:
             cells = NAME_CELLS - 6
-        shown = row.keys if row.name == "key" and not wide else row.name
+        if row.name == "key" and not wide:
+            shown = row.keys
+        else:
+            shown = row.name
         name = Content(shown).truncate(cells, ellipsis=True).plain
         keys = Content(row.keys.replace(",", " ")).truncate(KEY_CELLS, ellipsis=True).plain
         found = [word for word in words if word in row.text.lower()]

@@ -338,7 +338,9 @@ class MainScreen(BoundedScreen[None], Frontend):
 
         shown = self.gauge.reading
         measured = self.gauge.measured
-        live = self.agent.live if self.agent is not None else None
+        live = None
+        if self.agent is not None:
+            live = self.agent.live
         if shown is None or measured is None or live is None:
             return
         grown = with_live(measured, live)
@@ -559,7 +561,9 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     def give_keys_back(self, taken_from: Widget | None = None) -> None:
         """Give the keys to the question that waits, else to whom they were taken from, else to the prompt."""
-        question = self.view.question if self.view is not None else None
+        question = None
+        if self.view is not None:
+            question = self.view.question
         waits = question is not None and question.asked is not None
         is_there = taken_from is not None and taken_from.is_attached and taken_from.display
         self.set_focus(taken_from if is_there and not waits else self.prompt)
@@ -607,7 +611,9 @@ class MainScreen(BoundedScreen[None], Frontend):
             # Looked at with the first letter of a message, not with each.
             self.controller.look_for_take_over()
         self._is_writing = has_draft
-        warm_until = reading.warm_until if reading is not None else None
+        warm_until = None
+        if reading is not None:
+            warm_until = reading.warm_until
         if (
             warm_until is not None
             and warm_until != self._cooled_at
@@ -619,7 +625,9 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
-        question = self.view.question if self.view is not None else None
+        question = None
+        if self.view is not None:
+            question = self.view.question
         is_words = isinstance(parse(message.text), MessageIntent) and not message.follow_up
         if question is not None and is_words and question.answer_in_words(message.text):
             self.unsent.save()

@@ -180,17 +180,17 @@ class ModelPicker(PickerScreen[ModelPick]):
     def _row(self, row: ModelRow, offsets: Sequence[int]) -> Content:
         mark = "●" if row.id == self._current else " "
         name = self.marked(row.id, offsets)
-        if row.window:
-            window = tokens(row.window)
-        else:
-            window = ""
-        wide = self.size.width >= 100
-        narrow = self.size.width < 72
-        if narrow:
-            facts = f"{window:>6}  "
-        else:
-            facts = f"{window:>6}  {price(row):<17}"
-        room = max(16, min(56, self.size.width - (63 if wide else 25 if narrow else 42)))
+        window = tokens(row.window) if row.window else ""
+        facts = f"{window:>6}  "
+        extra = ""
+        beside = 25
+        if self.size.width >= 72:
+            facts += f"{price(row):<17}"
+            beside = 42
+        if self.size.width >= 100:
+            extra = f"  {row.server or ' · '.join(row.abilities)}"
+            beside = 63
+        room = max(16, min(56, self.size.width - beside))
         if len(row.id) > room:
             name = name.truncate(room, ellipsis=True)
         gap = " " * max(1, room - len(row.id) + 1)
@@ -198,9 +198,6 @@ class ModelPicker(PickerScreen[ModelPick]):
             key = self.styled("ready ", "strong")
         else:
             key = self.styled("no key", "faint")
-        extra = ""
-        if wide:
-            extra = f"  {row.server or ' · '.join(row.abilities)}"
         return Content.assemble(
             f"{mark} ", name, gap, self.styled(facts, "faint"), key, self.styled(extra, "faint")
         )

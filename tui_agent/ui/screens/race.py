@@ -203,14 +203,23 @@ class RaceScreen(PanePage):
         runner = self._race.runners[self.number - 1]
         self.pane.display = not self._show_live(self.number)
         tells_one = self._was_over and not self._are_compared
-        lines = [*self._details(runner)] if tells_one else self._last_lines()
+        if tells_one:
+            lines = [*self._details(runner)]
+        else:
+            lines = [*self._last_lines()]
         if tells_one and runner.check is None:
-            lines = [*lines, *self._race.written(self.number).splitlines()]
+            lines += self._race.written(self.number).splitlines()
         self.details.update("\n".join(map(visible, lines)))
-        keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
-        self.keys.show(
-            PAST_KEYS if self._race.is_past else keys if self._was_over else RUNNING_KEYS
-        )
+        self.keys.show(self._keys_of(runner))
+
+    def _keys_of(self, runner: RaceRunner) -> str:
+        if self._race.is_past:
+            return PAST_KEYS
+        if not self._was_over:
+            return RUNNING_KEYS
+        if runner.state in HELD_UP:
+            return HELD_UP_KEYS
+        return OVER_KEYS
 
     def _show_live(self, number: int) -> bool:
         """Show what runners do while they work: beside each other where there is room, else the one under the cursor.
@@ -305,7 +314,10 @@ class RaceScreen(PanePage):
     # -- acting -----------------------------------------------------------------------------------------------
 
     def action_mark(self) -> None:
-        self._marked = None if self._marked == self.number else self.number
+        if self._marked == self.number:
+            self._marked = None
+        else:
+            self._marked = self.number
         self._look()
 
     @property
@@ -352,7 +364,9 @@ class RaceScreen(PanePage):
                     if answer == "y" and await self._race.end():
                         self.dismiss(None)
                 case _:
-                    marked = None if self._marked == number else self._marked
+                    marked = None
+                    if self._marked != number:
+                        marked = self._marked
                     if await act_on_runner(self._controller, self._race, number, act, other=marked):
                         self.dismiss(None)
         except UserFacingError as error:

@@ -125,7 +125,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._sessions = ()
             empty = error.message
         listed = {info.id for info in self._sessions}
-        at = self._goal if self._goal in listed else self.highlighted
+        at = self.highlighted
+        if self._goal in listed:
+            at = self._goal
         self._goal = None
         self.empty.update(empty)
         self.heading.update("Sessions of this directory" if only_here else self.HEADING)

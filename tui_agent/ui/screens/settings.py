@@ -41,7 +41,9 @@ def _when(key: str) -> str:
 
 
 def _written(row: SettingRow) -> str:
-    return "" if row.value == UNSET else row.value
+    if row.value == UNSET:
+        return ""
+    return row.value
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -111,7 +113,10 @@ class SettingsScreen(PickerScreen[None]):
             cells = min(28, room - 16)
         name = Content(sentence_of(row)).truncate(cells, ellipsis=True)
         changed = row.origin != "default"
-        longest = 40 if room >= 120 else min(20, room - cells - 6)
+        if room >= 120:
+            longest = 40
+        else:
+            longest = min(20, room - cells - 6)
         value = Content(one_line(self._in_force(row), longest))
         if changed:
             origin = f"  {row.origin}"

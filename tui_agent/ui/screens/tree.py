@@ -382,7 +382,9 @@ class TreeScreen(Page[None]):
         files = await files_along(controller, agent, plan.leaf)
         if files is None:
             return
-        wanted = None if focus == NO_SUMMARY else focus
+        wanted = None
+        if focus != NO_SUMMARY:
+            wanted = focus
         # The note about the old place is no longer on the screen then.
         controller.frontend.clear_notice()
         told: list[str] = []

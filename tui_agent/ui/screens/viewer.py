@@ -65,7 +65,9 @@ class TextLines(LineList):
     def on_resize(self) -> None:
         width = max(1, self.scrollable_content_region.width - 1)
         if width != self._width:
-            first = self._rows[self.scroll_offset.y].line if self._rows else 0
+            first = 0
+            if self._rows:
+                first = self._rows[self.scroll_offset.y].line
             self._width = width
             self._rows = self._wrapped(width)
             self.set_count(len(self._rows))

@@ -90,9 +90,10 @@ def arrange(
     for place in places:
         groups.setdefault(name_of(blocks[place]), []).append(place)
     weights = {name: sum(blocks[place].tokens for place in found) for name, found in groups.items()}
-    names = (
-        sorted(groups, key=lambda name: -weights[name]) if order is SortOrder.SIZE else list(groups)
-    )
+    if order is SortOrder.SIZE:
+        names = sorted(groups, key=lambda name: -weights[name])
+    else:
+        names = list(groups)
     rows: list[Listed] = []
     for name in names:
         rows.append(ListedGroup(name, tuple(groups[name]), weights[name], name in folded))
@@ -117,7 +118,13 @@ def _ungrouped(
     smaller = next(
         (at for at, place in enumerate(others) if blocks[place].tokens < weight), len(rows)
     )
-    at = {SortOrder.REQUEST: 0, SortOrder.AGE: len(rows), SortOrder.SIZE: smaller}[order]
+    match order:
+        case SortOrder.REQUEST:
+            at = 0
+        case SortOrder.AGE:
+            at = len(rows)
+        case _:
+            at = smaller
     return rows[:at] + heading + rows[at:]
 
 
@@ -204,8 +211,7 @@ class BlockList(LineList):
 
     def action_mark(self) -> None:
         """Mark the blocks under the cursor, or take the marks away when all have them; the next row follows."""
-        blocks = self.shown.blocks if self.shown is not None else ()
-        addresses = {blocks[place].address for place in self.places}
+        addresses = {self._blocks[place].address for place in self.places}
         if addresses <= self._marked:
             self._marked = self._marked - addresses
         else:
@@ -214,9 +220,16 @@ class BlockList(LineList):
         self.action_move(1)
 
     @property
+    def _blocks(self) -> Sequence[ContextBlock]:
+        if self.shown is None:
+            return ()
+        return self.shown.blocks
+
+    @property
     def marked_places(self) -> tuple[int, ...]:
-        blocks = self.shown.blocks if self.shown is not None else ()
-        return tuple(place for place, block in enumerate(blocks) if block.address in self._marked)
+        return tuple(
+            place for place, block in enumerate(self._blocks) if block.address in self._marked
+        )
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -238,7 +251,9 @@ class BlockList(LineList):
     @property
     def group(self) -> ListedGroup | None:
         row = self._at(self.cursor)
-        return row if isinstance(row, ListedGroup) else None
+        if isinstance(row, ListedGroup):
+            return row
+        return None
 
     def _at(self, index: int | None) -> Listed | None:
         if index is not None and 0 <= index < len(self.rows):
@@ -253,19 +268,21 @@ class BlockList(LineList):
         return None
 
     def _arranged(self) -> list[Listed]:
-        blocks = self.shown.blocks if self.shown is not None else ()
-        folded = self._folded if any(not block.is_head for block in blocks) else frozenset[str]()
+        blocks = self._blocks
+        folded: Container[str] = ()
+        if any(not block.is_head for block in blocks):
+            folded = self._folded
         rows = arrange(blocks, self.order, self.grouping, folded)
-        drift = (
-            self.shown.size.total - self.shown.estimate if self.shown is not None and rows else 0
-        )
-        return [*rows, ListedGroup(REST, (), drift, folded=True)] if drift else rows
+        drift = 0
+        if self.shown is not None and rows:
+            drift = self.shown.size.total - self.shown.estimate
+        if drift:
+            return [*rows, ListedGroup(REST, (), drift, folded=True)]
+        return rows
 
     def _arrange(self, kept: _Address | str | None) -> None:
         self.rows = self._arranged()
-        weights = []
-        if self.shown is not None:
-            weights = [block.tokens for block in self.shown.blocks]
+        weights = [block.tokens for block in self._blocks]
         weights += [
             row.tokens for row in self.rows if isinstance(row, ListedGroup) and row.name != REST
         ]
@@ -306,7 +323,9 @@ class BlockList(LineList):
         return 5
 
     def _group_row(self, group: ListedGroup, width: int) -> list[StyledSpan]:
-        total = self.shown.size.total if self.shown else 1
+        total = 1
+        if self.shown:
+            total = self.shown.size.total
         mark = "▸" if group.folded else "▾"
         if group.name == REST:
             sign = "−" if group.tokens < 0 else ""

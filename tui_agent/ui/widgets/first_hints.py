@@ -110,7 +110,10 @@ class FirstHints(Widget, can_focus=True):
         known = {command.name: keymap.get(command.name, command.key) for command in commands}
         if messages >= MAX_BEGINNER_MESSAGES:
             tips = [(known[name], about) for name, about in _TIPS if known.get(name)]
-            self.lines = (tips[messages % len(tips)],) if tips else ()
+            if tips:
+                self.lines = (tips[messages % len(tips)],)
+            else:
+                self.lines = ()
         else:
             keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
             self.lines = (

@@ -78,7 +78,8 @@ class NoticeLine(Widget):
         mark = self.get_visual_style("notice--mark", partial=True)
         pieces: list[tuple[str, Style] | str] = []
         for number, line in enumerate(self.message.split("\n")):
-            pieces += ["\n"] if number else []
+            if number:
+                pieces.append("\n")
             pieces += [(MARKS[self.severity] + " ", mark), visible(line)]
         if self.remedy:
             key, label, action = self.remedy

@@ -152,7 +152,9 @@ class Prompt(TextArea):
     @property
     def draft(self) -> str:
         """The user's own text: not the earlier message that is being looked at."""
-        return self._walk.draft if self._is_recalled else self.full_text
+        if self._is_recalled:
+            return self._walk.draft
+        return self.full_text
 
     @property
     def _is_recalled(self) -> bool:
@@ -183,9 +185,14 @@ class Prompt(TextArea):
 
         A command typed while it is untouched takes its place.
         """
-        draft = "" if self.text == self._restored else self.full_text
+        draft = ""
+        if self.text != self._restored:
+            draft = self.full_text
         self.set_draft(f"{text}\n{draft}" if text and draft.strip() else text or draft)
-        self._restored = "" if draft.strip() else self.text
+        if draft.strip():
+            self._restored = ""
+        else:
+            self._restored = self.text
 
     def withdraw(self, earlier: str = "") -> None:
         """Take a restored text out again, unless the user went on with it; one restored ``earlier`` comes back."""

@@ -68,7 +68,9 @@ class QuestionChoices(Options, can_focus=True):
         self.touched = True
 
     async def _on_key(self, event: events.Key) -> None:
-        character = event.character if event.is_printable else None
+        character = None
+        if event.is_printable:
+            character = event.character
         if character is None:
             self.touched |= event.key in {"up", "down"}
             await super()._on_key(event)
@@ -83,7 +85,10 @@ class QuestionChoices(Options, can_focus=True):
             self._question.go_on(held + character)
         else:
             self._held = character
-            self.set_timer(self.hold, self._take_held) if self.hold else self._take_held()
+            if self.hold:
+                self.set_timer(self.hold, self._take_held)
+            else:
+                self._take_held()
 
     def action_scroll_details(self, pages: int) -> None:
         self._question.scroll_details(pages)
@@ -528,7 +533,10 @@ class QuestionPrompt(VerticalGroup):
         if (asked := self.asked) is None:
             return
         is_changed = self._made != list(asked.rules)
-        patterns = tuple(rule.partition(": ")[2] for rule in self._made) if is_changed else ()
+        if is_changed:
+            patterns = tuple(rule.partition(": ")[2] for rule in self._made)
+        else:
+            patterns = ()
         self.armed = False
         asked.settle(name, words, patterns if name in {"session", "project"} else ())
 

@@ -131,8 +131,8 @@ class QueueList(Widget):
         lines += [f"↳ later  {one_line(text, width)}" for text in self.queue.follow_up]
         if len(lines) > MAX_MESSAGES:
             lines = [*lines[: MAX_MESSAGES - 1], f"  and {len(lines) - MAX_MESSAGES + 1} more"]
-        if lines:
-            lines[-1] += "   alt+up takes back" if len(lines[-1]) + 20 <= self.size.width else ""
+        if lines and len(lines[-1]) + 20 <= self.size.width:
+            lines[-1] += "   alt+up takes back"
         return Content("\n".join(lines))
 
 
@@ -385,7 +385,9 @@ class SessionView(Room):
             case Notice(message=note, severity=severity, action=action, label=label):
                 if severity != "information":
                     self._controller.warnings.said.append((main.clock(), note))
-                remedy = remedy_of(action, main.keymap, label) if action else None
+                remedy = None
+                if action:
+                    remedy = remedy_of(action, main.keymap, label)
                 main.notice.add(note, severity, remedy)
             case CompactionStarted(tokens_before=tokens_before):
                 self.transcript.show_notice(
@@ -472,12 +474,10 @@ class SessionView(Room):
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
-        describe = (
-            (lambda written: describe_run(state, self._main.clock(), written))
-            if state.active
-            else None
-        )
-        self.transcript.show_activity(describe)
+        def describe(written: int) -> str:
+            return describe_run(state, self._main.clock(), written)
+
+        self.transcript.show_activity(describe if state.active else None)
 
     def _end_moved(self) -> None:
         """Show whether one sees the end of the conversation, and whether something new is there."""
@@ -550,7 +550,10 @@ class SessionView(Room):
         return seen
 
     def _told(self, entry_id: int) -> str:
-        sent = self.agent.inspector.next_request().messages if self.agent is not None else ()
+        if self.agent is not None:
+            sent = self.agent.inspector.next_request().messages
+        else:
+            sent = ()
         return "\n".join(message.text for message in sent if entry_id in message.origin)
 
     def toggle_panel(self) -> None:

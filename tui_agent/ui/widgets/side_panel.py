@@ -22,7 +22,7 @@ from tui_agent.ui.outline import (
 )
 from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.lines import StyledSpan
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.viewport import MAX_COLUMN
 
 MIN_WIDTH = 36
@@ -169,15 +169,16 @@ class SidePanel(LineList):
             return []
         lines = [_BLANK, _heading("Files changed", str(len(files)))]
         for file in files:
-            counts = ((f"+{file.additions}", "good"), (f" −{file.deletions} ", "error"))
             name = sanitize.line(file.path)
             room = max(12, self.size.width - 12)
             if len(name) < room:
                 short = name
             else:
                 short = f"…{name[1 - room :]}"
-            tail = counts if file.additions or file.deletions else ()
-            lines.append(_Line(((f" {short}", "text"),), tail, entry=file.entry_id))
+            counts: StyledSpans = ()
+            if file.additions or file.deletions:
+                counts = ((f"+{file.additions}", "good"), (f" −{file.deletions} ", "error"))
+            lines.append(_Line(((f" {short}", "text"),), counts, entry=file.entry_id))
         return lines
 
     def _jobs(self) -> list[_Line]:
@@ -221,15 +222,16 @@ def _heading(name: str, note: str) -> _Line:
 def _tree_line(row: OutlineRow) -> _Line:
     indent = "  " * min(row.depth, 4)
     mark = "├" if row.is_branch else "•"
-    runs: list[StyledSpan] = [
-        (f" {indent}{mark} ", "accent" if row.is_leaf else "faint"),
-        (sanitize.line(row.text), "strong" if row.is_leaf else "text" if row.on_path else "faint"),
-    ]
+    mark_style = "faint"
+    style = "text" if row.on_path else "faint"
     tail: list[StyledSpan] = []
     if row.label:
         tail.append((f"[{sanitize.line(row.label)[:12]}] ", "accent"))
     elif row.is_branch:
         tail.append((f"{row.count} ", "faint"))
     if row.is_leaf:
+        mark_style = "accent"
+        style = "strong"
         tail.append(("◀ ", "accent"))
-    return _Line(tuple(runs), tuple(tail), entry=row.entry_id)
+    runs = ((f" {indent}{mark} ", mark_style), (sanitize.line(row.text), style))
+    return _Line(runs, tuple(tail), entry=row.entry_id)

@@ -149,7 +149,9 @@ class StatusLine(Widget):
 
     def _facts(self) -> Iterator[tuple[str, str, str]]:
         """Yield what stands on the left: words, their style, and the command of a click, "" for none."""
-        now = "" if self.told_elsewhere else describe(self.state, self._clock())
+        now = ""
+        if not self.told_elsewhere:
+            now = describe(self.state, self._clock())
         if self.block:
             yield self.block, "activity", "context"
         else:

@@ -53,8 +53,12 @@ def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> li
     for place, width in wide.items():
         cell = list(crop_runs([row[place]], width))
         pad = (" " * (width - runs_width(cell)), "text")
-        runs += [(" " * _GAP, "text")] if runs else []
-        runs += [pad, *cell] if columns[place].right else [*cell, pad]
+        if runs:
+            runs.append((" " * _GAP, "text"))
+        if columns[place].right:
+            runs += [pad, *cell]
+        else:
+            runs += [*cell, pad]
     return runs
 
 

@@ -35,7 +35,10 @@ def _wrapped(line: Content, width: int) -> list[Content]:
         start = len(line.plain) - len(line.plain.lstrip())
     indent = cell_len(line.plain[:start])
     if indent > _BELOW and width - indent < _MIN_WIDTH:
-        before = [line[:start].rstrip()] if column else []
+        if column:
+            before = [line[:start].rstrip()]
+        else:
+            before = []
         return [*before, *_wrapped(Content.assemble(" " * _BELOW, line[start:]), width)]
     offsets = compute_wrap_offsets(line.plain[start:], max(1, width - indent), 4)
     first, *others = line.divide([start + offset for offset in offsets])

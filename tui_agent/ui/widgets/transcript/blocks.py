@@ -155,7 +155,9 @@ class UserBlock(Block):
         self._attachments = attachments
         self._note = note
         self._body = TextBody(self.copied, "user", " " * len(_YOU))
-        self._sent = TextBody(sanitize.text(sent), "muted") if sent else None
+        self._sent: TextBody | None = None
+        if sent:
+            self._sent = TextBody(sanitize.text(sent), "muted")
         self.foldable = sent != "" or len(self._body) > _LONG_MESSAGE
         self.fold = Fold.PART if self.foldable else Fold.FULL
 
@@ -163,11 +165,15 @@ class UserBlock(Block):
         self.fold = Fold.PART if self.fold is Fold.FULL else Fold.FULL
 
     def _layout(self, width: int) -> Sequence[Line]:
-        note = ((f"{self._note} · ", "muted"),) if self._note else ()
-        rows = _PREVIEW_ROWS if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
+        prefix = [(_YOU, "user-bar")]
+        if self._note:
+            prefix.append((f"{self._note} · ", "muted"))
+        rows = None
+        if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE:
+            rows = _PREVIEW_ROWS
         text_width = min(width, MAX_TEXT_WIDTH)
         lines = list(body_lines(self._body, text_width, rows)) or [Line()]
-        lines[0].prefix = ((_YOU, "user-bar"), *note)
+        lines[0].prefix = tuple(prefix)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
             label = f"{icon} what was sent for it · {plural(len(self._sent), 'line')}"
@@ -377,8 +383,9 @@ class CutOffBlock(MarkerBlock):
         self.fold = Fold.FULL
 
     def _layout(self, width: int) -> Sequence[Line]:
-        body = [] if self.fold is Fold.CLOSED else self._body(width)
-        return [*body, *self._head(width)]
+        if self.fold is Fold.CLOSED:
+            return [*self._head(width)]
+        return [*self._body(width), *self._head(width)]
 
 
 class EndingBlock(MarkerBlock):
@@ -495,7 +502,9 @@ def head_line(
     while True:
         tail: list[StyledSpan] = []
         for fact in shown:
-            tail += [(" · ", "muted"), fact] if tail else [fact]
+            if tail:
+                tail.append((" · ", "muted"))
+            tail.append(fact)
         needed = runs_width(tail) + runs_width(end) + 2
         if not shown or needed + min(runs_width(left), width // 2) <= width:
             break

@@ -55,10 +55,16 @@ def body_lines(
     elsewhere.
     """
     total = len(body)
-    limit, action = (MAX_ROWS, "open") if rows is None else (rows, "more")
+    limit = rows
+    action = "more"
+    if limit is None:
+        limit = MAX_ROWS
+        action = "open"
     shown = total if total <= limit + 1 else limit
     hidden = total - shown
-    first = hidden if keep == "tail" else 0
+    first = 0
+    if keep == "tail":
+        first = hidden
     note = f"… {hidden:,} {'earlier' if first else 'more'} lines"
     whole: StyledSpans = ()
     if opens or action == "open":

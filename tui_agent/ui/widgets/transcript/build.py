@@ -176,7 +176,9 @@ def _user(entry: UserEntry) -> Block:
             case _:
                 pass
     note = "sent while working" if entry.mid_run else ""
-    sent = entry.text if command_line(entry.parts) is not None else ""
+    sent = ""
+    if command_line(entry.parts) is not None:
+        sent = entry.text
     block = UserBlock(typed_text(entry.parts), attachments, note, sent)
     block.starts_turn = not entry.mid_run
     return block

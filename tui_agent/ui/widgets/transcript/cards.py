@@ -20,6 +20,7 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import (
     SPINNER,
+    ActionName,
     Fold,
     FoldingBlock,
     ShiftedLine,
@@ -38,7 +39,7 @@ from tui_agent.ui.widgets.transcript.bodies import (
     body_lines,
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 
 RUNNING: Final = "running"
@@ -202,7 +203,12 @@ class CardBlock(FoldingBlock):
     def _offer(self) -> None:
         hidden = self._edited and self.standing is not Standing.PINNED
         entered = self.metadata.of_subagent or (self.traits.starts_agents and self.running)
-        self.actions = (*(("restore",) if hidden else ()), *(("enter",) if entered else ()))
+        actions: list[ActionName] = []
+        if hidden:
+            actions.append("restore")
+        if entered:
+            actions.append("enter")
+        self.actions = tuple(actions)
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
         if (standing, edited) == (self._standing, self._edited):
@@ -263,7 +269,10 @@ class CardBlock(FoldingBlock):
         """Return the output, or the diff of a change, or the arguments when there is nothing else."""
         if self.metadata.diff:
             return sanitize.text(self.metadata.diff)
-        text = self._result.output if self._result else self._live
+        if self._result:
+            text = self._result.output
+        else:
+            text = self._live
         if text:
             return sanitize.output(text)
         return sanitize.text(self.arguments)
@@ -288,19 +297,24 @@ class CardBlock(FoldingBlock):
             left, self._facts(width), ((f"  {self.chevron}", "muted act:toggle"),), width
         )
 
+    def _how_it_failed(self, width: int) -> str:
+        """Return the state of a call that failed, with the reason of one that was denied."""
+        if self._result is None or self.status != "denied":
+            return self.status
+        why = sanitize.line(note_of(self._result.output))
+        if not why:
+            return self.status
+        room = max(12, width // 2 - len(self.status) - 6)
+        if len(why) > room:
+            why = f"{why[: room - 1]}…"
+        return f"{self.status}: {why}"
+
     def _facts(self, width: int) -> Sequence[StyledSpan]:
         metadata = self.metadata
         said = ("written as text" if self._as_text else "", self.elapsed)
         facts: list[StyledSpan] = [(text, "muted") for text in said if text]
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
-            why = (
-                sanitize.line(note_of(self._result.output))
-                if self._result and self.status == "denied"
-                else ""
-            )
-            room = max(12, width // 2 - len(self.status) - 6)
-            words = f": {why[: room - 1]}…" if len(why) > room else f": {why}" if why else ""
-            facts.append((f"{self.status}{words}", ICONS[self.status][1]))
+            facts.append((self._how_it_failed(width), ICONS[self.status][1]))
         if metadata.exit_code:
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if lines := wording.lines_text(metadata.additions, metadata.deletions):
@@ -426,7 +440,9 @@ class ShellBlock(FoldingBlock):
             facts.append((f"exit {entry.exit_code}", "status-warning"))
         if entry.excluded:
             facts.append(("not shown to the model", "muted"))
-        end = ((f"  {self.chevron}", "muted act:toggle"),) if self.foldable else ()
+        end: StyledSpans = ()
+        if self.foldable:
+            end = ((f"  {self.chevron}", "muted act:toggle"),)
         yield head_line(left, facts, end, width)
 
     def _body(self, width: int) -> Iterable[Line]:

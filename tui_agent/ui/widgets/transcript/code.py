@@ -27,7 +27,9 @@ PLAIN: Final = frozenset({"", "text", "txt", "plain", "plaintext"})
 def language_of_path(path: str) -> str:
     """Return the language of a file for a :class:`Code`: its name, when that has an ending."""
     name = path.rstrip().rpartition("/")[2]
-    return name if "." in name else ""
+    if "." in name:
+        return name
+    return ""
 
 
 class Code:

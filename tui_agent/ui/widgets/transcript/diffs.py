@@ -134,7 +134,10 @@ class _Reader:
             self._end_hunk()
             name = line[4:]
             # A removed file is known by its old name.
-            path = self._before_name if name == "/dev/null" else name
+            if name == "/dev/null":
+                path = self._before_name
+            else:
+                path = name
             self._language = language_of_path(path)
             self._rows.append(DiffRow("file", told=path.removeprefix("a/").removeprefix("b/")))
             self._begun = False
@@ -423,7 +426,9 @@ def _told(row: DiffRow) -> Line:
 
 
 def _style_of(row: DiffRow) -> str:
-    return row.kind if row.kind in _SIGNS else "output"
+    if row.kind in _SIGNS:
+        return row.kind
+    return "output"
 
 
 def _gutter(row: DiffRow, number: int, size: int) -> tuple[StyledSpans, StyledSpans]:
@@ -442,8 +447,10 @@ def _coloured(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
     if row.kind in _SIGNS:
         marks: Spans = ()
         if (partner := row.partner) is not None:
-            before, after = (row, partner) if row.kind == "removed" else (partner, row)
-            marks = changed_parts(before.text, after.text)[row.kind == "added"]
+            if row.kind == "removed":
+                marks, _ = changed_parts(row.text, partner.text)
+            else:
+                _, marks = changed_parts(partner.text, row.text)
         runs = tuple(_marked(runs, row.kind, marks))
     return part_of(runs, *cut)
 

@@ -190,12 +190,16 @@ class MarkdownDocument:
         )
 
     def _text(self, end: int) -> str:
-        stub = self._open.stub if self._open else ""
+        stub = ""
+        if self._open:
+            stub = self._open.stub
         return stub + self._source[self._offset : end]
 
     def _new_references(self) -> dict[str, Any]:
         """Return the targets for links; while text is coming nothing is defined, or definitions would be cut."""
-        return self._references if self.finished else {}
+        if self.finished:
+            return self._references
+        return {}
 
     def _maker(self, lines: list[str], number: int | None = None) -> FlowMaker:
         source = self._source

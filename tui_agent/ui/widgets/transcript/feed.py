@@ -352,7 +352,10 @@ class LiveFeed:
             case RetryScheduled(kept=int(kept)):
                 # The words of a failed attempt stay, dim; the entry beside the path has all of it.
                 self.flush()
-                live = self._live.blocks if self._live is not None else []
+                if self._live is not None:
+                    live = self._live.blocks
+                else:
+                    live = []
                 said = "\n\n".join(
                     block.document.source for block in live if isinstance(block, AnswerBlock)
                 )
@@ -428,7 +431,10 @@ class LiveFeed:
         elif message:
             place = self._add_local(blocks)
         if place is not None:
-            self._notice = place if message else None
+            if message:
+                self._notice = place
+            else:
+                self._notice = None
             self.changed.add(place)
 
 

@@ -180,7 +180,9 @@ class LineBuilder:
         for index in range(flow.start, flow.end):
             for start, end in code_cuts(lines[index], width):
                 has_room = not index and not start and cells(lines[0]) + cells(COPY[0]) + 2 <= width
-                tail = (COPY,) if has_room else ()
+                tail: StyledSpans = ()
+                if has_room:
+                    tail = (COPY,)
                 self.lines.append(
                     CodeLine(flow.code, index, start, end, prefix=prefix, tail=tail, lead=lead)
                 )
@@ -234,7 +236,9 @@ def _share(natural: list[int], room: int) -> list[int] | None:
         for place, column in enumerate(sorted(open_columns)):
             widths[column] = fair + (1 if place < extra else 0)
         break
-    return widths if sum(widths) <= room else None
+    if sum(widths) <= room:
+        return widths
+    return None
 
 
 def _row_lines(
@@ -248,7 +252,10 @@ def _row_lines(
         runs: list[StyledSpan] = []
         for column, parts in enumerate(columns):
             last = column == len(columns) - 1
-            part = parts[index] if index < len(parts) else ()
+            if index < len(parts):
+                part = parts[index]
+            else:
+                part = ()
             room = max(widths[column] - runs_width(part), 0)
             before = {"left": 0, "center": room // 2, "right": room}[alignments[column]]
             if last:

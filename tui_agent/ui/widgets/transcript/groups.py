@@ -138,12 +138,7 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
     heads: dict[int, GroupBlock] = {}
     grouped: set[int] = set()
     for segment in segments:
-        before = _reach(kinds, item_at, index, -1) if segment.leads else []
-        after = _reach(kinds, item_at, index, 1) if segment.trails else []
-        run = [*before, *((index, block) for block in segment.blocks), *after]
-        # The words before the first call name the run's subject.
-        while run and not isinstance(run[0][1], CardBlock):
-            run.pop(0)
+        run = _run_of(segment, kinds, item_at, index)
         members = [block for _, block in run]
         if sum(isinstance(block, CardBlock) for block in members) < MIN_CALLS:
             continue
@@ -171,6 +166,21 @@ def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) ->
         item.blocks[:] = blocks
         changed.add(index)
     return frozenset(changed)
+
+
+def _run_of(
+    segment: _Segment, kinds: Sequence[str], item_at: Callable[[int], Item], index: int
+) -> list[tuple[int, Block]]:
+    """Return the blocks that belong together, from the first call on, with the places of their items."""
+    run = [(index, block) for block in segment.blocks]
+    if segment.leads:
+        run = [*_reach(kinds, item_at, index, -1), *run]
+    if segment.trails:
+        run += _reach(kinds, item_at, index, 1)
+    # The words before the first call name the run's subject.
+    while run and not isinstance(run[0][1], CardBlock):
+        run.pop(0)
+    return run
 
 
 def _group_of(members: Sequence[Block]) -> GroupBlock:

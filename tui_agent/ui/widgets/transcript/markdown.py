@@ -264,7 +264,10 @@ class FlowMaker:
         """The kind of the last block made, which decides about the gap before the next one."""
 
         self._number = number
-        self._references = references if references is not None else {}
+        if references is not None:
+            self._references = references
+        else:
+            self._references = {}
         self._containers: list[_Container] = []
         self._lists: list[int | None] = []
         self._pending_gap: bool | None = None
@@ -299,7 +302,7 @@ class FlowMaker:
 
     def _block(self, tokens: "Sequence[Token]", index: int) -> int:  # noqa: C901, PLR0912 - one arm per block type
         token = tokens[index]
-        line = token.map[0] if token.map else 0
+        line, _end = token.map or (0, 0)
         match token.type:
             case "paragraph_open":
                 self.add_text(tokens[index + 1].content, line)
@@ -336,7 +339,7 @@ class FlowMaker:
             case "bullet_list_open":
                 self._lists.append(None)
             case "ordered_list_open":
-                start = int(token.attrGet("start") or 1) if token.attrGet("start") != 0 else 0
+                start = int(token.attrs.get("start", 1))
                 if self._number is not None and not self._containers:
                     start, self._number = self._number, None
                 self._lists.append(start)
@@ -380,8 +383,12 @@ class FlowMaker:
             own = container.frame
             if container.used and not all(text.isspace() for text, _ in own.rest):
                 frame.outer = (*frame.rest, *own.rest)
-            frame.first += own.rest if container.used else own.first
-            frame.first_lead += own.rest_lead if container.used else own.first_lead
+            if container.used:
+                frame.first += own.rest
+                frame.first_lead += own.rest_lead
+            else:
+                frame.first += own.first
+                frame.first_lead += own.first_lead
             frame.rest += own.rest
             frame.rest_lead += own.rest_lead
             container.used = True

@@ -155,7 +155,8 @@ class HeightIndex:
         line = min(max(line, 0), self.total - 1)
         sums = list(accumulate(self._sums))
         chunk = bisect_right(sums, line)
-        line -= sums[chunk - 1] if chunk else 0
+        if chunk:
+            line -= sums[chunk - 1]
         start = chunk * _HEIGHTS
         totals = list(accumulate(self._heights[start : start + _HEIGHTS]))
         place = bisect_right(totals, line)
@@ -322,7 +323,9 @@ class TranscriptModel:
             return None
         if self.kinds[index] == "tool_result":
             owner = self.owner_of(index)
-            return index if owner is None else owner
+            if owner is None:
+                return index
+            return owner
         return index
 
     def owner_of(self, index: int) -> int | None:
@@ -431,11 +434,9 @@ class TranscriptModel:
             if isinstance(follower, UserEntry):
                 mark_problems(own, follower.diagnostics)
         blocks = [*self._rules_at(index), *own]
-        places = (
-            [at for at in self._following(index) if self.kinds[at] == "tool_result"]
-            if by_call
-            else ()
-        )
+        places: list[int] = []
+        if by_call:
+            places = [at for at in self._following(index) if self.kinds[at] == "tool_result"]
         item = Item(entry.id, entry.kind, blocks, places)
         self._apply_folds(item)
         self._cache.put(index, item)
@@ -495,7 +496,9 @@ class TranscriptModel:
         if item is not None:
             endings = [block for block in item.blocks if isinstance(block, EndingBlock)]
         changed = [block.settle(mended=mended) for block in endings]
-        return place if offered or any(changed) else None
+        if offered or any(changed):
+            return place
+        return None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
         end = bisect_left(
@@ -858,7 +861,10 @@ class TranscriptModel:
             # A guess would stay: whether calls stand apart depends on whether the one before is
             # open.
             before = self.item(owner)
-        shown = before.shown if before is not None else []
+        if before is not None:
+            shown = before.shown
+        else:
+            shown = []
         if shown:
             return apart(shown[-1], first)
         return True

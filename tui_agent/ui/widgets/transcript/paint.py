@@ -178,14 +178,13 @@ def paint(
     for segment in _highlighted(runs, palette, highlights) if highlights else plain:
         segments.append(segment)
         used += cells(segment.text)
-    filling = palette[line.fill] if line.fill else base
     tail = line.tail
     if focused and tail_end(line, width) - used - runs_width(tail) > len(focused) + 1:
         tail = ((f"{focused} " if tail else focused, "marker"), *tail)
     tail_width = runs_width(tail)
     space = tail_end(line, width) - used - tail_width
     if space > 0:
-        segments.append(Segment(" " * space, filling))
+        segments.append(Segment(" " * space, palette[line.fill] if line.fill else base))
         used += space
     for text, style in tail:
         segments.append(Segment(text, palette[style]))
@@ -203,7 +202,7 @@ def paint(
             for text, style, _ in segments
         ]
     strip = Strip(segments, used)
-    return strip if used == width else strip.adjust_cell_length(width, base)
+    return strip.adjust_cell_length(width, base)
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:

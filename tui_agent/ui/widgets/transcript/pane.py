@@ -171,7 +171,9 @@ class BlockPane(Viewport):
         """Return the focused block while the user can see some of it: keys go where the eyes are."""
         target = self.focused_target()
         seen = target is not None and any(row.block is target[1] for row in self.visible_rows())
-        return target if seen else None
+        if seen:
+            return target
+        return None
 
     def _focus(
         self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True
@@ -271,7 +273,9 @@ class BlockPane(Viewport):
                     own = block.entry[0]
                 else:
                     own = self.model.ids[index]
-                call_id = block.call_id if isinstance(block, CardBlock) else ""
+                call_id = ""
+                if isinstance(block, CardBlock):
+                    call_id = block.call_id
                 self.post_message(
                     messages.ActionRequested(name, int(named) if named else own, call_id)
                 )

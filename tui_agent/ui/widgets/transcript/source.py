@@ -39,14 +39,15 @@ class EntrySource:
 
 def estimate(kind: str, size: int, width: int) -> int:
     """Return how many lines an entry of this kind and size probably takes, its gap included."""
-    if kind in HIDDEN:
+    is_empty = kind == "assistant" and not size
+    if kind in HIDDEN or is_empty:
         return 0
     if kind == "tool_result":
         return 1
     if kind in _MARKERS:
         return 2
     if kind == "assistant":
-        return 1 + size * 5 // (width * 4) + size // 200 if size else 0
+        return 1 + size * 5 // (width * 4) + size // 200
     if kind == "shell":
         return 2 + min(size // width, 12)
     return 3 + min(size // width, 30)

@@ -81,7 +81,9 @@ class TurnBlock(FoldingBlock):
     def _words(self) -> list[str]:
         seconds = self._seconds()
         words = [what_was_done(self._results()), wording.plural(self._calls, "call")]
-        return [*words, *([wording.duration(seconds)] if seconds >= 1 else [])]
+        if seconds >= 1:
+            words.append(wording.duration(seconds))
+        return words
 
     def _head(self, width: int) -> Iterable[Line]:
         done, *facts = self._words()

@@ -333,7 +333,9 @@ class Viewport(ScrollView):
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
                 focused = f"#{entry_id}"
-        standing = block.standing if block is not None else None
+        standing = None
+        if block is not None:
+            standing = block.standing
         if highlights:
             return paint(
                 row.line,

@@ -169,7 +169,8 @@ class Outline:
             can_fold = is_head and bool(lead) and self._below[segment.number] > 1
             many = self._below[segment.number] >= _MIN_FOLDED_ROWS and len(self.index.segments) > 1
             is_folded = can_fold and self.view.folds.get(segment.key, many and not segment.active)
-            head = place if is_head else head
+            if is_head:
+                head = place
             placed = _Placed(
                 segment, rows, lead, rest, line, head, is_head and bool(lead), can_fold, is_folded
             )
@@ -208,14 +209,20 @@ class Outline:
         at = y - placed.start
         is_fold = placed.is_folded and at == 1
         is_first = at == 0
-        row = placed.rows[0 if is_fold else at]
-        ids = placed.segment.headers.ids
+        if is_fold:
+            row = placed.rows[0]
+            what = LineKind.FOLD
+            last = placed.segment.last
+        else:
+            row = placed.rows[at]
+            what = LineKind.RUN if row.is_run else LineKind.ENTRY
+            last = placed.segment.headers.ids[row.last]
         return TreeLine(
-            LineKind.FOLD if is_fold else LineKind.RUN if row.is_run else LineKind.ENTRY,
+            what,
             placed.segment,
             row,
             placed.lead if is_first else placed.rest,
-            placed.segment.last if is_fold else ids[row.last],
+            last,
             placed.is_head and is_first,
             is_fold or (placed.can_fold and is_first),
             placed.is_folded,

@@ -126,14 +126,16 @@ class EntryPreview(Vertical):
                 wording.plural(segment.count, "entry"),
                 f"{wording.tokens(segment.tokens)} tokens",
             ]
-            branch += [wording.money(segment.cost)] if segment.cost else []
+            if segment.cost:
+                branch.append(wording.money(segment.cost))
             text += f"\nbranch: {' · '.join(branch)}"
         changed = list(changed_files([*entries, *self._following(line)]).values())
         files = [
             f"{sanitize.line(file.path)} {wording.lines_text(file.additions, file.deletions)}".rstrip()
             for file in changed[:_FILES]
         ]
-        files += [f"{len(changed) - _FILES} more"] if len(changed) > _FILES else []
+        if len(changed) > _FILES:
+            files.append(f"{len(changed) - _FILES} more")
         if files:
             return f"{text}\n{' · '.join(files)}"
         return text

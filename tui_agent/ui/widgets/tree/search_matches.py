@@ -29,7 +29,9 @@ def hit_from(hits: Hits, outline: Outline, entry_id: int, step: int) -> int | No
     row = (
         bisect_right(rows.firsts, place[1]) - 1
     )  # the one the entry is in, or the nearest above it
-    first = rows[row].first if row >= 0 else 0
+    first = 0
+    if row >= 0:
+        first = rows[row].first
     number = hits.number((place[0], first))
     here = None
     if number < hits.total:

@@ -62,8 +62,12 @@ class Segment:
             or self.headers.kind(0) != "assistant"
         ):
             return False
-        beside = self.parent.children if self.parent is not None else ()
-        return any(one.key > self.key and one.headers.kind(0) == "assistant" for one in beside)
+        if self.parent is None:
+            return False
+        return any(
+            one.key > self.key and one.headers.kind(0) == "assistant"
+            for one in self.parent.children
+        )
 
     @property
     def is_subagent(self) -> bool:

@@ -113,16 +113,19 @@ class SessionTree(LineList):
         """
         self.standings = standings
         line = self.line
-        entry = at if at is not None or line is None else line.entry
         was_fold = at is None and line is not None and line.what is LineKind.FOLD
         view = replace(self.view, labels=dict(labels))
         self._words = RowTexts(index, dict(labels), self._load, self._clock(), runners)
-        self._apply(Outline(index, view), entry, on_fold=was_fold)
+        self._apply(Outline(index, view), self._place(at), on_fold=was_fold)
 
     def see(self, view: TreeOptions, *, at: int | None = None) -> None:
-        line = self.line
-        entry = at if at is not None or line is None else line.entry
-        self._apply(Outline(self.outline.index, view, self.outline), entry)
+        self._apply(Outline(self.outline.index, view, self.outline), self._place(at))
+
+    def _place(self, at: int | None) -> int | None:
+        """Return an entry, or the one under the cursor where none is named."""
+        if at is None and self.line is not None:
+            return self.line.entry
+        return at
 
     def _apply(self, outline: Outline, entry: int | None, *, on_fold: bool = False) -> None:
         top = self.cursor - round(self.scroll_y)
@@ -217,9 +220,10 @@ class SessionTree(LineList):
     # -- search
 
     def show_hits(self, query: str, hits: Hits | None) -> None:
-        self._query = (
-            tuple(word for word in query.split() if any(map(str.isalnum, word))) if hits else ()
-        )
+        if hits:
+            self._query = tuple(word for word in query.split() if any(map(str.isalnum, word)))
+        else:
+            self._query = ()
         self.hits = hits
         self.refresh()
 
@@ -273,7 +277,9 @@ class SessionTree(LineList):
             and line.what is not LineKind.FOLD
             and not self.hits.ids.isdisjoint(ids)
         )
-        runs += self._marked(text) if is_hit else text
+        if is_hit:
+            text = self._marked(text)
+        runs += text
         return spread([run for run in runs if run[0]], tail, width - 2)
 
     def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
