@@ -1,6 +1,6 @@
 """The permission question: what it shows, when it takes keys, and what each answer sends."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -306,6 +306,16 @@ async def test_a_question_on_a_small_screen_shows_what_changes_and_every_answer(
         for answer in ("e  no, but …", "p  always", "r  edit"):
             await until(lambda answer=answer: answer in screen_text(stage), pilot)
             await pilot.press("down")
+
+
+@pytest.mark.parametrize("make", [question_edit, question_bash])
+async def test_a_question_on_a_tiny_screen_offers_the_other_answers_without_scrolling(
+    stage: Stage, make: Callable[[], PermissionRequest]
+) -> None:
+    async with stage.run((40, 12)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(make()))
+        await until(lambda: "m  more…" in screen_text(stage), pilot)
+        assert "y  yes, once" in screen_text(stage)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (80, 28), (120, 35), (200, 50)])

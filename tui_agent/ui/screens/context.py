@@ -123,9 +123,7 @@ class BlockPreview(Widget):
         room = self.size.width * self.size.height * _CHARS_PER_CELL
         text = sanitize.output(self._text[:room]).expandtabs(4)
         lines = text.split("\n")[: self.size.height]
-        facts = Content.styled(
-            self._facts, self.get_visual_style("block-preview--facts", partial=True)
-        )
+        facts = Content.styled(self._facts, ".block-preview--facts")
         return Content("\n").join(
             [facts.truncate(self.size.width, ellipsis=True), Content("\n".join(lines))]
         )

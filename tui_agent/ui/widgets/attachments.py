@@ -81,31 +81,22 @@ class AttachmentStrip(Widget):
         if len(self.attachments) > len(shown):
             lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
         if not takes_images:
-            warned = self.get_visual_style("attachments--warning", partial=True)
-            lines.append(
-                Content.styled(
-                    f"▲ {one_line(agent.model, 40)} takes no images: it is told the name only.",
-                    warned,
-                )
-            )
+            warning = f"▲ {one_line(agent.model, 40)} takes no images: it is told the name only."
+            lines.append(Content.styled(warning, ".attachments--warning"))
         return Content("\n").join(lines)
 
     def _line(self, item: Attachment, model: str, *, takes_images: bool) -> Content:
         from tui_agent.context.tokens import image_tokens
 
+        facts = "  "
         if item.width and self.size.width >= 50:
-            size = f"{item.width}×{item.height} · "
+            facts += f"{item.width}×{item.height} · "
+        if takes_images:
+            facts += f"~{tokens(image_tokens(item.width, item.height, model))} tokens"
         else:
-            size = ""
-        about = f"  {size}~{tokens(image_tokens(item.width, item.height, model))} tokens"
-        name = one_line(item.name, max(12, self.size.width - len(about) - 4))
-        return Content.assemble(
-            (f"▣ {name}", self.get_visual_style("attachments--name", partial=True)),
-            (
-                about if takes_images else f"  {size}no tokens",
-                self.get_visual_style("attachments--facts", partial=True),
-            ),
-        )
+            facts += "no tokens"
+        name = one_line(item.name, max(12, self.size.width - len(facts) - 4))
+        return Content.assemble((f"▣ {name}", ".attachments--name"), (facts, ".attachments--facts"))
 
 
 def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:

@@ -7,12 +7,12 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
-from textual.style import Style
 from textual.widget import Widget
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
 from tui_agent.lazy import dataclass
+from tui_agent.ui.widgets.clickable import clickable
 from tui_agent.version import __version__
 
 MAX_BEGINNER_MESSAGES = 5
@@ -125,41 +125,32 @@ class FirstHints(Widget, can_focus=True):
         self.display = True
 
     def render(self) -> Content:
-        title, key_style = (
-            self.get_visual_style(f"first-hints--{name}", partial=True) for name in ("title", "key")
-        )
         rows = self.app.size.height
         parts = []
         if rows >= ROOM_FOR_TITLE:
-            parts = [[Content.styled(self.title, title)]]
+            parts = [[Content.styled(self.title, ".first-hints--title")]]
         if rows >= ROOM_FOR_FACTS:
             parts[0] += [Content.assemble(f"  {name:<11}", text) for name, text in self.facts]
         if self.is_brief:
             return Content("\n").join(parts[0] if parts else [])
         if self.recent:
-            parts.append(self._sessions(key_style))
+            parts.append(self._sessions())
         if not self.recent or len(self.lines) == 1 or rows >= ROOM_FOR_ALL:
-            parts.append(
-                [
-                    Content.assemble((f"  {keys:<11}", key_style), about)
-                    for keys, about in self.lines
-                ]
-            )
-        gap = []
+            parts.append([_key_line(keys, about) for keys, about in self.lines])
+        gap = "\n"
         if rows >= ROOM_FOR_FACTS:
-            gap = [Content("")]
-        return Content("\n").join(
-            [row for number, part in enumerate(parts) for row in (gap if number else []) + part]
-        )
+            gap = "\n\n"
+        return Content(gap).join(Content("\n").join(part) for part in parts)
 
-    def _sessions(self, key_style: Style) -> list[Content]:
+    def _sessions(self) -> list[Content]:
         rows = []
         for place, session in enumerate(self.recent):
-            press = Style.from_meta({"@click": f"open({place})"})
+            action = f"open({place})"
+            key = clickable(f"  tab {place + 1:<7}", ".first-hints--key", action)
             name = one_line(session.name, max(20, self.size.width - 30))
-            rows.append(
-                Content.assemble(
-                    (f"  tab {place + 1:<7}", key_style + press), (name, press), f"  {session.age}"
-                )
-            )
+            rows.append(Content.assemble(key, clickable(name, "", action), f"  {session.age}"))
         return rows
+
+
+def _key_line(keys: str, about: str) -> Content:
+    return Content.assemble((f"  {keys:<11}", ".first-hints--key"), about)

@@ -13,7 +13,6 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
-from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
@@ -23,6 +22,7 @@ from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.app.status_marks import style_of
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
+from tui_agent.ui.widgets.clickable import clickable
 
 if TYPE_CHECKING:
     from tui_agent.context.budget import ContextSize
@@ -281,30 +281,28 @@ class Gauge(Widget):
             shown.append(extra)
             room -= len(extra) + 2
         grade = level(reading.size)
-        style = self._style("gauge--numbers" if grade == "ok" else f"gauge--{grade}")
-        pieces: list[tuple[str, Style] | str] = []
+        name = "numbers" if grade == "ok" else grade
+        line = Content("")
         if cells >= 6:
-            for part, count in bar(reading.size, cells, reading.shares):
-                if part == _SENT and grade != "ok":
-                    name = f"gauge--{grade}"
-                else:
-                    name = f"gauge--{part}"
-                pieces.append((GLYPHS[part] * count, self._style(name)))
-            pieces.append(" ")
-        pieces.append((text, style))
-        pieces.extend(("  " + extra, self._style("gauge--extras")) for extra in reversed(shown))
+            line = self._bar(reading, cells, grade) + Content(" ")
+        line += Content.styled(text, f".gauge--{name}")
+        for extra in reversed(shown):
+            line += Content.styled(f"  {extra}", ".gauge--extras")
         if button:
-            press = Style.from_meta({"@click": "screen.command('compact')"})
             # At the right edge like everything in the line below, also where the bar has its
             # greatest length.
-            used = sum(len(piece if isinstance(piece, str) else piece[0]) for piece in pieces)
-            pieces.extend(
-                [" " * (width - used - len(button)), (button, self._style("gauge--button") + press)]
-            )
-        return Content.assemble(*pieces)
+            line = line.pad_right(width - line.cell_length - len(button))
+            line += clickable(button, ".gauge--button", "screen.command('compact')")
+        return line
 
-    def _style(self, name: str) -> Style:
-        return self.get_visual_style(name, partial=True)
+    def _bar(self, reading: GaugeReading, cells: int, grade: str) -> Content:
+        pieces = []
+        for part, count in bar(reading.size, cells, reading.shares):
+            name = part
+            if part == _SENT and grade != "ok":
+                name = grade
+            pieces.append((GLYPHS[part] * count, f".gauge--{name}"))
+        return Content.assemble(*pieces)
 
     def on_click(self, event: events.Click) -> None:
         if "@click" not in event.style.meta:

@@ -43,7 +43,7 @@ class SessionHeader(Widget):
         if self.cramped:
             return Content.styled(
                 f"▲ needs {MIN_TERMINAL_SIZE.width}×{MIN_TERMINAL_SIZE.height}",
-                self.get_visual_style("session-header--cramped", partial=True),
+                ".session-header--cramped",
             )
         title = one_line(self.title) or "New session"
         if self.note:
@@ -57,7 +57,7 @@ class SessionHeader(Widget):
             title = set_cell_size(title, space - 1).rstrip() + "…"
         gap = max(2, width - cell_len(title) - cell_len(place))
         return Content.assemble(
-            (title, self.get_visual_style("session-header--title", partial=True)),
+            (title, ".session-header--title"),
             " " * gap,
-            (place, self.get_visual_style("session-header--place", partial=True)),
+            (place, ".session-header--place"),
         )

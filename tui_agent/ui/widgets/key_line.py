@@ -8,9 +8,9 @@ from rich.cells import cell_len
 from textual.content import Content
 from textual.geometry import Size
 from textual.reactive import reactive
-from textual.style import Style
 from textual.widget import Widget
 
+from tui_agent.ui.widgets.clickable import clickable
 from tui_agent.ui.widgets.status import Hint
 
 _GAP: Final = 2
@@ -38,16 +38,12 @@ def read_hints(text: str) -> tuple[Hint, ...]:
     for part in re.split(r" {2,}", text.strip()):
         key, _, label = part.partition(" ")
         name = _NAMES.get(key, key)
-        hints.append(
-            (
-                key,
-                label,
-                f"app.simulate_key('{name}')"
-                if _PRESSABLE.fullmatch(name)
-                else _ACTIONS.get(part, ""),
-            )
-        )
-    return tuple(hint for hint in hints if hint[0])
+        action = _ACTIONS.get(part, "")
+        if _PRESSABLE.fullmatch(name):
+            action = f"app.simulate_key('{name}')"
+        if key:
+            hints.append((key, label, action))
+    return tuple(hints)
 
 
 def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
@@ -93,18 +89,10 @@ class KeyLine(Widget):
         return max(1, _width(self.hints))
 
     def render(self) -> Content:
-        strong, faint = (
-            self.get_visual_style(f"key-line--{name}", partial=True) for name in ("key", "label")
-        )
         parts = []
         for key, label, action in fitting(self.hints, self.size.width, self._keep):
-            if action:
-                press = Style.from_meta({"@click": action})
-            else:
-                press = Style()
-            parts.append(
-                Content.assemble(
-                    (key, strong + press), (f" {label}" if label else "", faint + press)
-                )
-            )
+            part = clickable(key, ".key-line--key", action)
+            if label:
+                part += clickable(f" {label}", ".key-line--label", action)
+            parts.append(part)
         return Content(" " * _GAP).join(parts)

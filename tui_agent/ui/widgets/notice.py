@@ -4,11 +4,11 @@ from typing import ClassVar, Literal
 
 from textual.content import Content
 from textual.reactive import reactive
-from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import visible
+from tui_agent.ui.widgets.clickable import clickable
 
 Severity = Literal["information", "warning", "error"]
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
@@ -75,16 +75,12 @@ class NoticeLine(Widget):
         self.display = bool(message)
 
     def render(self) -> Content:
-        mark = self.get_visual_style("notice--mark", partial=True)
-        pieces: list[tuple[str, Style] | str] = []
-        for number, line in enumerate(self.message.split("\n")):
-            if number:
-                pieces.append("\n")
-            pieces += [(MARKS[self.severity] + " ", mark), visible(line)]
+        mark = f"{MARKS[self.severity]} "
+        lines = [
+            Content.assemble((mark, ".notice--mark"), visible(line))
+            for line in self.message.split("\n")
+        ]
         if self.remedy:
             key, label, action = self.remedy
-            style = self.get_visual_style("notice--key", partial=True) + Style.from_meta(
-                {"@click": action}
-            )
-            pieces.extend(["  ", (f"{key} {label}".strip(), style)])
-        return Content.assemble(*pieces)
+            lines[-1] += Content("  ") + clickable(f"{key} {label}".strip(), ".notice--key", action)
+        return Content("\n").join(lines)

@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from tui_agent.app.format import money, one_line, short_model, tokens
 from tui_agent.app.run_state import RunState, describe
+from tui_agent.ui.widgets.clickable import clickable
 
 Hint = tuple[str, str, str]
 """A key, its label, and the action of a click; none when it is empty."""
@@ -140,12 +141,18 @@ class StatusLine(Widget):
         return Content.assemble(left, " " * gap, right)
 
     def _left(self) -> Content:
-        pieces: list[tuple[str, Style] | str] = []
+        pieces = []
         for text, style, command in self._facts():
-            press = Style.from_meta({"@click": f"screen.command('{command}')"} if command else {})
-            pieces.extend([(" · ", self._style("plain"))] if pieces else [])
-            pieces.append((text, self._style(style) + press))
-        return Content.assemble(*pieces)
+            action = ""
+            if command:
+                action = f"screen.command('{command}')"
+            piece = clickable(text, f".status--{style}", action)
+            ground = self.get_component_styles(f"status--{style}")
+            if ground.has_rule("background"):
+                # Textual leaves an opaque background out of a partial style.
+                piece = piece.stylize(Style(background=ground.background))
+            pieces.append(piece)
+        return Content.styled(" · ", ".status--plain").join(pieces)
 
     def _facts(self) -> Iterator[tuple[str, str, str]]:
         """Yield what stands on the left: words, their style, and the command of a click, "" for none."""
@@ -192,23 +199,15 @@ class StatusLine(Widget):
             yield f"{tokens(self.used)} used", "plain", "cost"
 
     def _right(self, room: int) -> Content:
-        pieces: list[tuple[str, Style] | str] = []
+        gap = "  "
+        pieces: list[Content] = []
         for key, label, action in self.hints:
-            width = cell_len(key) + cell_len(label) + 1 + (2 if pieces else 0)
+            width = cell_len(key) + cell_len(label) + 1
+            if pieces:
+                width += len(gap)
             if width > room:
                 break
             room -= width
-            press = Style.from_meta({"@click": action})
-            pieces.extend(["  "] if pieces else [])
-            pieces.extend(
-                [(key, self._style("key") + press), (f" {label}", self._style("label") + press)]
-            )
-        return Content.assemble(*pieces)
-
-    def _style(self, name: str) -> Style:
-        styles = self.get_component_styles(f"status--{name}")
-        style = self.get_visual_style(f"status--{name}", partial=True)
-        if styles.has_rule("background"):
-            # Textual leaves an opaque background out of a partial style.
-            style += Style(background=styles.background)
-        return style
+            shown = clickable(key, ".status--key", action)
+            pieces.append(shown + clickable(f" {label}", ".status--label", action))
+        return Content(gap).join(pieces)

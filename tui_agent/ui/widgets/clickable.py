@@ -1,0 +1,12 @@
+"""Text that runs an action when it is clicked."""
+
+from textual.content import Content
+from textual.style import Style
+
+
+def clickable(text: str, style: str, action: str) -> Content:
+    """Return text in a style, such as ``.status--key``; a click on it runs ``action``, "" for none."""
+    content = Content.styled(text, style)
+    if not action:
+        return content
+    return content.stylize(Style.from_meta({"@click": action}))
