@@ -180,9 +180,11 @@ def import_all(store: Store, path: Path) -> tuple[list[str], list[Imported], int
     """
     importer = Importer(store)
     files = files_of(path)
-    rows = list(importer.run(files))
-    shown = [line for _path, _sessions, lines in rows for line in lines]
-    imported = [one for _path, sessions, _lines in rows for one in sessions or ()]
+    shown: list[str] = []
+    imported: list[Imported] = []
+    for _path, sessions, lines in importer.run(files):
+        shown += lines
+        imported += sessions or ()
     if len(files) > 1:
         shown.append(importer.total())
     return shown, imported, importer.failed

@@ -178,12 +178,10 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
 def summarised_changes(session: Session) -> list[Entry]:
     """Return the results, now summarised, that changed the files a summary names: it does not say how many lines."""
     active = {entry.id: entry for entry in session.active_path()}
-    names = {
-        name
-        for entry in active.values()
-        if isinstance(entry, CompactionEntry)
-        for name in entry.details.modified_files
-    }
+    names: set[str] = set()
+    for entry in active.values():
+        if isinstance(entry, CompactionEntry):
+            names.update(entry.details.modified_files)
     if not names:
         return []
     results = session.path_outline().of_kind("tool_result")

@@ -52,13 +52,8 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
                 at = page.lines.index(page.at)
             else:
                 at = 0
-            lines = [
-                Content(visible(line)).stylize("bold")
-                if isinstance(line, frontend.Heading)
-                else Content(line)
-                for line in page.lines
-            ]
-            return ReportScreen(page.title, Content("\n").join(lines), at)
+            text = Content("\n").join(map(_report_line, page.lines))
+            return ReportScreen(page.title, text, at)
         case frontend.Output():
             return ViewerScreen(page.title, page.text)
         case frontend.DiffPage():
@@ -109,3 +104,9 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
             return PermissionsScreen(agent.tools.gate, controller.services)
         case _:
             raise NotImplementedError(page)
+
+
+def _report_line(line: str) -> Content:
+    if isinstance(line, frontend.Heading):
+        return Content(visible(line)).stylize("bold")
+    return Content(line)

@@ -91,11 +91,9 @@ def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Return the candidates of several sources in one order; without a query every source keeps some of the room."""
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
     is_scored = any(candidate.score for candidates in found for candidate in candidates)
-    together = [
-        candidate
-        for candidates in found
-        for candidate in candidates[: LIMIT if is_scored else share]
-    ]
+    together: list[Candidate] = []
+    for candidates in found:
+        together += candidates[: LIMIT if is_scored else share]
     return sorted(together, key=lambda item: (-item.score, len(item.label) if item.score else 0))[
         :LIMIT
     ]

@@ -63,16 +63,25 @@ def groups(
     ]
     yield "Recent", recent
     rest = [row for row in ordered if row not in recent]
-    for server in dict.fromkeys(row.server for row in rest if row.server):
-        yield f"Also at {server}", [row for row in rest if row.server == server]
-    ready = [row for row in rest if row.has_key and not row.server]
-    for provider in dict.fromkeys(row.provider for row in ready):
-        if provider in PROVIDERS:
-            name = PROVIDERS[provider].name
+    servers: dict[str, list[ModelRow]] = {}
+    providers: dict[str, list[ModelRow]] = {}
+    others: list[ModelRow] = []
+    for row in rest:
+        if row.server:
+            servers.setdefault(f"Also at {row.server}", []).append(row)
+        elif row.has_key:
+            providers.setdefault(_name_of(row.provider), []).append(row)
         else:
-            name = provider
-        yield name, [row for row in ready if row.provider == provider]
-    yield "No key yet: /login adds one", [row for row in rest if not row.has_key and not row.server]
+            others.append(row)
+    yield from servers.items()
+    yield from providers.items()
+    yield "No key yet: /login adds one", others
+
+
+def _name_of(provider: str) -> str:
+    if provider in PROVIDERS:
+        return PROVIDERS[provider].name
+    return provider
 
 
 class ModelPicker(PickerScreen[ModelPick]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.cells import set_cell_size
@@ -295,7 +295,7 @@ class RaceScreen(PanePage):
             for number, runner in enumerate(runners, 1)
         ]
         if not in_columns:
-            return [line for lines in shown for line in lines]
+            return [*chain.from_iterable(shown)]
         return [
             (" " * GAP).join(set_cell_size(line, width) for line in row).rstrip()
             for row in zip_longest(*shown, fillvalue="")

@@ -156,7 +156,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
             rows.append(Option(self._row(info), id=info.id))
             for hit in self._hits.get(info.id, ())[:HITS_PER_SESSION]:
                 number = self.styled(f"    #{hit.entry_id} ", "faint")
-                words = [place for start, end in hit.highlights for place in range(start, end)]
+                words: list[int] = []
+                for start, end in hit.highlights:
+                    words += range(start, end)
                 # Characters a terminal would act on are replaced one for one, so that the words
                 # stand where they stood.
                 text = self.marked(ACTING.sub("·", hit.snippet), words)

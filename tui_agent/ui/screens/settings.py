@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -44,6 +44,11 @@ def _written(row: SettingRow) -> str:
     if row.value == UNSET:
         return ""
     return row.value
+
+
+def _has(row: SettingRow, words: Sequence[str]) -> bool:
+    text = f"{row.key} {row.words} {sentence_of(row)} {row.description}".lower()
+    return all(word in text for word in words)
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -88,14 +93,7 @@ class SettingsScreen(PickerScreen[None]):
         if not words:
             self.show(list(self._grouped()), at=self.highlighted)
             return
-        found = [
-            row
-            for row in self._rows.values()
-            if all(
-                word in f"{row.key} {row.words} {sentence_of(row)} {row.description}".lower()
-                for word in words
-            )
-        ]
+        found = [row for row in self._rows.values() if _has(row, words)]
         self.show([Option(self._row(row), id=row.key) for row in found], at=self.highlighted)
 
     def _grouped(self) -> Iterator[Option]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import reduce
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from textual import events, getters, on, work
@@ -289,9 +290,8 @@ class SessionView(Room):
     def _recent(self, agent: Agent) -> Iterator[Recent]:
         now = self._main.clock()
         found = self._services.store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
-        for info in [info for info in found if info.id != agent.session.id and info.entry_count][
-            :MAX_SESSIONS
-        ]:
+        others = (info for info in found if info.id != agent.session.id and info.entry_count)
+        for info in islice(others, MAX_SESSIONS):
             yield Recent(info.id, info.title or info.first_message, age(info.updated_at, now))
 
     @work(exclusive=True, group="first-facts")

@@ -28,24 +28,27 @@ class Column:
 
 
 def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
-    natural = {
-        place: max([cells(column.title), *(cells(row[place][0]) for row in rows)])
-        for place, column in enumerate(columns)
-    }
-    natural = {
-        place: width for place, width in natural.items() if any(row[place][0] for row in rows)
-    }
-    least = {
-        place: min(width, _MIN_GROWING) if columns[place].grows else width
-        for place, width in natural.items()
-    }
-    while len(least) > 1 and sum(least.values()) + _GAP * (len(least) - 1) > room:
-        del least[min(least, key=lambda place: columns[place].wanted)]
-    spare = room - sum(least.values()) - _GAP * (len(least) - 1)
-    return {
-        place: min(natural[place], width + max(spare, 0)) if columns[place].grows else width
-        for place, width in least.items()
-    }
+    natural: dict[int, int] = {}
+    shown: dict[int, int] = {}
+    for place, column in enumerate(columns):
+        texts = [row[place][0] for row in rows]
+        if not any(texts):
+            continue
+        natural[place] = max(map(cells, (column.title, *texts)))
+        shown[place] = natural[place]
+        if column.grows:
+            shown[place] = min(natural[place], _MIN_GROWING)
+    while len(shown) > 1 and _spare(shown, room) < 0:
+        del shown[min(shown, key=lambda place: columns[place].wanted)]
+    spare = max(0, _spare(shown, room))
+    for place, width in shown.items():
+        if columns[place].grows:
+            shown[place] = min(natural[place], width + spare)
+    return shown
+
+
+def _spare(shown: dict[int, int], room: int) -> int:
+    return room - sum(shown.values()) - _GAP * (len(shown) - 1)
 
 
 def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> list[StyledSpan]:

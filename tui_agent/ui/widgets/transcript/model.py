@@ -349,16 +349,16 @@ class TranscriptModel:
     def loaded(self) -> list[tuple[int, Item]]:
         return list(self._cache.items())
 
+    def _is_missing(self, place: int) -> bool:
+        """Whether an item is still to be loaded; a result is loaded with its call."""
+        if place in self._cache or self.kinds[place] in _NEVER_LOADED:
+            return False
+        return self.kinds[place] != "tool_result" or self.owner_of(place) is None
+
     def _load(self, index: int) -> None:
         start = max(index - _LOAD_AHEAD, 0)
         end = min(index + _LOAD_AHEAD + 1, len(self.ids))
-        wanted = [
-            place
-            for place in range(start, end)
-            if place not in self._cache
-            and self.kinds[place] not in _NEVER_LOADED
-            and (self.kinds[place] != "tool_result" or self.owner_of(place) is None)
-        ]
+        wanted = [place for place in range(start, end) if self._is_missing(place)]
         if index not in wanted:
             return
         results = {

@@ -389,10 +389,11 @@ class Transcript(BlockPane, can_focus=True):
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
         """Return the blocks of an item that show an entry, all of them where none names it."""
+        return self._blocks_named(index, entry_id) or list(self.model.item(index).blocks)
+
+    def _blocks_named(self, index: int, entry_id: int) -> list[Block]:
         blocks = self.model.item(index).blocks
-        return [
-            block for block in blocks if block.entry is not None and block.entry[0] == entry_id
-        ] or list(blocks)
+        return [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
 
     def show_line(self, entry_id: int, line: int) -> None:
         if (index := self.model.index_of(entry_id)) is None:
@@ -413,12 +414,9 @@ class Transcript(BlockPane, can_focus=True):
         index = next((at for at, ones in rules if any(one.id == entry_id for one in ones)), index)
         self.model.reveal(index)
         self.model.ensure(index)
-        blocks = self.model.item(index).blocks
-        matching = [
-            block for block in blocks if block.entry is not None and block.entry[0] == entry_id
-        ]
-        own = [block for block in self.model.item(index).shown if not is_rule(block)]
-        target = next(iter(matching or own or blocks), None)
+        item = self.model.item(index)
+        own = [block for block in item.shown if not is_rule(block)]
+        target = next(iter(self._blocks_named(index, entry_id) or own or item.blocks), None)
         if target is None:
             self.scroll_to_position(Position(index))
         else:

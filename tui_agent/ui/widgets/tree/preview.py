@@ -50,16 +50,14 @@ _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 
 def _shown_entries(session: "Session", ids: Sequence[int]) -> Sequence[Entry]:
     """Return some entries; a system prompt as a note, because the conversation shows nothing of it."""
-    return [
-        UserEntry(
-            id=entry.id,
-            parts=(TextPart(text="\n\n".join(entry.blocks)),),
-            synthetic="system prompt",
-        )
-        if isinstance(entry, SystemEntry)
-        else entry
-        for entry in session.entries(ids)
-    ]
+    return [_as_shown(entry) for entry in session.entries(ids)]
+
+
+def _as_shown(entry: Entry) -> Entry:
+    if not isinstance(entry, SystemEntry):
+        return entry
+    text = TextPart(text="\n\n".join(entry.blocks))
+    return UserEntry(id=entry.id, parts=(text,), synthetic="system prompt")
 
 
 class EntryPreview(Vertical):

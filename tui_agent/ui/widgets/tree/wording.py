@@ -88,33 +88,29 @@ class RowTexts:
             runs.append((moment(header.created_at, self.now), "faint"))
         if is_here:
             runs.append((HERE_MARK, "here"))
-        return [
-            run
-            for position, run in enumerate(runs)
-            for run in ((("  ", "text"), run) if position else (run,))
-        ]
+        gap = ("  ", "text")
+        return [part for run in runs for part in (gap, run)][1:]
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
         """Return how the runner is doing whose branch ends in a row, or below a fold."""
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
-        shown = [
-            runner
-            for leaf, runner in self.runners.items()
-            if (line.what is LineKind.FOLD and leaf > ids[-1] and self._is_in(leaf, line))
-            or leaf in ids
-        ]
-        if not shown or (line.is_folded and line.what is not LineKind.FOLD):
+        is_fold = line.what is LineKind.FOLD
+        if line.is_folded and not is_fold:
             return []
-        (runner, *_) = shown
+        runner = None
+        for leaf, one in self.runners.items():
+            is_below = is_fold and leaf > ids[-1] and self._is_in(leaf, line)
+            if is_below or leaf in ids:
+                runner = one
+                break
+        if runner is None:
+            return []
         mark = race_text.STATE_MARKS[runner.state]
-        if runner.cost:
-            cost = wording.money(runner.cost)
-        else:
-            cost = ""
-        progress = (runner.name, wording.plural(runner.steps, "step"), cost)
         text = ""
         if width >= 60:
-            text = " · ".join(filter(None, progress))
+            cost = wording.money(runner.cost) if runner.cost else ""
+            parts = (runner.name, wording.plural(runner.steps, "step"), cost)
+            text = " · ".join(filter(None, parts))
         return [(f"{mark} {sanitize.line(text)}".rstrip(), STYLES[runner.state])]
 
     def _labels(self, line: TreeLine) -> list[str]:
