@@ -118,7 +118,7 @@ class Controller:
         self.warnings = WarningLog()
         """The program's own warnings."""
 
-    # -- the parts -------------------------------------------------------------------------------------------
+    # -- the parts
 
     def attach(self, services: AppServices) -> None:
         self._services = services
@@ -152,7 +152,7 @@ class Controller:
             if self.frontend.has_screen or not row.needs_screen
         ]
 
-    # -- the three ways to speak, and the edge ----------------------------------------------------------------
+    # -- the three ways to speak, and the edge
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
@@ -183,7 +183,7 @@ class Controller:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    # -- commands ---------------------------------------------------------------------------------------------
+    # -- commands
 
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[bool | None]:
         """Run a command in a task of its own; nothing waits for it."""
@@ -258,7 +258,7 @@ class Controller:
         if self.open_agent.session.read_only:
             raise CommandError(READ_ONLY)
 
-    # -- sessions ---------------------------------------------------------------------------------------------
+    # -- sessions
 
     async def open(self, request: OpenRequest) -> bool:
         """Open a session in place of the one that is open; when that fails, the open one stays.
@@ -323,7 +323,7 @@ class Controller:
         # A failure is no answer.
         return await self.attempt(ask(self, question)) or Answer()
 
-    # -- sessions side by side ----------------------------------------------------------------------------------
+    # -- sessions side by side
 
     async def _leave_open_one(self) -> None:
         """Take the open session off the screen: it goes on aside while it has something to do, or is closed."""

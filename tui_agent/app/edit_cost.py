@@ -55,46 +55,39 @@ def plan_edit(
     ]
     if not entries:
         return FIXED
-    wanted = [
-        place
-        for place in entries
-        if blocks[place].state is not _AFTER[action] or _rewrites(blocks[place], action)
-    ]
+    after = _AFTER[action]
+    wanted: list[int] = []
+    # Only for these the request gets other bytes.
+    changed: list[int] = []
+    for place in entries:
+        block = blocks[place]
+        rewrites = action == "edit" or (action == "restore" and block.edited)
+        if block.state is after and not rewrites:
+            continue
+        wanted.append(place)
+        stays_open = block.state in _OPEN and after in _OPEN
+        if rewrites or not stays_open:
+            changed.append(place)
     if not wanted:
         subject = "All of them are"
         if len(entries) == 1:
             subject = f"#{blocks[entries[0]].origin[0]} is"
         return f"{subject} {_DONE[action]} already."
-    # Only then the request gets other bytes.
-    changed = [
-        place
-        for place in wanted
-        if not (blocks[place].state in _OPEN and _AFTER[action] in _OPEN)
-        or _rewrites(blocks[place], action)
-    ]
     freed = sum(_freed(blocks[place], action) for place in changed)
     gone = set(changed)
-    if changed:
-        first = changed[0]
-    else:
-        first = len(blocks)
+    first = min(changed, default=len(blocks))
     if changed and blocks[first].kind == "tool_result":
         # A result that is dropped or comes back takes its call with it.
         first = next(
             (at for at in range(first - 1, -1, -1) if blocks[at].kind == "assistant"), first
         )
-    after = range(first, len(blocks))
-    reread = sum(
-        blocks[place].tokens for place in after if blocks[place].cached and place not in gone
-    )
+    reread = 0
+    for place in range(first, len(blocks)):
+        if blocks[place].cached and place not in gone:
+            reread += blocks[place].tokens
     return Edit(
         action, tuple(wanted), tuple(blocks[place].origin[0] for place in wanted), freed, reread
     )
-
-
-def _rewrites(block: ContextBlock, action: EditAction) -> bool:
-    """Whether an action changes the content of a block that is shown."""
-    return action == "edit" or (action == "restore" and block.edited)
 
 
 def _freed(block: ContextBlock, action: EditAction) -> int:
@@ -113,10 +106,6 @@ def _freed(block: ContextBlock, action: EditAction) -> int:
 
 
 def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
-    if len(edit.targets) == 1:
-        target = f"#{edit.targets[0]}"
-    else:
-        target = plural(len(edit.targets), "block")
     facts = []
     if edit.freed > 0:
         facts.append(f"frees {tokens(edit.freed)} tokens")
@@ -132,12 +121,14 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
     else:
         facts.append("nothing cached is lost" if warm else "the cache is cold anyway")
     sentence = "; ".join(facts)
-    return f"{_VERB[edit.action]} {target}? {sentence[:1].upper()}{sentence[1:]}."
+    return f"{_VERB[edit.action]} {_named(edit)}? {sentence[:1].upper()}{sentence[1:]}."
 
 
 def done(edit: Edit) -> str:
+    return f"{_named(edit)} {_DONE[edit.action]} from the next request on."
+
+
+def _named(edit: Edit) -> str:
     if len(edit.targets) == 1:
-        target = f"#{edit.targets[0]}"
-    else:
-        target = plural(len(edit.targets), "block")
-    return f"{target} {_DONE[edit.action]} from the next request on."
+        return f"#{edit.targets[0]}"
+    return plural(len(edit.targets), "block")

@@ -466,7 +466,7 @@ class Frontend:
     def warnings_read(self) -> None:
         """Take note that the user has seen every warning."""
 
-    # -- the prompt ------------------------------------------------------------------------------------------
+    # -- the prompt
 
     @property
     def draft(self) -> str:

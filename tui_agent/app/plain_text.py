@@ -34,8 +34,11 @@ def plain(text: str) -> str:
         parts += [prose(text[at : code.start()]), code[2].strip()]
         at = code.end()
     joined = "".join([*parts, prose(text[at:])])
-    # Marks around code were parted by it.
-    return (_STRONG.sub(r"\2", joined) if "**" not in "".join(parts[1::2]) else joined).rstrip(" ·")
+    has_marks_in_code = "**" in "".join(parts[1::2])
+    if not has_marks_in_code:
+        # Marks around code were parted by it.
+        joined = _STRONG.sub(r"\2", joined)
+    return joined.rstrip(" ·")
 
 
 def plain_preview(kind: str, text: str) -> str:

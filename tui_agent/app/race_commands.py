@@ -59,7 +59,7 @@ class RaceWish:
     start: int | None = None
 
 
-# -- before it starts ---------------------------------------------------------------------------------------------
+# -- before it starts
 
 
 def read_wish(text: str) -> RaceWish:
@@ -213,7 +213,7 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     return RacePrice(len(order.specs), each, prefix, total, alike=alike, files=order.files)
 
 
-# -- after a race ------------------------------------------------------------------------------------------------
+# -- after a race
 
 
 async def begin(controller: Controller, order: RaceOrder) -> Race:
@@ -370,12 +370,12 @@ def answer_of(session: Session, row: RaceRunner) -> str:
 
     if row.leaf is None or row.root is None:
         return ""
-    own = (
-        entry for entry in reversed(session.beside(row.leaf).active_path()) if entry.id >= row.root
-    )
-    return next(
-        filter(None, (entry.text for entry in own if isinstance(entry, AssistantEntry))), ""
-    )
+    for entry in reversed(session.beside(row.leaf).active_path()):
+        if entry.id < row.root:
+            break
+        if isinstance(entry, AssistantEntry) and entry.text:
+            return entry.text
+    return ""
 
 
 def last_race(controller: Controller) -> RaceEntry | None:
@@ -407,7 +407,7 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
     return row.name, row.leaf
 
 
-# -- the check ------------------------------------------------------------------------------------------------------
+# -- the check
 
 
 @Command(
@@ -445,7 +445,7 @@ async def check(controller: Controller, argument: str) -> None:
         )
 
 
-# -- the command --------------------------------------------------------------------------------------------------
+# -- the command
 
 
 @Command(

@@ -108,7 +108,7 @@ class RaceView:
 
         return self._controller.open_agent.channel.subscribe(heard)
 
-    # -- looking ----------------------------------------------------------------------------------------------
+    # -- looking
 
     def watch(self, number: int) -> None:
         agent = self.agent_of(number)
@@ -185,7 +185,7 @@ class RaceView:
             )
         await race_commands.compare(self._controller)
 
-    # -- acting -----------------------------------------------------------------------------------------------
+    # -- acting
 
     async def take(self, number: int) -> bool:
         """Go on with a runner's branch and files; returns whether that was done."""

@@ -159,7 +159,7 @@ class Redaction:
     def _is_in(self, path: Path) -> bool:
         return any(_offsets(path, self._removal.forms))
 
-    # -- files ----------------------------------------------------------------------------------------------
+    # -- files
 
     def _own_files(self, found: StoreFinding) -> Iterator[Path]:
         """Yield every file that is searched, once; the store's own are not."""

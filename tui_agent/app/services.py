@@ -101,7 +101,7 @@ class AppServices(Protocol):
     on_ready: Callable[[], None]
     """Starts the slow parts; called once after the first paint."""
 
-    # -- sessions -------------------------------------------------------------------------------------------------
+    # -- sessions
 
     open_session: Callable[[OpenRequest], Session]
     """Opens or creates a session.
@@ -122,7 +122,7 @@ class AppServices(Protocol):
     The second argument says whether its run is to be taken up again.
     """
 
-    # -- settings -------------------------------------------------------------------------------------------------
+    # -- settings
 
     config: Callable[[], Config]
     save_setting: Callable[[str, object], object]
@@ -156,7 +156,7 @@ class AppServices(Protocol):
         ConfigError, OSError: it can't be written.
     """
 
-    # -- models ---------------------------------------------------------------------------------------------------
+    # -- models
 
     models: Callable[[], Sequence[ModelRow]]
     """Lists the models of the catalog, those that can be used first; call it in a thread."""
@@ -178,7 +178,7 @@ class AppServices(Protocol):
     """Looks for model servers on the ports of this machine where they usually listen; `models` then
     has theirs. Returns a line for each that answered."""
 
-    # -- files ----------------------------------------------------------------------------------------------------
+    # -- files
 
     list_files: Callable[[Path], Awaitable[Sequence[str]]]
     branch: Callable[[Path], Awaitable[str | None]]

@@ -77,7 +77,9 @@ async def redo(controller: Controller, _argument: str) -> None:
 
 
 def _sentence(done: str, told: str, way_back: str) -> str:
-    return f"{f'{done}, {told}' if told else done} · {way_back}"
+    if told:
+        done = f"{done}, {told}"
+    return f"{done} · {way_back}"
 
 
 def _ends_of(step: Step) -> tuple[int | None, int | None]:

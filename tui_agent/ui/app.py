@@ -172,7 +172,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         else:
             self.theme = str(look.theme)
 
-    # -- start and end ----------------------------------------------------------------------------------------
+    # -- start and end
 
     def get_css_variables(self) -> dict[str, str]:
         return readable_variables(super().get_css_variables())
@@ -408,7 +408,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         if not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
             self.main.show(HelpPage(with_keys=False))
 
-    # -- copying and quitting ---------------------------------------------------------------------------------
+    # -- copying and quitting
 
     def copy_to_clipboard(self, text: str) -> None:
         self._clipboard = text

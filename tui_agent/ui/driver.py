@@ -67,7 +67,7 @@ class TerminalDriver(LinuxDriver):
     def _lost(self) -> None:
         self.send_message(TerminalGone())
 
-    # -- from the early prompt to the interface ---------------------------------------------------------------
+    # -- from the early prompt to the interface
 
     def start_application_mode(self) -> None:
         self._has_screen, self._typed = early_prompt.is_shown, early_prompt.take()
@@ -106,7 +106,7 @@ class TerminalDriver(LinuxDriver):
             early_prompt.keep(self._first_frame, row, column)
         self._first_frame = None
 
-    # -- stopped by the user, and going on --------------------------------------------------------------------
+    # -- stopped by the user, and going on
 
     def suspend_to_shell(self) -> bool:
         """Give the terminal back and stop, with everything a shell started as the same job; returns when we go on.

@@ -116,7 +116,7 @@ class ErrorBoundary(App[Result]):
             )
         return True
 
-    # -- the end of a page's work -----------------------------------------------------------------------------
+    # -- the end of a page's work
 
     def pop_screen(self) -> AwaitComplete:
         if len(self.screen_stack) > 1:

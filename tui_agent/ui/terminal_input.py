@@ -150,7 +150,7 @@ class InputParser(XTermParser):
         if len(piece) > 2:
             yield from self.feed(piece[2:])
 
-    # -- sequences ------------------------------------------------------------------------------------------
+    # -- sequences
 
     def _sequence(self, data: str, at: int) -> Generator[Message, None, int]:
         """Yield the messages of a sequence; returns where it ends, the end of the data if its rest has to come."""
@@ -234,7 +234,7 @@ class InputParser(XTermParser):
             return True
         return _is_key(written) and self._parse_extended_key(written) is not None
 
-    # -- pastes ---------------------------------------------------------------------------------------------
+    # -- pastes
 
     def _paste(self, data: str, at: int) -> Generator[Message, None, int]:
         """Take in a part of a paste, whatever is in it; returns where it ends."""

@@ -161,7 +161,7 @@ class Vim:
             self._text, self._at, None if span is None else (span.start, span.end), self._wants
         )
 
-    # -- keys -------------------------------------------------------------------------------------------------
+    # -- keys
 
     def _do(self, key: str, *, is_typed: bool = False) -> None:
         if is_typed:
@@ -281,7 +281,7 @@ class Vim:
             case _:
                 self._forget()
 
-    # -- moving -----------------------------------------------------------------------------------------------
+    # -- moving
 
     @property
     def _number(self) -> int:
@@ -390,7 +390,7 @@ class Vim:
             return last
         return to
 
-    # -- changing ---------------------------------------------------------------------------------------------
+    # -- changing
 
     def _lines(self) -> Span:
         start = _start(self._text, self._at)

@@ -166,7 +166,7 @@ class CompactScreen(Dialog[None]):
             self.boundary = self.ends_before
         self.run_worker(self._look(), group="plan", exclusive=True)
 
-    # -- phases -----------------------------------------------------------------------------------------------
+    # -- phases
 
     def _enter(self, phase: CompactPhase, line: str = "", severity: str = "") -> None:
         self.phase = phase
@@ -200,7 +200,7 @@ class CompactScreen(Dialog[None]):
             more = plans.prune_instead(refusal.prunes)
         self._enter(CompactPhase.REFUSED, more)
 
-    # -- summarising ------------------------------------------------------------------------------------------
+    # -- summarising
 
     @on(Input.Submitted)
     def action_summarise(self) -> None:
@@ -263,7 +263,7 @@ class CompactScreen(Dialog[None]):
             self._timer.stop()
             self._timer = None
 
-    # -- editing ----------------------------------------------------------------------------------------------
+    # -- editing
 
     @on(TextArea.Changed)
     def _edited(self) -> None:

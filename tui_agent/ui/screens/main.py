@@ -214,7 +214,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             or event.size.height < MIN_TERMINAL_SIZE.height
         )
 
-    # -- the controller's frontend ------------------------------------------------------------------------------------
+    # -- the controller's frontend
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
@@ -516,7 +516,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.unsent.save()
         await self.controller.close()
 
-    # -- showing ----------------------------------------------------------------------------------------------
+    # -- showing
 
     def show_running(self) -> None:
         self.prompt.running = self.agent is not None and self.agent.running
@@ -593,7 +593,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         if self.view is not None:
             self.view.inbox.put(event)
 
-    # -- the prompt -------------------------------------------------------------------------------------------
+    # -- the prompt
 
     @on(Prompt.Changed)
     def _prompt_changed(self, message: Prompt.Changed) -> None:
@@ -687,7 +687,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         if self.view is not None:
             self.view.cold_cache.look()
 
-    # -- commands ---------------------------------------------------------------------------------------------
+    # -- commands
 
     def action_command(self, name: str) -> None:
         self.controller.begin(name)
@@ -745,7 +745,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             case _:
                 return super().check_action(action, parameters)
 
-    # -- sources ----------------------------------------------------------------------------------------------
+    # -- sources
 
     def _history(self) -> Sequence[str]:
         if not self.controller.attached.is_set():

@@ -147,7 +147,7 @@ class RaceScreen(PanePage):
         if self._numbers:
             self._look()
 
-    # -- showing ----------------------------------------------------------------------------------------------
+    # -- showing
 
     def _look_soon(self, _event: object = None) -> None:
         if self._timer is None:
@@ -311,7 +311,7 @@ class RaceScreen(PanePage):
             part for line in lines for part in hung(Content(visible(line)), width).plain.split("\n")
         ]
 
-    # -- acting -----------------------------------------------------------------------------------------------
+    # -- acting
 
     def action_mark(self) -> None:
         if self._marked == self.number:

@@ -105,7 +105,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         """Where the highlight goes next."""
         self._deleted: list[str] = []
 
-    # -- finding ----------------------------------------------------------------------------------------------
+    # -- finding
 
     @work(exclusive=True, group="sessions")
     async def refill(self, query: str) -> None:
@@ -148,7 +148,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if fresh:
             self._draw(self.highlighted)
 
-    # -- drawing ----------------------------------------------------------------------------------------------
+    # -- drawing
 
     def _draw(self, at: str | None = None) -> None:
         rows = []
@@ -217,7 +217,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 ]
         self.tell(" · ".join(filter(None, facts)))
 
-    # -- acting -----------------------------------------------------------------------------------------------
+    # -- acting
 
     def pick(self, key: str) -> None:
         session_id, _, entry = key.partition("#")

@@ -86,7 +86,7 @@ class SettingsScreen(PickerScreen[None]):
     def on_resize(self) -> None:
         self.refill(self.field.value.strip())
 
-    # -- the list ---------------------------------------------------------------------------------------------
+    # -- the list
 
     def refill(self, query: str) -> None:
         words = query.lower().split()
@@ -152,7 +152,7 @@ class SettingsScreen(PickerScreen[None]):
             else about
         )
 
-    # -- editing ----------------------------------------------------------------------------------------------
+    # -- editing
 
     def pick(self, key: str) -> None:
         """Change a setting: the next of two values, one of a list where there is one, otherwise in the field."""

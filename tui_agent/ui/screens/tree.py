@@ -180,7 +180,7 @@ class TreeScreen(Page[None]):
         self.session_tree.centre()
         self.on_resize()
 
-    # -- showing ----------------------------------------------------------------------------------------------
+    # -- showing
 
     def reload(self, *, at: int | None = None) -> None:
         session = self._session
@@ -270,7 +270,7 @@ class TreeScreen(Page[None]):
         else:
             self.dismiss()
 
-    # -- the field: search and labels -------------------------------------------------------------------------
+    # -- the field: search and labels
 
     def action_search(self) -> None:
         line = self.session_tree.line
@@ -353,7 +353,7 @@ class TreeScreen(Page[None]):
         if target is not None:
             self.session_tree.go_to_entry(target)
 
-    # -- going ------------------------------------------------------------------------------------------------
+    # -- going
 
     @on(SessionTree.Chosen)
     def _chosen(self, message: SessionTree.Chosen) -> None:
@@ -439,7 +439,7 @@ class TreeScreen(Page[None]):
         if self._session.leaf != leaf:
             self.reload(at=self._session.leaf)
 
-    # -- merging and forking ----------------------------------------------------------------------------------
+    # -- merging and forking
 
     def action_merge(self) -> None:
         line = self.session_tree.line
@@ -510,7 +510,7 @@ class TreeScreen(Page[None]):
             await self._agent.wait_idle()
             self.call_later(act)
 
-    # -- looking and copying ----------------------------------------------------------------------------------
+    # -- looking and copying
 
     @work(group="tree-diff", exclusive=True)
     async def action_diff(self) -> None:

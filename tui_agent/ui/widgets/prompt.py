@@ -142,7 +142,7 @@ class Prompt(TextArea):
             # The cursor goes where it belongs with the next drawing.
             self.refresh()
 
-    # -- content ----------------------------------------------------------------------------------------------
+    # -- content
 
     @property
     def full_text(self) -> str:
@@ -217,7 +217,7 @@ class Prompt(TextArea):
         self._walk.reset()
         self.load_text("")
 
-    # -- sending ----------------------------------------------------------------------------------------------
+    # -- sending
 
     def action_send(self, follow_up: bool = False) -> None:  # noqa: FBT001, FBT002 - called by Textual
         """Send the draft; with ``follow_up`` for when the run is done, and without completing anything."""
@@ -251,7 +251,7 @@ class Prompt(TextArea):
             return self.running
         return super().check_action(action, parameters)
 
-    # -- vi ---------------------------------------------------------------------------------------------------
+    # -- vi
 
     def watch_vim(self) -> None:
         self._vi.reset()
@@ -339,7 +339,7 @@ class Prompt(TextArea):
         before = self.text[:offset]
         return before.count("\n"), offset - (before.rfind("\n") + 1)
 
-    # -- keys -------------------------------------------------------------------------------------------------
+    # -- keys
 
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
@@ -464,7 +464,7 @@ class Prompt(TextArea):
             self.set_draft(text)
             self._recalled = self.text
 
-    # -- completion -------------------------------------------------------------------------------------------
+    # -- completion
 
     @on(TextArea.Changed)
     def _text_changed(self) -> None:
@@ -534,7 +534,7 @@ class Prompt(TextArea):
         self._put_in(token, candidate)
         return token.kind != "command" or candidate.takes_argument
 
-    # -- external editor --------------------------------------------------------------------------------------
+    # -- external editor
 
     async def action_edit_outside(self) -> None:
         try:

@@ -267,7 +267,7 @@ class QuestionPrompt(VerticalGroup):
             asked.leave()
             self.settle(asked.key)
 
-    # -- showing ----------------------------------------------------------------------------------------------
+    # -- showing
 
     def _release(self) -> None:
         """Give the keys to the prompt, where they are text until it has been seen."""
@@ -411,7 +411,7 @@ class QuestionPrompt(VerticalGroup):
             self.armed = False
             self._show_hint()
 
-    # -- answering --------------------------------------------------------------------------------------------
+    # -- answering
 
     @on(OptionList.OptionSelected)
     def _option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -230,7 +230,7 @@ class SessionView(Room):
     def agent(self) -> Agent | None:
         return self._controller.agent
 
-    # -- sessions ---------------------------------------------------------------------------------------------
+    # -- sessions
 
     def show_opened(self, agent: Agent) -> None:
         self.inbox.take()
@@ -312,7 +312,7 @@ class SessionView(Room):
         message.stop()
         self._main.go_to(OpenRequest(message.session_id))
 
-    # -- events of the agent ----------------------------------------------------------------------------------
+    # -- events of the agent
 
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:
@@ -533,7 +533,7 @@ class SessionView(Room):
         self.question.settle(key)
         self.leave_question()
 
-    # -- the side panel ---------------------------------------------------------------------------------------
+    # -- the side panel
 
     def on_resize(self) -> None:
         """Show the side panel where there is room for it, unless the user said otherwise."""
@@ -567,7 +567,7 @@ class SessionView(Room):
         message.stop()
         self.show_entry(message.entry_id)
 
-    # -- requests of the conversation ------------------------------------------------------------------------
+    # -- requests of the conversation
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
