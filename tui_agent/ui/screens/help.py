@@ -16,7 +16,7 @@ from tui_agent.config import ConfigError
 from tui_agent.lazy import dataclass
 from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
-from tui_agent.ui.screens.picker import PickerScreen, word_offsets
+from tui_agent.ui.screens.picker import PickerScreen, has_words, word_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +108,7 @@ def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]
 def _distance(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
     """Return how far a row is from what is looked for: a command of that name first, then what says so itself."""
     is_named = any(row.name.startswith(f"/{word}") for word in words)
-    says_so = all(word in f"{row.name} {row.text}".lower() for word in words)
+    says_so = has_words(f"{row.name} {row.text}", words)
     return not is_named, not says_so
 
 

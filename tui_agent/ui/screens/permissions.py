@@ -16,7 +16,7 @@ from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice
 from tui_agent.app.services import AppServices
 from tui_agent.ui.screens.dialogs import ChoiceScreen
-from tui_agent.ui.screens.picker import PickerScreen
+from tui_agent.ui.screens.picker import PickerScreen, has_words
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
@@ -61,21 +61,16 @@ class PermissionsScreen(PickerScreen[None]):
         # The same rule may be given twice; a row stands for one of them.
         for place, rule in enumerate(reversed(tuple(dict.fromkeys(self._gate.rules())))):
             origin = rule.origin or STORED[rule.source]
-            if all(word in f"{rule} {origin}".lower() for word in wanted):
+            if has_words(f"{rule} {origin}", wanted):
                 self._shown[str(place)] = rule
-        kinds = max(
-            (len(one_line(rule.permission, 24)) for rule in self._shown.values()), default=0
-        )
-        room = max(12, self.app.size.width * 2 // 5)
-        patterns = min(
-            room, max((cell_len(_pattern(rule)) for rule in self._shown.values()), default=0)
-        )
-        rows = [
-            Option(self._row(rule, kinds, patterns), id=key) for key, rule in self._shown.items()
-        ]
-        lines = [
-            line for line in _IN_WORDS if all(word in " ".join(line).lower() for word in wanted)
-        ]
+        rules = self._shown.values()
+        kinds = max((len(one_line(rule.permission, 24)) for rule in rules), default=0)
+        longest = max((cell_len(_pattern(rule)) for rule in rules), default=0)
+        patterns = min(longest, max(12, self.app.size.width * 2 // 5))
+        rows = []
+        for key, rule in self._shown.items():
+            rows.append(Option(self._row(rule, kinds, patterns), id=key))
+        lines = [line for line in _IN_WORDS if has_words(" ".join(line), wanted)]
         if lines:
             head = "Built in, by what a call does · docs/permissions.md"
             rows.append(Option(self.styled(head, "faint"), id="words", disabled=True))

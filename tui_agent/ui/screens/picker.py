@@ -29,6 +29,12 @@ FACTS_FROM = 60
 RowT = TypeVar("RowT")
 
 
+def has_words(text: str, words: Sequence[str]) -> bool:
+    """Whether a text has all of some words, which are in lower case."""
+    text = text.lower()
+    return all(word in text for word in words)
+
+
 def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(
         offset for word in words for offset in range(text.index(word), text.index(word) + len(word))
@@ -47,7 +53,7 @@ def matching(
     the best first.
     """
     words = query.lower().split()
-    plain = [row for row in rows if all(word in text_of(row).lower() for word in words)]
+    plain = [row for row in rows if has_words(text_of(row), words)]
     if plain or not words:
         return [(row, word_offsets(text_of(row).lower(), words)) for row in plain]
     wanted = "".join(words)[:24]

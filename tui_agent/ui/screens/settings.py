@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,7 +23,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
-from tui_agent.ui.screens.picker import PickerScreen, ThemePicker
+from tui_agent.ui.screens.picker import PickerScreen, ThemePicker, has_words
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -44,11 +44,6 @@ def _written(row: SettingRow) -> str:
     if row.value == UNSET:
         return ""
     return row.value
-
-
-def _has(row: SettingRow, words: Sequence[str]) -> bool:
-    text = f"{row.key} {row.words} {sentence_of(row)} {row.description}".lower()
-    return all(word in text for word in words)
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -93,8 +88,12 @@ class SettingsScreen(PickerScreen[None]):
         if not words:
             self.show(list(self._grouped()), at=self.highlighted)
             return
-        found = [row for row in self._rows.values() if _has(row, words)]
-        self.show([Option(self._row(row), id=row.key) for row in found], at=self.highlighted)
+        rows = []
+        for row in self._rows.values():
+            text = f"{row.key} {row.words} {sentence_of(row)} {row.description}"
+            if has_words(text, words):
+                rows.append(Option(self._row(row), id=row.key))
+        self.show(rows, at=self.highlighted)
 
     def _grouped(self) -> Iterator[Option]:
         """Yield every setting under the heading of its group."""
