@@ -71,6 +71,13 @@ def test_no_tool_of_the_project_is_asked_or_gets_what_is_copied(tmp_path: Path) 
     assert not {"ran", "copied"} & {path.name for path in project.iterdir()}
 
 
+def test_windows_is_given_the_encoding_that_its_tool_reads(tmp_path: Path) -> None:
+    tool(tmp_path / "bin", "clip.exe", f"/bin/cat > {tmp_path}/copied")
+    environment = {"PATH": str(tmp_path / "bin"), "WSL_DISTRO_NAME": "Debian"}
+    assert copy_natively("naïve 日本", environment) == "clip.exe"
+    assert (tmp_path / "copied").read_bytes().decode("utf-16-le") == "naïve 日本"
+
+
 def test_an_image_is_kept_once_for_its_owner_and_named_by_its_content(tmp_path: Path) -> None:
     pasted = PastedImages(tmp_path)
     name = pasted.keep(PNG)

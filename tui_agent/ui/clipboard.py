@@ -48,6 +48,9 @@ _TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
 """The variable that a tool needs, its command to copy a text, and its command to print the
 image."""
 
+_ENCODINGS = {"clip.exe": "utf-16-le"}
+"""The encodings of tools that read no UTF-8."""
+
 _MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
 
 
@@ -90,8 +93,8 @@ def copy_natively(
 
     No tool in ``outside`` is started: the project must not get the copied text.
     """
-    data = text.encode("utf-8", errors="replace")
     for command in native_tools(environment):
+        data = text.encode(_ENCODINGS.get(command[0], "utf-8"), errors="replace")
         if _run(command, environment, outside, seconds=TOOL_TIMEOUT, given=data) is not None:
             return command[0]
     return None
