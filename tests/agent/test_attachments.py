@@ -1,5 +1,6 @@
 """What a message names, and what travels with it because of that."""
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.support.pdfs import pdf
 from tests.support.scripted_client import Reply
 from tests.support.texts import answered
 from tests.tools.test_read import png
+from tui_agent.agent import attachments
 from tui_agent.agent.attachments import FILE_BYTES, Naming, Prepared, load_message
 from tui_agent.agent.mentions import entry_mentions, file_mentions
 from tui_agent.pictures import MAX_SOURCE_BYTES
@@ -185,6 +187,21 @@ async def test_a_pdf_goes_as_it_is_but_for_one_that_holds_a_secret_or_is_long(
     assert (short.path, short.pages, short.kind) == ("a.pdf", 2, "document")
     assert harness.store.blob(short.blob) == held["a"]
     assert all("use read for its text" in part.text for part in others)
+
+
+async def test_a_pdf_that_takes_long_to_look_through_is_named(
+    harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slow(*_arguments: object) -> str:
+        await asyncio.Event().wait()
+        return ""
+
+    (tmp_path / "project/a.pdf").write_bytes(pdf("One"))
+    monkeypatch.setattr(attachments, "PDF_SECONDS", 0.01)
+    monkeypatch.setattr(attachments, "document_text", slow)
+    _text, named = (await load(harness, "@a.pdf")).parts
+    assert isinstance(named, FilePart)
+    assert "use read for its text" in named.text
 
 
 def another_session(harness: Harness) -> Session:

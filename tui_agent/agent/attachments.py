@@ -64,6 +64,8 @@ MAX_NAMES = 300
 """Names shown of a directory."""
 
 _MOST_FILES = 5
+PDF_SECONDS = 10
+"""Time to look through a PDF that comes with a message; one that takes longer is to be read."""
 _PDF_LINES = 20_000
 
 _LARGEST = 1_000_000
@@ -311,7 +313,11 @@ async def _stored(
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
     """Return a PDF to be sent as it is; None for one that is too large, can't be read, or holds secrets."""
-    text = await document_text("pdf", data, _PDF_LINES, {})
+    try:
+        async with asyncio.timeout(PDF_SECONDS):
+            text = await document_text("pdf", data, _PDF_LINES, {})
+    except OSError:  # a timeout is one, too
+        return None
     if text is None or shown_text(path, text) != text:
         return None
     return pdf_of(data, text, MAX_PDF_PAGES)
