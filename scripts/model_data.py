@@ -11,12 +11,16 @@ import hashlib
 import importlib.util
 import json
 import re
+import sys
+import zlib
+from array import array
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tui_agent.context.vocabulary import FOLDER, vocabulary_file
+from tui_agent.context.vocabulary import FOLDER, NUMBER_BYTES, SLOTS
 from tui_agent.model.price_list import PRICES, can_chat
 
 LIST = "model_prices_and_context_window_backup.json"
@@ -70,6 +74,23 @@ def encoding(name: str) -> bytes:
     if ranks != list(range(len(ranks))):
         raise SystemExit(f"{name} has gaps between its ranks")
     return vocabulary_file(name, tokens)
+
+
+def vocabulary_file(name: str, tokens: Sequence[bytes]) -> bytes:
+    """Return the file of an encoding, from its tokens in order of rank."""
+    mask = SLOTS[name] - 1
+    table = array("I", bytes(SLOTS[name] * NUMBER_BYTES))
+    begins = array("I", [0])
+    for rank, token in enumerate(tokens):
+        begins.append(begins[-1] + len(token))
+        slot = zlib.crc32(token) & mask
+        while table[slot]:
+            slot = (slot + 1) & mask
+        table[slot] = rank + 1
+    if sys.byteorder == "big":
+        table.byteswap()
+        begins.byteswap()
+    return table.tobytes() + begins.tobytes() + b"".join(tokens)
 
 
 def encoding_sources() -> Path:

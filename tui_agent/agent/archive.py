@@ -3,19 +3,18 @@
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
+from tui_agent.context.edited import content_of
+from tui_agent.context.kept_lines import texts_of
 from tui_agent.context.recalling import names_in_use
 from tui_agent.context.rendering import gist
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
     CompactionEntry,
     Entry,
-    FilePart,
     ImagePart,
     ShellEntry,
-    TextPart,
     ToolCallPart,
     ToolResultEntry,
     UserEntry,
@@ -191,19 +190,18 @@ def _is_recalling(entry: Entry) -> bool:
 def entry_text(entry: Entry) -> str | None:
     match entry:
         case UserEntry():
-            parts = (part.text for part in entry.parts if isinstance(part, TextPart | FilePart))
-            return "\n".join(parts)
+            return texts_of(entry)
         case AssistantEntry():
             calls = (f"[called {call.tool} {call.arguments}]" for call in entry.tool_calls)
             return "\n".join([*filter(None, [entry.text]), *calls])
-        case ToolResultEntry():
-            return entry.output
-        case ShellEntry(excluded=False):
+        case ShellEntry(excluded=True):
+            return None
+        case ShellEntry():
             return f"$ {entry.command}\n{entry.output}"
-        case CompactionEntry() | BranchSummaryEntry():
+        case CompactionEntry():
             return entry.summary
         case _:
-            return None
+            return content_of(entry)
 
 
 def entry_named(source: str, session: Session, blob: Callable[[str], bytes | None]) -> str | None:

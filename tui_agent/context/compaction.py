@@ -208,7 +208,18 @@ def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int
     return [at for at in range(first + 1, len(shown)) if valid[at]]
 
 
-def plan_compaction(  # noqa: PLR0911 - one for each way it can end
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A view after the prune that comes with its compaction, and the tokens each entry takes in it."""
+
+    view: ContextView
+    shown: Sequence[int]
+    keep: int
+    """Tokens of the newest entries that stay."""
+    pruned: PrunePlan | None
+
+
+def plan_compaction(
     path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions
 ) -> CompactionPlan | Refusal:
     """Return which entries to summarise and which to keep, or why not.
@@ -224,71 +235,103 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
             RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction."
         )
     if size.budget <= 0:
-        return Refusal(
-            RefusalReason.FIXED_OVERHEAD,
-            describe_overhead(size.fixed, size.window, options.overhead),
-        )
-    # The cache breaks at a compaction anyway, so a prune costs nothing here.
-    pruned = (
-        prune_all(view, settings, size.budget, options.tools, options.count)
-        if settings.prune.when != "off"
-        else None
-    )
-    view = pruned.applied(view) if pruned is not None else view
-    shown = ViewWeights(view, options.count).all()
-    keep = (
-        settings.compaction.keep_recent_tokens(size.budget)
-        if options.keep_recent is None
-        else options.keep_recent
-    )
-    cut, is_over = find_cut(view, shown, keep)
-    if turns := settings.compaction.keep_turns:
-        valid = valid_cuts(view, shown)
-        starts = [at for at, entry in enumerate(view.entries) if valid[at] and starts_turn(entry)]
-        if len(starts) >= turns and starts[-turns] > cut:
-            cut, is_over = starts[-turns], False
-    before, total = sum(shown[:cut]), sum(shown)
-    # No answer has seen the newest step's results: they get all the room that the stand-ins for the
-    # rest leave.
+        overhead = describe_overhead(size.fixed, size.window, options.overhead)
+        return Refusal(RefusalReason.FIXED_OVERHEAD, overhead)
+    weighed = _weigh(view, settings, size.budget, options)
+    view = weighed.view
+    shown = weighed.shown
+    cut, is_over = _cut_within_turns(weighed, settings.compaction.keep_turns)
+    before = sum(shown[:cut])
     target = round(settings.compaction.target_of_budget * size.budget)
-    stand_in = (
-        settings.compaction.summary_tokens(size.budget)
-        + Budgets.of(settings.compaction, size.budget).total
-    )
-    room = max(keep, round(target * _FILLED) - min(before, stand_in))
-    oversized = cut_outputs(view, view.entries[cut:], room, options.count) if is_over else ()
+    oversized: tuple[PrunePlan, ...] = ()
+    if is_over:
+        room = _room_of_newest(before, weighed.keep, target, settings, size.budget)
+        oversized = cut_outputs(view, view.entries[cut:], room, options.count)
     if not before:
-        after = " once old outputs are pruned" if pruned is not None else ""
-        message = f"The messages take only {total:,} tokens{after}, and the newest {keep:,} are always kept whole."
-        if options.trigger == "overflow" and total < size.fixed:
-            head = describe_overhead(size.fixed, size.window, options.overhead)
-            # The server counted the request too, by its own tokens: two totals that differ would
-            # only be a riddle.
-            part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
-            message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {head}"
-            return Refusal(RefusalReason.FIXED_OVERHEAD, message)
-        if culprit := too_large(view.entries, shown, size.budget // 2):
-            message = f"There is nothing to summarise. {culprit}"
-        enough = pruned is not None and pruned.tokens_freed >= settings.prune.worthwhile_tokens(
-            size.budget
-        )
-        return Refusal(
-            RefusalReason.NOTHING_TO_COMPACT,
-            message,
-            oversized or ((pruned,) if pruned and enough else ()),
-        )
-    if oversized and before + keep <= target:
+        return _nothing_to_summarise(weighed, oversized, settings, size, options)
+    if oversized and before + weighed.keep <= target:
+        total = sum(shown)
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
+    prunes = oversized
+    if weighed.pruned is not None:
+        prunes = (weighed.pruned, *oversized)
+    plan = CompactionPlan(view, settings, options.tools, size.history, size.budget)
     return replace(
-        _with_cut(
-            CompactionPlan(view, settings, options.tools, size.history, size.budget), cut, shown
-        ),
-        keep_recent=keep,
+        _with_cut(plan, cut, shown),
+        keep_recent=weighed.keep,
         trigger=options.trigger,
         instructions=options.instructions,
-        prunes=(*([pruned] if pruned else ()), *oversized),
+        prunes=prunes,
     )
+
+
+def _weigh(
+    view: ContextView, settings: ContextSettings, budget: int, options: PlanOptions
+) -> _Weighed:
+    # The cache breaks at a compaction anyway, so a prune costs nothing here.
+    pruned = None
+    if settings.prune.when != "off":
+        pruned = prune_all(view, settings, budget, options.tools, options.count)
+    if pruned is not None:
+        view = pruned.applied(view)
+    keep = options.keep_recent
+    if keep is None:
+        keep = settings.compaction.keep_recent_tokens(budget)
+    return _Weighed(view, ViewWeights(view, options.count).all(), keep, pruned)
+
+
+def _cut_within_turns(weighed: _Weighed, turns: int) -> tuple[int, bool]:
+    """Return the cut as ``find_cut`` does, with at most so many turns after it; 0: any number."""
+    view = weighed.view
+    cut, is_over = find_cut(view, weighed.shown, weighed.keep)
+    if not turns:
+        return cut, is_over
+    valid = valid_cuts(view, weighed.shown)
+    starts = [at for at, entry in enumerate(view.entries) if valid[at] and starts_turn(entry)]
+    if len(starts) >= turns and starts[-turns] > cut:
+        return starts[-turns], False
+    return cut, is_over
+
+
+def _room_of_newest(
+    before: int, keep: int, target: int, settings: ContextSettings, budget: int
+) -> int:
+    """Return the tokens the newest step's results may take: all that the stand-ins for the rest leave.
+
+    No answer has seen them.
+    """
+    carried = Budgets.of(settings.compaction, budget).total
+    stand_in = settings.compaction.summary_tokens(budget) + carried
+    return max(keep, round(target * _FILLED) - min(before, stand_in))
+
+
+def _nothing_to_summarise(
+    weighed: _Weighed,
+    oversized: tuple[PrunePlan, ...],
+    settings: ContextSettings,
+    size: ContextSize,
+    options: PlanOptions,
+) -> Refusal:
+    """Return the refusal where everything is kept; it offers the cuts or the prune that help instead."""
+    total = sum(weighed.shown)
+    pruned = weighed.pruned
+    if options.trigger == "overflow" and total < size.fixed:
+        head = describe_overhead(size.fixed, size.window, options.overhead)
+        # The server counted the request too, by its own tokens: two totals that differ would only
+        # be a riddle.
+        part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
+        message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {head}"
+        return Refusal(RefusalReason.FIXED_OVERHEAD, message)
+    after = " once old outputs are pruned" if pruned is not None else ""
+    message = f"The messages take only {total:,} tokens{after}, and the newest {weighed.keep:,} are always kept whole."
+    if culprit := too_large(weighed.view.entries, weighed.shown, size.budget // 2):
+        message = f"There is nothing to summarise. {culprit}"
+    offered = oversized
+    worthwhile = settings.prune.worthwhile_tokens(size.budget)
+    if not offered and pruned is not None and pruned.tokens_freed >= worthwhile:
+        offered = (pruned,)
+    return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, offered)
 
 
 def _plan_up_to(

@@ -12,11 +12,11 @@ from functools import partial
 
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.context.edited import content_of
 from tui_agent.context.view import ContextView
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
-    BranchSummaryEntry,
     Entry,
     FilePart,
     ShellEntry,
@@ -64,14 +64,10 @@ def texts_of(entry: Entry) -> str:
                 for text in strings_in(parse_object(call.arguments))
             )
             return "\n".join([entry.text, *given])
-        case ToolResultEntry():
-            return entry.output
         case ShellEntry():
             return f"{entry.command}\n{entry.output}"
-        case BranchSummaryEntry():
-            return entry.summary
         case _:
-            return ""
+            return content_of(entry) or ""
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:

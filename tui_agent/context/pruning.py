@@ -192,7 +192,7 @@ def plan_prune(
         return None
     from tui_agent.context.kept_lines import write_notes
 
-    anchors = find_anchors(view.entries, rules.tools, most=rules.settings.names(rules.budget))
+    anchors = find_anchors(view.entries, rules.tools, most=rules.settings.names_in_use)
     chosen = _least_valuable(blocks, anchors, rules)
     freed = sum(block.freed for block in chosen)
     ordered = sorted(chosen, key=lambda block: (not block.superseded, block.entry_id))

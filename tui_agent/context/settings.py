@@ -239,11 +239,9 @@ class PruneSettings(_Settings):
     """Largest share of what a prune frees that its notes may take back."""
     notes_of_freed_large: FixedShare = 0.15
     """The same where the history budget has ``large_budget`` tokens: notes stay until a summary."""
-    names_in_use: FixedNumber = 1_500
+    names_in_use: FixedNumber = 3_000
     """Names by which outputs are weighed and lines for notes are chosen; the best are mostly in
     view."""
-    names_in_use_large: FixedNumber = 600
-    """The same where the history budget has ``large_budget`` tokens."""
     pressure: FixedShare = 0.95
     """Share of the threshold above which the context is under pressure."""
 
@@ -254,12 +252,6 @@ class PruneSettings(_Settings):
         if isinstance(data, bool):
             return {"when": "auto" if data else "off"}
         return data
-
-    def names(self, budget: int) -> int:
-        """Return how many names count in a prune, for a history budget."""
-        if self._is_large(budget):
-            return self.names_in_use_large
-        return self.names_in_use
 
     def notes_tokens(self, freed: int, budget: int) -> int:
         """Return the most tokens the notes of a prune may take that frees so many."""

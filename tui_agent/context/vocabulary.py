@@ -38,7 +38,7 @@ with their square."""
 REMEMBERED_PIECES = 16_384
 """Pieces of text whose counts are remembered, about 3 MB: code and prose repeat theirs."""
 
-_NUMBER_BYTES = 4
+NUMBER_BYTES = 4
 _NO_RANK = 1 << 30
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -83,8 +83,8 @@ class Vocabulary:
         self._mask = SLOTS[name] - 1
         with (FOLDER / f"{name}.bin").open("rb") as file:
             self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        table = SLOTS[name] * _NUMBER_BYTES
-        self._tokens_at = table + (COUNTS[name] + 1) * _NUMBER_BYTES
+        table = SLOTS[name] * NUMBER_BYTES
+        self._tokens_at = table + (COUNTS[name] + 1) * NUMBER_BYTES
         view = memoryview(self._bytes)
         self._table = _numbers(view[:table])
         self._begins = _numbers(view[table : self._tokens_at])
@@ -146,23 +146,6 @@ class Vocabulary:
 def vocabulary(name: str) -> Vocabulary:
     """Return an encoding of this program; see ``COUNTS`` for their names."""
     return Vocabulary(name)
-
-
-def vocabulary_file(name: str, tokens: Sequence[bytes]) -> bytes:
-    """Return the file of an encoding, from its tokens in order of rank."""
-    mask = SLOTS[name] - 1
-    table = array("I", bytes(SLOTS[name] * _NUMBER_BYTES))
-    begins = array("I", [0])
-    for rank, token in enumerate(tokens):
-        begins.append(begins[-1] + len(token))
-        slot = zlib.crc32(token) & mask
-        while table[slot]:
-            slot = (slot + 1) & mask
-        table[slot] = rank + 1
-    if sys.byteorder == "big":
-        table.byteswap()
-        begins.byteswap()
-    return table.tobytes() + begins.tobytes() + b"".join(tokens)
 
 
 def _numbers(view: memoryview) -> Sequence[int]:
