@@ -7,7 +7,7 @@ import pytest
 from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import Clock, press, until
-from tui_agent.context.settings import CacheSettings, ContextSettings
+from tui_agent.context.settings import CacheSettings, CompactionSettings, ContextSettings
 from tui_agent.session.entries import Usage
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen
@@ -27,7 +27,10 @@ def a_stage(
         services={"clock": clock, "reread_cost": lambda _model, tokens: tokens * 3e-6},
         clock=lambda: int(clock.now * 1000),
         session_clock=lambda: int(clock.now * 1000),
-        settings=ContextSettings(cache=CacheSettings(warn_tokens=least)),
+        settings=ContextSettings(
+            cache=CacheSettings(warn_tokens=least),
+            compaction=CompactionSettings(keep_recent=100, summary_share=0.005),
+        ),
         window=100_000,
     )
 
@@ -72,6 +75,31 @@ async def test_it_is_told_at_the_moment_the_cache_cools_and_when_it_does_so_agai
         clock.now += 400
         await press(pilot, "h")
         assert FORGOTTEN in stage.text()
+
+
+async def test_compacting_is_offered_in_the_last_minute_and_once(tmp_path: Path) -> None:
+    clock = Clock()
+    stage = a_stage(tmp_path, clock)
+    offer = "The provider forgets this conversation within a minute: compacted now"
+    async with stage.run() as pilot:
+        for _turn in range(4):
+            await stage.say("word " * 600, pilot)
+        clock.now += 200
+        stage.main.controller.frontend.refresh_facts()
+        stage.main.view.cold_cache.look()
+        await pilot.pause()
+        assert offer not in stage.text()
+        clock.now += 50
+        stage.main.view.cold_cache.look()
+        await until(lambda: offer in " ".join(stage.text().split()), pilot)
+        assert "less." in stage.text()
+        stage.main.notice.clear()
+        stage.main.view.cold_cache.look()
+        await pilot.pause()
+        assert offer not in stage.text()
+        clock.now += 60
+        await press(pilot, "h")
+        await until(lambda: FORGOTTEN in " ".join(stage.text().split()), pilot)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Says when the provider has forgotten a long conversation, before it is paid for again, and when its cache missed."""
+"""Says when the provider is about to forget a long conversation, when it has, and when its cache missed."""
 
 from typing import TYPE_CHECKING
 
@@ -13,40 +13,79 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
+OFFER_SECONDS = 60
+"""Seconds before the provider forgets a conversation at which compacting it is offered."""
+
+
 class ColdCache:
-    """Reports a cold cache, once for each time it cools."""
+    """Reports a cache that is about to be cold, and one that is, once for each time it cools."""
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
         self.told: int | None = None
-        """The answer after which it was reported; None in another session."""
+        """The answer after which a cold cache was reported; None in another session."""
+        self._offered: int | None = None
+        """The answer after which compacting was offered."""
 
     def look(self) -> None:
-        """Report the tokens to be read again if the provider has forgotten the last request; cheap if it has not."""
+        """Report what the next request reads again, or what compacting saves; cheap while the cache stays warm."""
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
             return
         answer = newest(agent.session.active_path(), AssistantEntry)
         if answer is None or answer.id == self.told:
             return
-        if agent.context.cache_state().warm:
-            return
-        self.told = answer.id
-        self._controller.frontend.refresh_facts()
-        self._controller.soon(self._tell(agent))
+        state = agent.context.cache_state()
+        if not state.warm:
+            self.told = answer.id
+            self._controller.frontend.refresh_facts()
+            self._controller.soon(self._tell(agent))
+        elif state.seconds_left <= OFFER_SECONDS and answer.id != self._offered:
+            self._offered = answer.id
+            self._controller.soon(self._offer(agent))
 
     async def _tell(self, agent: "Agent") -> None:
         forgotten = await agent.inspector.forgotten_tokens()
         if not forgotten or agent.running or self._controller.agent is not agent:
             return
-        dollars = self._controller.services.reread_cost(agent.model, forgotten)
+        self._say(
+            agent,
+            f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew",
+            forgotten,
+            "more",
+        )
+
+    async def _offer(self, agent: "Agent") -> None:
+        """Say what compacting now saves of the next request, if that is worth a word."""
+        from tui_agent.context.compaction import CompactionPlan
+
+        if not agent.inspector.cached_tokens():
+            return
+        plan = await agent.context.compactor.plan(agent.context.order("manual", None, None))
+        if agent.running or self._controller.agent is not agent:
+            return
+        if not isinstance(plan, CompactionPlan):
+            return
+        saved = plan.tokens_summarised - plan.summary_tokens
+        if saved < agent.context.settings().cache.warn_tokens // 2:
+            return
+        self._say(
+            agent,
+            "The provider forgets this conversation within a minute: compacted now, the next request"
+            f" reads {tokens(saved)} tokens fewer",
+            saved,
+            "less",
+        )
+
+    def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
+        """Say what so many tokens mean for the next request, and how to compact."""
+        dollars = self._controller.services.reread_cost(agent.model, count)
         about = ""
         if dollars:
-            about = f", about {money(dollars)} more"
+            about = f", about {money(dollars)} {difference}"
+        label = "compact first"
         self._controller.say(
-            f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew"
-            f"{about}.",
-            remedy=remedy_of("compact", self._controller.frontend.keymap, "compact first"),
+            f"{text}{about}.", remedy=remedy_of("compact", self._controller.frontend.keymap, label)
         )
 
 
