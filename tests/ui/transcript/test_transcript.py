@@ -98,6 +98,17 @@ async def test_any_size_of_terminal_will_do(size: tuple[int, int]) -> None:
         assert "9,999" in view.text()
 
 
+@pytest.mark.parametrize("size", [(133, 20), (200, 20)])
+async def test_a_wide_window_made_narrow_wraps_the_words_anew(size: tuple[int, int]) -> None:
+    words = [f"word{number:02}" for number in range(24)]
+    async with shown(list_source([answer(1, " ".join(words))]), size) as view:
+        for width in (77, size[0], 52):
+            await view.pilot.resize_terminal(width, 20)
+            await view.settled()
+            if width < size[0]:
+                assert [word for word in words if word in view.text()] == words
+
+
 async def test_opening_another_path_keeps_the_place_if_it_is_there() -> None:
     entries: list[Entry] = [answer(n, f"answer {n}") for n in range(1, 60)]
     async with shown(list_source(entries)) as view:

@@ -136,9 +136,8 @@ class Viewport(ScrollView):
     def on_resize(self) -> None:
         aside = max(0, self.outer_size.width - MAX_COLUMN) // 2
         if self.styles.padding.left != aside:
-            # In the middle of a wide screen; another resize follows.
+            # In the middle of a wide screen. Not every time another resize follows.
             self.styles.padding = (0, aside)
-            return
         width = text_width(self.scrollable_content_region.width)
         if not self.page:
             return
