@@ -1,6 +1,8 @@
 """Pictures of every screen, so that a change of looks is seen and meant."""
 
 import re
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,18 @@ PICTURES = pictures(
 )
 
 
+@pytest.fixture
+def in_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Times of day in a picture are the same on every machine."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
 @pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
+@pytest.mark.usefixtures("in_utc")
 def test_picture(
     snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str
 ) -> None:
