@@ -1,6 +1,8 @@
 """The pieces of detached runs: messages in any pieces, terminals in any state, the private directory."""
 
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyte
@@ -100,9 +102,17 @@ def test_a_terminal_is_left_as_it_was_found(pieces: list[bytes]) -> None:
     assert modes.leaving().count(b"\x1b[<u") == modes.entering().count(b"\x1b[>1u")
 
 
-def test_the_directory_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "data"))
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """Return a directory whose sockets have short names, wherever the tests' own are."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        yield Path(name)
+
+
+def test_the_directory_is_private(short_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(DATA_VARIABLE, str(short_path))
     place = runs_dir()
+    assert place.is_relative_to(short_path)
     assert place.stat().st_mode & 0o077 == 0
     (place / "dead.json").write_text(
         '{"name": "dead", "pid": 999999999, "cwd": "/", "prompt": "", "started": 0}'
