@@ -13,7 +13,12 @@ from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.recalling import recall_limits
 from tui_agent.context.truncation import OutputLimits
-from tui_agent.session.entries import ToolResultEntry, ToolStatus
+from tui_agent.session.entries import (
+    CompactionEntry,
+    ContextEditEntry,
+    ToolResultEntry,
+    ToolStatus,
+)
 
 ALL = (Rule("*", "*", Action.ALLOW, "flag"),)
 
@@ -46,6 +51,32 @@ async def test_a_search_reaches_other_branches_and_says_so(tmp_path: Path) -> No
     await harness.say("what was it?")
     assert "(other branch)" in results(harness)[0].output
     assert "cardamom" in results(harness)[0].output
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+async def test_an_edited_block_comes_back_as_it_was_edited(
+    tmp_path: Path, is_compacted: bool
+) -> None:
+    client = ScriptedClient([Reply("The port is 1234.")])
+    harness = make_agent(tmp_path, client, rules=ALL)
+    await harness.say("which port?")
+    session = harness.agent.session
+    said = harness.path()[-1].id
+    session.append(ContextEditEntry(target=said, action="edit", text="The port is 8080."))
+    if is_compacted:
+        compaction = CompactionEntry(
+            summary="A port was named.",
+            first_kept_id=None,
+            tokens_before=100,
+            tokens_after=10,
+            trigger="manual",
+            model="m",
+        )
+        session.append(compaction)
+    archive = SessionArchive(session, lambda _blob: None)
+    assert archive.text(said) == "The port is 8080."
+    session.append(ContextEditEntry(target=said, action="restore"))
+    assert archive.text(said) == "The port is 1234."
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
+    ContextEditEntry,
     Entry,
     ImagePart,
     ShellEntry,
@@ -63,12 +64,24 @@ class SessionArchive:
             entry = self._session.entry(entry_id)
         except (EntryNotFound, EntryDamaged):
             return None
+        entry = self._as_edited(entry)
         full = None
         if isinstance(entry, ToolResultEntry) and entry.full_output:
             full = self._blob(entry.full_output)
         if full is not None:
             return full.decode("utf-8", "replace")
         return entry_text(entry)
+
+    def _as_edited(self, entry: Entry) -> Entry:
+        """Return an entry with the content that the user gave it on this branch, before compactions too."""
+        edits = self._session.reader.load(self._session.path_outline().of_kind("context_edit"))
+        if not any(
+            isinstance(edit, ContextEditEntry) and edit.target == entry.id for edit in edits
+        ):
+            return entry
+        path = self._session.path()
+        view = resolve([one for one in path if not isinstance(one, CompactionEntry)])
+        return next((one for one in view.entries if one.id == entry.id), entry)
 
     def remembered(self, topic: str) -> str | None:
         """Return the entry that the memory's line on a topic comes from, perhaps of another session."""
@@ -116,7 +129,7 @@ class SessionArchive:
                 FoundEntry(
                     entry_id,
                     entry.kind,
-                    gist(entry),
+                    gist(self._as_edited(entry)),
                     lines=lines,
                     beside=self._beside(entry),
                     here=here,
