@@ -126,7 +126,7 @@ class _Stretch:
     """Those that count, newest first."""
     marks: set[Hashable] = field(default_factory=set)
     asked: set[tuple[int, Hashable]] = field(default_factory=set)
-    """The answers that asked for them; what one answer asks for at once counts once."""
+    """Which answer asked for which; what one answer asks for at once counts once."""
     equal: int = 0
     """Those of them that are the newest call once more."""
     is_changed: bool = False
@@ -137,9 +137,9 @@ class _Stretch:
             self.is_changed |= one.changes
             return
         is_equal = self._is_equal(one)
-        if not is_equal and (one.call.answer_id, one.mark) in self.asked:
+        if not is_equal and (one.call.back, one.mark) in self.asked:
             return
-        self.asked.add((one.call.answer_id, one.mark))
+        self.asked.add((one.call.back, one.mark))
         self.calls.append(one.call)
         self.marks.add(one.mark)
         self.equal += is_equal

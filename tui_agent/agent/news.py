@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
+from itertools import takewhile
 from typing import Any
 
 from tui_agent.context.arguments import parse_object
@@ -24,7 +25,6 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.path_queries import newest
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.registry import tool_traits
 
@@ -101,8 +101,8 @@ class Call:
     part: ToolCallPart
     answer: ToolResultEntry | None
     problem_of: ProblemOf
-    answer_id: int
-    """The answer that asked for it: calls of one answer don't know of each other's results."""
+    back: int
+    """Answers after the one that asked for it: calls of one answer don't know of each other's results."""
 
     @cached_property
     def key(self) -> str:
@@ -181,14 +181,16 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
     """Return the calls since the user's last word, oldest first, at most ``MAX_CALLS_EXAMINED``."""
     results: dict[str, ToolResultEntry] = {}
     found: list[Call] = []
+    back = -1
     for entry in reversed(path):
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             break
         if isinstance(entry, ToolResultEntry):
             results.setdefault(entry.call_id, entry)
         elif isinstance(entry, AssistantEntry):
+            back += 1
             found += [
-                Call(call, results.pop(call.call_id, None), problem_of, entry.id)
+                Call(call, results.pop(call.call_id, None), problem_of, back)
                 for call in reversed(entry.tool_calls)
             ]
         if len(found) >= MAX_CALLS_EXAMINED:
@@ -305,9 +307,7 @@ def _without_passing(text: str) -> str:
 
 def brings_news(path: Sequence[Entry]) -> bool:
     """Whether a call since the last message, also one of the program's own, told something new."""
-    message = newest(path, UserEntry)
-    since = 0
-    if message is not None:
-        since = message.id
+    newer = takewhile(lambda entry: not isinstance(entry, UserEntry), reversed(path))
+    answers = sum(isinstance(entry, AssistantEntry) for entry in newer)
     told = told_by(calls_of(path, unreadable))
-    return any(one.is_news and one.call.said for one in told if one.call.answer_id > since)
+    return any(one.is_news and one.call.said for one in told if one.call.back < answers)
