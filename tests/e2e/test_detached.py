@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.model_script import Call, Recorded, Turn
 from tests.support.model_server import ModelServer
-from tests.support.place import Place
+from tests.support.place import PROMPT_HINT, Place
 from tests.support.terminal import Terminal, ask
 from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
@@ -96,6 +96,19 @@ def test_a_terminal_that_comes_later_draws_as_one_that_was_there(
     terminal.send(b"\x1c")
     assert terminal.wait_exit() == 0
     assert "Detached." in terminal.text
+
+
+def test_what_the_program_does_not_read_yet_holds_nobody_up(home: Place) -> None:
+    name = begin(home)
+    terminal = attach(home, name)
+    terminal.wait_for(PROMPT_HINT)
+    [program] = psutil.Process(int(str(rows(home)[0]["pid"]))).children()
+    program.suspend()
+    terminal.send(b"x" * 100_000)
+    assert [rows(home)[0]["attached"] for _ in range(2)] == [1, 1]
+    program.kill()
+    terminal.wait_exit()
+    assert rows(home) == []
 
 
 def test_a_killed_run_is_continued(home: Place, server: ModelServer) -> None:

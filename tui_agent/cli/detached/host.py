@@ -70,6 +70,8 @@ class Host:
         self._child = child
         self._modes = TerminalModes()
         self._clients: dict[socket.socket, Client] = {}
+        self._typed = bytearray()
+        """What the program has not read yet."""
         self._selector = selectors.DefaultSelector()
         self._stop_by: float | None = None
 
@@ -95,7 +97,9 @@ class Host:
             if key.fileobj is listener:
                 self._accept(listener)
             elif key.fileobj == self._terminal:
-                if not self._pass_output():
+                if ready & selectors.EVENT_WRITE:
+                    self._type()
+                if ready & selectors.EVENT_READ and not self._pass_output():
                     return False
             elif (client := self._clients.get(cast("socket.socket", key.fileobj))) is not None:
                 # One that was let go for what happened just before is no longer there.
@@ -125,16 +129,17 @@ class Host:
             if client.size is not None:
                 self._send(client, frame(Kind.OUTPUT, data))
 
-    def _type(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            try:
-                view = view[os.write(self._terminal, view) :]
-            except BlockingIOError:
-                # The program reads soon, or never: then nothing else can be done for it either.
-                time.sleep(0.01)
-            except OSError:
-                return
+    def _type(self) -> None:
+        """Pass on as much of what was typed as the program takes; the rest waits, and holds nobody up."""
+        # An error other than that it is full comes with the program's end, which its output tells.
+        with contextlib.suppress(OSError):
+            while self._typed:
+                written = os.write(self._terminal, self._typed)
+                del self._typed[:written]
+        events = selectors.EVENT_READ
+        if self._typed:
+            events |= selectors.EVENT_WRITE
+        self._selector.modify(self._terminal, events)
 
     def _fit(self, *, again: bool = False) -> None:
         """Give the program the largest size that fits on every terminal; ``again`` has it draw anew."""
@@ -179,7 +184,8 @@ class Host:
                 return
             match kind:
                 case Kind.INPUT:
-                    self._type(payload)
+                    self._typed += payload
+                    self._type()
                 case Kind.SIZE:
                     self._resize(client, read_size(payload))
                 case Kind.LEAVE:
