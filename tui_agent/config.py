@@ -500,7 +500,9 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 def _tighten(brought: Table) -> list[str]:
     """Leave of a project's settings of the sandbox only what makes it stricter; returns the names of the others."""
     held = brought.pop("sandbox", {})
-    settings = {"mode": held} if isinstance(held, str) else held if isinstance(held, dict) else {}
+    settings = held if isinstance(held, dict) else {}
+    if isinstance(held, str):
+        settings = {"mode": held}
     is_required = settings.get("mode") == "required" or settings.get("required") is True
     if is_required:
         brought["sandbox"] = {"mode": "required"}

@@ -302,7 +302,8 @@ class Agent:
         sources = ModelSources(DemoCatalog(settings, {}, environ=environ), environ, settings, {})
         prompt = partial(_prompt, instructions=instructions)
         self._models = Models(sources, prompt, demo=DemoClient(pace=0))
-        store, cwd = self.session._store, self.session.cwd  # noqa: SLF001 - one module
+        store = self.session._store  # noqa: SLF001 - one module
+        cwd = self.session.cwd
         ports = make_ports(
             self._models,
             store,

@@ -586,7 +586,10 @@ def _is_for_secret(name: str) -> bool:
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
     """Whether a value assigned to the name of a secret is one, and not code, a placeholder or a sentence."""
-    name, sign, value, rest = match["name"], match["sign"], match[group], line[match.end(group) :]
+    name = match["name"]
+    sign = match["sign"]
+    value = match[group]
+    rest = line[match.end(group) :]
     # Written as variables of the environment are: no code looks like that.
     is_variable = name.isupper() and sign.strip() == sign
     is_password = _PASSWORD_NAME.search(_upper(name)) is not None

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import aclosing
 from dataclasses import field, replace
+from typing import Literal
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import (
@@ -36,6 +37,7 @@ from tui_agent.model import protocol
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
+    FinishReason,
     ModelError,
     ModelEvent,
     PartLeftOut,
@@ -156,15 +158,21 @@ class _Attempt:
         if text := "".join(self.text):
             parts.append(TextPart(text=text))
         parts.extend(self.calls)
-        finish = self.finished.reason if self.finished else "stop"
-        if finish == "stop" and self.calls:
+        finish: FinishReason | Literal["interrupted", "error"] = "stop"
+        if self.finished:
+            finish = self.finished.reason
+        if interrupted:
+            finish = "interrupted"
+        elif error:
+            finish = "error"
+        elif finish == "stop" and self.calls:
             finish = "tool_calls"
         return AssistantEntry(
             parts=tuple(parts),
             model=self.model,
             usage=self.usage,
             cost=self.cost,
-            finish="interrupted" if interrupted else "error" if error else finish,
+            finish=finish,
             error=error or self._refusal(),
             interrupted=interrupted,
             estimate=self.estimate,

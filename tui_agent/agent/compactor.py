@@ -314,7 +314,13 @@ class Compactor:
         measures = self._measures(draft.order.model)
         overhead = self._overhead(draft.order.model, path)
         weighed = await in_thread(
-            plan_commit, path, draft.plan, text, measures, draft.size, overhead
+            plan_commit,
+            path,
+            draft.plan,
+            text,
+            measures=measures,
+            size=draft.size,
+            overhead=overhead,
         )
         if draft.as_planned and isinstance(weighed, Commit) and set(weighed.steps) - _STILL_COVERED:
             return Refusal(RefusalReason.NO_PROGRESS, "More has to go than was summarised.")
@@ -409,7 +415,13 @@ class Compactor:
             measures = self._measures(order.model)
             size = self.size(order.model, path)
             commit = await in_thread(
-                plan_cuts, path, refusal, settings, measures, size, order.trigger
+                plan_cuts,
+                path,
+                refusal,
+                settings,
+                measures=measures,
+                size=size,
+                trigger=order.trigger,
             )
             if isinstance(commit, Commit) and path[-1].id == self._session.leaf:
                 self._append(commit.entries)
@@ -433,7 +445,15 @@ class Compactor:
             if made is not None:
                 text = made[1] or await self._by_rule(plan, order)
                 return Draft(
-                    order, plan, text, size, model, spent, "native", item=made[0], as_planned=True
+                    order,
+                    plan,
+                    text,
+                    size=size,
+                    model=model,
+                    spent=spent,
+                    style="native",
+                    item=made[0],
+                    as_planned=True,
                 )
         live = order.live
         read = plan.tokens_before
@@ -462,7 +482,7 @@ class Compactor:
         summary = await calls.run(summarise(tasks, self._prompts, limits, count))
         if isinstance(summary, SummaryFailure):
             return summary
-        return Draft(order, plan, summary, size, model, spent)
+        return Draft(order, plan, summary, size=size, model=model, spent=spent)
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         count = self._ports.directory.counter(order.model).text
@@ -776,7 +796,10 @@ class PreparedSummary:
         return newest_user_id(path), *(0 if entry is None else entry.id for entry in made)
 
     def _forget(self) -> None:
-        task, self.task, self._place, self.ready = self.task, None, None, None
+        task = self.task
+        self.task = None
+        self._place = None
+        self.ready = None
         if task is not None:
             task.cancel()
 

@@ -124,11 +124,11 @@ class ContextInspector:
             None,
             session.leaf,
             0,
-            self._context.model,
-            now.fixed,
-            now.total,
-            now.window,
-            not now.estimated,
+            model=self._context.model,
+            head=now.fixed,
+            total=now.total,
+            window=now.window,
+            exact=not now.estimated,
         )
 
         def look() -> list[Step]:

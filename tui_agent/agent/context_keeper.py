@@ -662,7 +662,7 @@ class ContextKeeper:
             recent = await asyncio.to_thread(self._session.entries, newest_ids)
             counter = self._ports.directory.counter(self.model)
             files = await asyncio.to_thread(
-                files_back, recent, self._view(), self._ports.project, room, counter
+                files_back, recent, self._view(), self._ports.project, room=room, counter=counter
             )
         back: list[UserPart] = []
         if files:

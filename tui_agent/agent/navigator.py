@@ -142,7 +142,12 @@ class Navigator:
         settings = self._ports.settings.for_model(self._context.model)
         templates = Templates.load(self._ports.prompt)
         given = move_payload(
-            plan, await self._left(plan), focus, hooks.about, settings.compaction, templates
+            plan,
+            await self._left(plan),
+            focus,
+            about=hooks.about,
+            settings=settings.compaction,
+            templates=templates,
         )
         answer = await hooks.ask_for_summary(given, SummaryAnswer)
         if answer.cancel:
@@ -226,8 +231,10 @@ class Navigator:
             move,
             await self._left(move),
             settings,
-            BranchBudget(max(500, limits.room(1_000)), size.budget, directory.counter(model).text),
-            tool_traits(),
+            budget=BranchBudget(
+                max(500, limits.room(1_000)), size.budget, directory.counter(model).text
+            ),
+            tools=tool_traits(),
             focus=focus,
         )
         return plan, model, limits

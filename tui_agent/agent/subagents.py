@@ -141,7 +141,9 @@ class Subagents:
     ) -> SubagentReport:
         """Have a subagent's agent do a task, and end it."""
         session = worker.session
-        self.working[call_id], self._kinds[call_id], self._branches[call_id] = worker, spec, session
+        self.working[call_id] = worker
+        self._kinds[call_id] = spec
+        self._branches[call_id] = session
         answer = ""
         ended = RunEnded("interrupted")
 

@@ -173,7 +173,9 @@ def _walk(shape: PathShape) -> Iterator[tuple[int, RequestRecord, Sequence[Entry
     returns = iter((*shape.returns, None))
     change = next(changes)
     returned = next(returns)
-    ids, end, at = shape.ids, len(shape.ids), 0
+    ids = shape.ids
+    end = len(shape.ids)
+    at = 0
     for record in shape.requests:
         at = bisect_left(ids, record.id, at)
         if record.kind != "assistant" or at == end or ids[at] != record.id:

@@ -51,7 +51,8 @@ class Titles:
         if not text or self._session.info.title:
             return
         first_line = typed_text(parts).strip().partition("\n")[0]
-        self._message, self._given = text, one_line(first_line, TITLE_LENGTH)
+        self._message = text
+        self._given = one_line(first_line, TITLE_LENGTH)
         self._session.set_title(self._given)
 
     async def aclose(self) -> None:

@@ -85,7 +85,8 @@ class WiredSessionFactory:
 
     def __init__(self, wiring: Wiring) -> None:
         self._wiring = wiring
-        self.store, self.demo = wiring.store, bool(wiring.arguments.demo)
+        self.store = wiring.store
+        self.demo = bool(wiring.arguments.demo)
         self.services = partial(ControllerWiring, wiring)
         self._models: tuple[str, ...] | None = None
 

@@ -73,7 +73,8 @@ class ControllerWiring(AppServices):
         self._cwd = cwd
         self.store = wiring.store
         self.cwd = cwd or wiring.cwd
-        self.config_path, self.state_dir = wiring.loaded.path, data_dir()
+        self.config_path = wiring.loaded.path
+        self.state_dir = data_dir()
         self.own_places = (data_dir(), cache_dir(), log_dir())
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, wiring.default_model)

@@ -166,10 +166,8 @@ def _models(config: Config) -> Iterator[Finding]:
             "address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}"
         )
     if model := choose_model(config, available, catalog.knows):
-        info, place = (
-            CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model),
-            catalog.place(model),
-        )
+        info = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model)
+        place = catalog.place(model)
         at = f", at {plain_url(place.url)}" if place.is_own else ""
         yield Finding(
             "model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}"

@@ -297,7 +297,8 @@ class HeadlessRun(Frontend):
 
     async def _take_inventory(self) -> None:
         """Give servers their time to start, and tell what the run begins with."""
-        agent, ports = self.agent, self.agent.ports
+        agent = self.agent
+        ports = self.agent.ports
         await agent.context.warm()
         telling = asyncio.get_running_loop().call_later(TELL_WAITING_AFTER, self._tell_waiting)
         with suppress(TimeoutError):
@@ -491,7 +492,8 @@ class HeadlessRun(Frontend):
 
         if result.tool != "bash" or self._last is None:
             return False
-        ports, bash = self.agent.ports, find_tool("bash", self.agent.ports.tools)
+        ports = self.agent.ports
+        bash = find_tool("bash", self.agent.ports.tools)
         # Some models give several calls one id.
         calls = (call.arguments for call in self._last.tool_calls if call.call_id == result.call_id)
         commands = (

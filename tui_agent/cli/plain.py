@@ -176,7 +176,8 @@ class PlainFrontend(Frontend):
         self._permissions: deque[PermissionRequest] = deque()
         self._permission_shown_at = 0.0
         self._text = MarkdownLines()
-        self._left, self._ended = asyncio.Event(), asyncio.Event()
+        self._left = asyncio.Event()
+        self._ended = asyncio.Event()
         self._is_over = False
         """Whether the input has ended."""
         self._interrupted_at = -QUIT_SECONDS

@@ -34,22 +34,10 @@ def run_export(store: Store, arguments: Namespace) -> int:
         raise UsageError("ID#N is one branch; leave out --all.")
     info = store.session(name)
     output: Path | None = arguments.output
-    if (
-        output is not None
-        and not is_directory(output)
-        and not arguments.format
-        and (why := unknown_ending(str(output)))
-    ):
-        raise UsageError(f"{why} --format says which one another name is to hold.")
-    chosen = (
-        arguments.format
-        or (format_of(str(output)) if output is not None else None)
-        or ExportFormat.MARKDOWN
-    )
     order = ExportOrder(
         info.id,
-        ExportFormat(chosen),
-        whole=True if arguments.all else False if arguments.branch else None,
+        _export_format(arguments.format, output),
+        whole=_is_whole(arguments),
         leaf=int(entry) if entry else None,
         redacted=arguments.redact,
     )
@@ -66,11 +54,29 @@ def run_export(store: Store, arguments: Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    say(
-        f"Wrote {path} ({size / 1000:,.1f} kB){' without secrets' if order.redacted else ''}.",
-        file=sys.stderr,
-    )
+    kept_back = " without secrets" if order.redacted else ""
+    say(f"Wrote {path} ({size / 1000:,.1f} kB){kept_back}.", file=sys.stderr)
     return 0
+
+
+def _export_format(named: str | None, output: Path | None) -> ExportFormat:
+    """Return the format by its name, else by the file's ending, else Markdown; raises UsageError."""
+    if named:
+        return ExportFormat(named)
+    if output is None:
+        return ExportFormat.MARKDOWN
+    if not is_directory(output) and (why := unknown_ending(str(output))):
+        raise UsageError(f"{why} --format says which one another name is to hold.")
+    return format_of(str(output)) or ExportFormat.MARKDOWN
+
+
+def _is_whole(arguments: Namespace) -> bool | None:
+    """Return whether the whole tree is wanted; None where the arguments leave it open."""
+    if arguments.all:
+        return True
+    if arguments.branch:
+        return False
+    return None
 
 
 def run_import(store: Store, arguments: Namespace) -> int:
@@ -127,10 +133,7 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
         say("No sessions of other programs were found on this machine.")
         return 0
     for number, one in enumerate(found, 1):
-        if one.project:
-            project = short_path(one.project)
-        else:
-            project = "-"
+        project = short_path(one.project) if one.project else "-"
         if one.size >= 1_000_000:
             size = f"{one.size / 1_000_000:,.1f} MB"
         else:

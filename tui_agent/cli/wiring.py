@@ -327,15 +327,12 @@ class Wiring:
             keep_here=partial(keep_rule, project=project),
         )
         ports.adopt(self.adjustable(ports))
-        wanted, chosen = self.arguments.mode, self.chosen
+        wanted = self.arguments.mode
+        chosen = self.chosen
         model = DEMO_MODEL if demo else self.default_model()
-        effort = (
-            Effort(self.arguments.effort)
-            if self.arguments.effort
-            else chosen.effort
-            if chosen
-            else None
-        )
+        effort = chosen.effort if chosen else None
+        if self.arguments.effort:
+            effort = Effort(self.arguments.effort)
         if effort is not None and not session.read_only:
             # The agent names it where the path names none.
             named = resolve(session.active_path()).effort

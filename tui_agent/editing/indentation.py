@@ -45,7 +45,8 @@ def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | No
     points = {(len(here), len(there)) for here, there in pairs}
     if used_here != used_there:
         points.add((0, 0))
-    (first, first_there), (last, last_there) = min(points), max(points)
+    (first, first_there) = min(points)
+    (last, last_there) = max(points)
     if first == last or first_there == last_there:
         return None
     factor = Fraction(last_there - first_there, last - first)

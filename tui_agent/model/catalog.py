@@ -181,7 +181,8 @@ class Catalog:
     def use(
         self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]
     ) -> None:
-        self.settings, self._providers = dict(models), dict(providers)
+        self.settings = dict(models)
+        self._providers = dict(providers)
         self.addresses = Addresses(self._environ, self.settings, self._providers)
         self.forget()
 

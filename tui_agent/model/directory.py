@@ -178,7 +178,8 @@ class CatalogDirectory:
             self._learnt.windows.get(served),
             self._learnt.contradicted.get(served),
         ):
-            self._learnt.windows[served], self._learnt.contradicted[served] = window, known
+            self._learnt.windows[served] = window
+            self._learnt.contradicted[served] = known
             self._facts.save()
 
     def adaptations(self, model: str) -> list[str]:

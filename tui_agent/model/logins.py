@@ -151,10 +151,8 @@ class Logins:
             log.warning("%s can't be read: %s", self.path, error)
             return self._kept
         entries = table.items() if isinstance(table, dict) else ()
-        self._stamp, self._kept = (
-            stamp,
-            {name: entry for name, entry in entries if isinstance(entry, dict)},
-        )
+        self._stamp = stamp
+        self._kept = {name: entry for name, entry in entries if isinstance(entry, dict)}
         self._from_keyring.clear()
         return self._kept
 

@@ -118,7 +118,8 @@ class Router:
     def use(
         self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]
     ) -> None:
-        self._models, self._providers = dict(models), dict(providers)
+        self._models = dict(models)
+        self._providers = dict(providers)
         self.catalog.use(models, providers)
         self._find_again()
 

@@ -291,11 +291,8 @@ def requests(connection: sqlite3.Connection, session: int, ids: range) -> list[R
         model, cost, estimate, error, interrupted, *usage = json.loads(said)
         failed = error is not None or bool(interrupted)
         sizes = [size or 0 for size in usage]
-        found.append(
-            RequestRecord(
-                entry_id, kind, created_at, model or "", cost, estimate or 0, failed, *sizes
-            )
-        )
+        made = (model or "", cost, estimate or 0, failed)
+        found.append(RequestRecord(entry_id, kind, created_at, *made, *sizes))
     return found
 
 

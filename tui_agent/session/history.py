@@ -123,7 +123,8 @@ class History:
         """Return the step ``redo`` brings back; None when nothing was undone since something was done last."""
         if not self.undone:
             return None
-        done, (start, taken) = list(self.done), self.undone[-1]
+        done = list(self.done)
+        (start, taken) = self.undone[-1]
         again = History(self.reader, done)
         again._cut(start)
         again._put(taken)

@@ -40,7 +40,9 @@ class EntryReader:
         self._recent_chars = 0
         self._recalling = Lock()
         """Held while entries at hand are looked up or change: threads read paths, too."""
-        self._ids, self._letters, self._tokens = array("q"), bytearray(), array("q")
+        self._ids = array("q")
+        self._letters = bytearray()
+        self._tokens = array("q")
         self._costs: dict[int, float] = {}
         self._copied_until: int | None = None
         self._costs_until = 0

@@ -111,7 +111,8 @@ class Spine:
         else:
             self._grow(ids[-1])
             for entry_id, kind, size in zip(ids, rows.kinds, rows.sizes, strict=True):
-                self._kinds[entry_id], self._sizes[entry_id] = ord(kind), size
+                self._kinds[entry_id] = ord(kind)
+                self._sizes[entry_id] = size
         self.count += len(ids)
         for start in sorted(starts):
             at = bisect_left(ids, start)

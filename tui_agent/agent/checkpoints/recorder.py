@@ -351,7 +351,9 @@ class Recorder:
             if before.image == after.image and not before.image.problem:
                 continue
             name = "" if object_of is None else object_of(path)
-            stored = [before, after] if object_of is None else [] if name else [before]
+            stored = [] if name else [before]
+            if object_of is None:
+                stored.append(after)
             size = sum(len(reading.data or b"") for reading in stored)
             if size > room:
                 changes.append(

@@ -45,7 +45,8 @@ class FileRewind:
         self.recorder: Recorder | None = None
         """Watches calls and commands; None where changes are not recorded."""
         self._restorer: Restorer | None = None
-        ports, keeping = agent.ports, agent.ports.checkpoints
+        ports = agent.ports
+        keeping = agent.ports.checkpoints
         if keeping is not None and not session.read_only:
             self.recorder = Recorder(
                 ports.project,

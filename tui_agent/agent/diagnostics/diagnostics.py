@@ -275,7 +275,8 @@ class Diagnostics:
             for problem in checker.untold
             if problem.path not in origins or problem.key in still
         ]
-        checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
+        checker.untold = list(dict.fromkeys([*kept, *new]))
+        checker.found = len(after)
 
     async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
         """Return what language servers find in the edited files, as they were and as they are."""

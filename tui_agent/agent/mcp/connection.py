@@ -328,7 +328,9 @@ async def _program(
     from mcp import StdioServerParameters
 
     environment = {**around.environment, **settings.env}
-    words, started, launch = (settings.command or "", *settings.args), environment, None
+    words = (settings.command or "", *settings.args)
+    started = environment
+    launch = None
     sandbox = (
         around.sandbox(spec.cwd) if around.sandbox is not None and settings.sandboxed else None
     )
@@ -352,7 +354,8 @@ async def _program(
         named = (program, *words[1:])
         sees = partial(sandbox.shows, project=spec.cwd)
         heard.listener.contained(Containment(spec.cwd, named, sees, launch.gateway.refused))
-        words, started = launch.arguments, launch.environment
+        words = launch.arguments
+        started = launch.environment
     else:
         if changed := around.changed(spec.cwd, " ".join(words)):
             raise McpError(f"{changed} is not as you trusted it; start anew to be asked")

@@ -294,7 +294,8 @@ class GeminiReader(Reader):
         parts = objects(as_dict(candidate.get("content")).get("parts"))
         events = [made for part in parts for made in self._take_part(part)]
         if finish := candidate.get("finishReason"):
-            self._finish, self._said = str(finish), str(candidate.get("finishMessage") or finish)
+            self._finish = str(finish)
+            self._said = str(candidate.get("finishMessage") or finish)
             self.finished = True
         return events
 

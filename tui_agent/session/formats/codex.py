@@ -195,7 +195,8 @@ class Reader(SessionReader):
                     position = self._positions.get(base, _Position())
                 self._answer = self._counted = self._unclaimed = None
                 self.pass_over(None, position.last)
-                self._model, self._turns = position.model, list(position.turns)
+                self._model = position.model
+                self._turns = list(position.turns)
             wanted = {
                 later.base[1]
                 for later in rollouts

@@ -63,7 +63,8 @@ def write(
     The tree is at the top.
     """
     page = _Page(copy)
-    (name, models, cost), info = facts_of(copy), copy.info
+    (name, models, cost) = facts_of(copy)
+    info = copy.info
     title = escape(one_line(name, 200))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     put(

@@ -336,8 +336,10 @@ class SessionReader:
         session.created_at = created_at or self._first_at
         session.updated_at = self._last_at or session.created_at
         session.id = derived_id(session.created_at, session.source, name)
-        session.cwd, session.title = cwd, " ".join(title.split())[:_TITLE_CHARS]
-        session.leaf, session.last_id = self.last if leaf is None else leaf, len(session.entries)
+        session.cwd = cwd
+        session.title = " ".join(title.split())[:_TITLE_CHARS]
+        session.leaf = self.last if leaf is None else leaf
+        session.last_id = len(session.entries)
         return session
 
 

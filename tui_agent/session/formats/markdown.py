@@ -146,7 +146,8 @@ def joined(parts: Iterator[str] | Sequence[str]) -> str:
 
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
     """Write a session: the path to its leaf, or with ``whole`` every branch."""
-    (title, models, cost), info = facts_of(copy), copy.info
+    (title, models, cost) = facts_of(copy)
+    info = copy.info
     put(f"# {_inline(title)}\n\n")
     put(
         joined(

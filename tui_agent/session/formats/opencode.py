@@ -329,7 +329,11 @@ class _Reader(SessionReader):
             )
         if not parts and error is None:
             return
-        if tools:
+        if aborted:
+            finish = "interrupted"
+        elif error:
+            finish = "error"
+        elif tools:
             finish = "tool_calls"
         else:
             finish = _FINISH.get(info.text("finish", ""), "stop")
@@ -338,7 +342,7 @@ class _Reader(SessionReader):
             model=model,
             usage=_usage(info.node("tokens")) if last else None,
             cost=(info.number("cost") or None) if last else None,
-            finish="interrupted" if aborted else "error" if error else finish,
+            finish=finish,
             error=error,
             interrupted=aborted,
             created_at=time.time("created"),
