@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
+from tui_agent.json_text import as_list, objects
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.places import MANAGED
 
@@ -95,15 +96,10 @@ def _is_settable(name: str, value: str) -> bool:
 
 
 def _texts(value: object) -> Iterator[str]:
-    yield from (str(item) for item in value) if isinstance(value, list) else ()
+    return map(str, as_list(value))
 
 
 def hook_rows(groups: object) -> Iterator[Mapping[str, Any]]:
     """Yield the hooks in the groups of an event."""
-    for group in groups if isinstance(groups, list) else ():
-        hooks = None
-        if isinstance(group, dict):
-            hooks = group.get("hooks")
-        for hook in hooks if isinstance(hooks, list) else ():
-            if isinstance(hook, dict):
-                yield hook
+    for group in objects(groups):
+        yield from objects(group.get("hooks"))

@@ -726,7 +726,7 @@ def _is_mixed(text: str) -> bool:
 
 def _is_jumbled(text: str) -> bool:
     """Whether letters and digits change as often as in no name."""
-    kinds = ["a" if c.islower() else "A" if c.isupper() else c if c == "_" else "0" for c in text]
+    kinds = [_kind_of(char, other="_" if char == "_" else "0") for char in text]
     return (
         len(text) >= 12
         and kinds.count("0") > 2
@@ -742,11 +742,16 @@ def _is_random(text: str) -> bool:
         or "-" in text
     ):
         return False
-    kinds = [
-        "a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "/" for c in text
-    ]
+    kinds = [_kind_of(char, other="0" if char.isdigit() else "/") for char in text]
     changes = sum(first != second for first, second in pairwise(kinds))
     return changes >= 12 and len(set(text)) >= 18
+
+
+def _kind_of(char: str, *, other: str) -> str:
+    """Return "a" for a small letter, "A" for a capital one, else ``other``."""
+    if char.islower():
+        return "a"
+    return "A" if char.isupper() else other
 
 
 def remove_known(text: str, secrets: Iterable[str]) -> str:

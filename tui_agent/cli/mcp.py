@@ -63,12 +63,9 @@ def _list(*, as_json: bool) -> int:
             }
             say_json(row)
         else:
-            where = "  (the project's .mcp.json)"
-            if spec.source == "user":
-                where = ""
-            say(
-                f"{spec.name:<20}  {'' if settings.enabled else 'disabled  '}{one_line(address, 200)}{where}"
-            )
+            state = "" if settings.enabled else "disabled  "
+            where = "" if spec.source == "user" else "  (the project's .mcp.json)"
+            say(f"{spec.name:<20}  {state}{one_line(address, 200)}{where}")
     for problem in found.problems:
         say(problem, file=sys.stderr)
     if not found.specs and not as_json:
@@ -77,10 +74,9 @@ def _list(*, as_json: bool) -> int:
 
 
 def _add(arguments: Namespace) -> int:
-    if arguments.words[:1] == ["--"]:
-        words = arguments.words[1:]
-    else:
-        words = arguments.words
+    words = arguments.words
+    if words[:1] == ["--"]:
+        words = words[1:]
     if not words:
         raise UsageError(
             "Name what starts the server, or its address: tui-agent mcp add NAME COMMAND …"
@@ -92,9 +88,8 @@ def _add(arguments: Namespace) -> int:
     remote = "://" in words[0]
     _check_use(words, arguments, remote=remote)
     row = {
-        "command": None if remote else words[0],
+        "url" if remote else "command": words[0],
         "args": words[1:],
-        "url": words[0] if remote else None,
         "env": dict(_pair(text, _VARIABLE, "--env NAME=VALUE") for text in arguments.env),
         "headers": dict(
             _pair(text, _HEADER, "--header 'Name: value'") for text in arguments.header
@@ -164,20 +159,17 @@ def _told(status: McpServerStatus) -> list[str]:
     if status.detail:
         lines.append(f"{one_line(status.detail, 400)}.")
         lines += filter(None, [status.advice])
-    lines += [
-        f"  {one_line(tool.own, 60):<32} {tokens(tool.tokens):>6}  {one_line(tool.description, 100)}"
-        for tool in status.tools
-    ]
+    for tool in status.tools:
+        name = one_line(tool.own, 60)
+        lines.append(f"  {name:<32} {tokens(tool.tokens):>6}  {one_line(tool.description, 100)}")
     if status.tools:
         lines.append(f"  {'all tools':<32} {tokens(status.tokens):>6}  tokens of each request")
     if status.instructions:
         lines.append(f"  {'instructions':<32} {tokens(status.instruction_tokens):>6}")
     offered = [f"/{prompt.command} {prompt.usage}" for prompt in status.prompts]
-    offered += [f"@{resource.mention}" for resource in status.resources]
-    offered += [f"@{template.mention}" for template in status.templates]
+    offered += [f"@{one.mention}" for one in (*status.resources, *status.templates)]
     lines += [f"  {one_line(mention)}" for mention in offered]
     lines += [f"  {message.level}: {one_line(message.text, 200)}" for message in status.messages]
-    return [
-        *lines,
-        *([f"Log: {status.log}"] if status.log is not None and status.log.stat().st_size else []),
-    ]
+    if status.log is not None and status.log.stat().st_size:
+        lines.append(f"Log: {status.log}")
+    return lines

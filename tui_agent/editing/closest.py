@@ -59,23 +59,15 @@ def _best_start(lines: list[str], old: list[str]) -> int | None:
         places.setdefault(line.strip(), []).append(index)
     votes: Counter[int] = Counter()
     for offset, line in enumerate(old):
-        if line.strip():
-            votes.update(
-                index - offset for index in places.get(line.strip(), ())[:100] if index >= offset
-            )
-    return min(votes, key=lambda start: (-votes[start], start)) if votes else None
+        bare = line.strip()
+        found = places.get(bare, ()) if bare else ()
+        votes.update(index - offset for index in found[:100] if index >= offset)
+    return min(votes, key=lambda start: (-votes[start], start), default=None)
 
 
 def _differing(lines: list[str], old: list[str], start: int) -> str:
     end = min(start + len(old), len(lines))
-    offset = next(
-        (
-            at
-            for at, line in enumerate(old)
-            if start + at >= end or lines[start + at].strip() != line.strip()
-        ),
-        None,
-    )
+    offset = _first_difference(lines[start:end], old)
     if offset is None:
         hint = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:"
         middle = start
@@ -86,10 +78,17 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
         middle = start + offset
         hint = f"Closest is this, but line {middle + 1} in old is {_cut(old[offset].strip())!r}:"
     first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
-    numbered = (
-        f"{place + 1}\t{_cut(lines[place])}" for place in range(first, min(end, first + _MAX_LINES))
-    )
+    last = min(end, first + _MAX_LINES)
+    numbered = [f"{place + 1}\t{_cut(lines[place])}" for place in range(first, last)]
     return "\n".join([f"old was not found. {hint}", *numbered])
+
+
+def _first_difference(lines: list[str], old: list[str]) -> int | None:
+    """Return the first line of ``old`` that is not in its place but for its ends, None where all are."""
+    for at, line in enumerate(old):
+        if at >= len(lines) or lines[at].strip() != line.strip():
+            return at
+    return None
 
 
 def _cut(line: str) -> str:

@@ -17,6 +17,7 @@ _MAX_PAIRS = 200_000
 _MAX_STEPS = 1_000_000
 """Pairs of equal lines compared, a third of a second; lines not compared by then count as
 replaced."""
+
 Opcode = tuple[str, int, int, int, int]
 
 
@@ -40,14 +41,17 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
     new = lines_of(after)
     codes = changes_between(old, new)
     changes = [code for code in codes if code[0] != "equal"]
-    return FileDiff(
-        text=odd_bytes_shown(_render(shown, codes, old, new, is_new=before is None))
-        if changes
-        else "",
-        additions=sum(new_end - new_start for _, _, _, new_start, new_end in changes),
-        deletions=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
-        hunks=tuple(range(new_start, new_end) for _, _, _, new_start, new_end in changes),
-    )
+    if not changes:
+        return FileDiff("", additions=0, deletions=0, hunks=())
+    additions = 0
+    deletions = 0
+    hunks: list[range] = []
+    for _tag, old_start, old_end, new_start, new_end in changes:
+        additions += new_end - new_start
+        deletions += old_end - old_start
+        hunks.append(range(new_start, new_end))
+    text = odd_bytes_shown(_render(shown, codes, old, new, is_new=before is None))
+    return FileDiff(text, additions=additions, deletions=deletions, hunks=tuple(hunks))
 
 
 def line_origins(before: str, after: str) -> list[int | None]:
@@ -124,10 +128,9 @@ def _render(
         new_end = group[-1][4]
         out.append(f"@@ -{_span(old_start, old_end)} +{_span(new_start, new_end)} @@\n")
         for mark, line in _hunk_lines(group, old, new):
-            missing = "\n\\ No newline at end of file"
-            if line.endswith("\n"):
-                missing = ""
-            out.append(f"{mark}{line.removesuffix(chr(10))}{missing}\n")
+            out.append(f"{mark}{line}")
+            if not line.endswith("\n"):
+                out[-1] += "\n\\ No newline at end of file\n"
             size += len(out[-1])
             if size > MAX_DIFF_CHARS:
                 out.append("\\ The diff goes on; it is too long to be shown.\n")
@@ -138,13 +141,18 @@ def _render(
 def _hunk_lines(group: list[Opcode], old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
     for tag, old_start, old_end, new_start, new_end in group:
         mark = " " if tag == "equal" else "-"
-        yield from ((mark, line) for line in old[old_start:old_end])
-        if tag != "equal":
-            yield from (("+", line) for line in new[new_start:new_end])
+        for line in old[old_start:old_end]:
+            yield mark, line
+        if tag == "equal":
+            continue
+        for line in new[new_start:new_end]:
+            yield "+", line
 
 
 def _span(start: int, end: int) -> str:
     length = end - start
     if length == 1:
         return str(start + 1)
-    return f"{start + 1 if length else start},{length}"
+    if length == 0:
+        return f"{start},0"
+    return f"{start + 1},{length}"

@@ -31,14 +31,16 @@ class Folded:
     removed: list[int]
 
     def start_in_original(self, position: int) -> int:
-        return self._moved(position, bisect.bisect_right(self.cuts, position))
+        return self._moved(position, cuts_before=bisect.bisect_right(self.cuts, position))
 
     def end_in_original(self, position: int) -> int:
         """Return the place of the end of a span; a part cut right after it does not belong to it."""
-        return self._moved(position, bisect.bisect_left(self.cuts, position))
+        return self._moved(position, cuts_before=bisect.bisect_left(self.cuts, position))
 
-    def _moved(self, position: int, cuts_before: int) -> int:
-        return position + (self.removed[cuts_before - 1] if cuts_before else 0)
+    def _moved(self, position: int, *, cuts_before: int) -> int:
+        if cuts_before == 0:
+            return position
+        return position + self.removed[cuts_before - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,9 @@ class Fold:
             position = match.end()
         pieces.append(text[position:])
         joined = "".join(pieces)
-        return Folded(joined.translate(TYPOGRAPHIC) if self.typographic else joined, cuts, removed)
+        if self.typographic:
+            joined = joined.translate(TYPOGRAPHIC)
+        return Folded(joined, cuts, removed)
 
 
 LINE_ENDINGS = Fold(_CARRIAGE_RETURNS)

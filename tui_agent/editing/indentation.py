@@ -51,15 +51,20 @@ def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | No
         return None
     factor = Fraction(last_there - first_there, last - first)
     scaled: dict[str, str] = {}
-    for indent in {here for here, _there in pairs} | {
-        _indent_of(row) for row in rows if row.strip()
-    }:
+    indents = {here for here, _there in pairs}
+    indents.update(_indent_of(row) for row in rows if row.strip())
+    for indent in indents:
         width = first_there + factor * (len(indent) - first)
         if width < 0 or width.denominator != 1 or not set(indent) <= used_here:
             return None
         scaled[indent] = min(used_there) * int(width)
     if 1 not in factor.as_integer_ratio() or any(scaled[here] != there for here, there in pairs):
         return None
-    return "".join(
-        scaled[_indent_of(row)] + row.lstrip(" \t") if row.strip() else row for row in rows
-    )
+    out: list[str] = []
+    for row in rows:
+        indent = _indent_of(row)
+        if row.strip():
+            out.append(scaled[indent] + row.removeprefix(indent))
+        else:
+            out.append(row)
+    return "".join(out)

@@ -87,7 +87,9 @@ def replace(text: str, wanted: Replacement) -> Replaced:
     for span in spans:
         if span.start < position:
             continue  # It overlaps one before, and is left as it is.
-        new = span.new if shown is text else with_odd_bytes(span.new, text[span.start : span.end])
+        new: str | None = span.new
+        if shown is not text:
+            new = with_odd_bytes(span.new, text[span.start : span.end])
         if new is None:
             raise NoMatchError(
                 "old has bytes that are not text, shown as \ufffd; new must keep all of them, or none."
@@ -244,16 +246,17 @@ def _without(
     if pair is None or not pair[0]:
         return []
     bare = Replacement(*pair, wanted.everywhere)
-    spans = next((spans for other in others if (spans := other(text, bare))), [])
+    found = (other(text, bare) for other in others)
+    spans = next(filter(None, found), [])
     if slip is not without_blank_ends:
         return spans
     # Only line breaks were taken off at the ends of the text, so only whole lines count.
-    return [
-        span
-        for span in spans
-        if text[max(span.start - 1, 0) : span.start] in {"", "\n"}
-        and _LINE_END.match(text, span.end)
-    ]
+    return [span for span in spans if _is_whole_lines(text, span)]
+
+
+def _is_whole_lines(text: str, span: _Span) -> bool:
+    begins_line = text[max(span.start - 1, 0) : span.start] in {"", "\n"}
+    return begins_line and _LINE_END.match(text, span.end) is not None
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:

@@ -36,9 +36,10 @@ class NewText:
             return self.plain(start, end)
         out: list[str] = []
         for tag, old_start, old_end, new_start, new_end in self._changes:
-            out += (
-                found[old_start:old_end] if tag == "equal" else self._new_lines[new_start:new_end]
-            )
+            if tag == "equal":
+                out += found[old_start:old_end]
+            else:
+                out += self._new_lines[new_start:new_end]
         return self._newline_near(start, end).join(out)
 
     @cached_property

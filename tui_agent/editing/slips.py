@@ -31,14 +31,14 @@ _ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
 def without_line_numbers(old: str, new: str) -> Pair | None:
     """Take off the numbers that `read` and searches put in front of lines."""
     lines = old.removesuffix("\n").split("\n")
-    matches = [match for line in lines if (match := _NUMBERED.match(line))]
-    numbers = [int(match[1]) for match in matches]
-    in_order = len(numbers) == len(lines) and numbers == list(
-        range(numbers[0], numbers[0] + len(numbers))
-    )
-    if not in_order or len({match[2] for match in matches}) != 1:
+    first = _NUMBERED.match(lines[0])
+    if first is None:
         return None
-    mark = re.compile(rf"^ *\d+{re.escape(matches[0][2])}", re.MULTILINE)
+    for number, line in enumerate(lines, int(first[1])):
+        match = _NUMBERED.match(line)
+        if match is None or int(match[1]) != number or match[2] != first[2]:
+            return None
+    mark = re.compile(rf"^ *\d+{re.escape(first[2])}", re.MULTILINE)
     return mark.sub("", old), mark.sub("", new)
 
 
@@ -62,8 +62,8 @@ def without_escapes(old: str, new: str) -> Pair | None:
     rest = _ESCAPED.sub(lambda match: "" if match[0] in kinds else match[0], f"{old} {new}")
     if not kinds or any(_ESCAPES[kind] in rest for kind in kinds):
         return None
-    plain = {kind: _ESCAPES[kind] for kind in kinds}
-    bare_old, bare_new = (
-        _ESCAPED.sub(lambda match: plain.get(match[0], match[0]), text) for text in (old, new)
-    )
-    return bare_old, bare_new
+
+    def unescaped(match: re.Match[str]) -> str:
+        return _ESCAPES[match[0]] if match[0] in kinds else match[0]
+
+    return _ESCAPED.sub(unescaped, old), _ESCAPED.sub(unescaped, new)

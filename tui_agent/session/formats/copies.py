@@ -36,11 +36,12 @@ class SessionCopy:
 
     def blobs(self) -> Iterator[tuple[str, bytes]]:
         """Yield each blob the entries need, once; those that are gone are left out."""
-        for digest in dict.fromkeys(
-            digest for entry in self.entries for digest in sorted(blobs_of(entry))
-        ):
-            if (content := self.blob(digest)) is not None:
-                yield digest, content
+        seen: set[str] = set()
+        for entry in self.entries:
+            for digest in sorted(blobs_of(entry) - seen):
+                seen.add(digest)
+                if (content := self.blob(digest)) is not None:
+                    yield digest, content
 
 
 def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
@@ -52,7 +53,8 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
     """
     session = session_to_read(store, session_id)
     info = session.info
-    leaf = info.leaf if leaf is None else leaf
+    if leaf is None:
+        leaf = info.leaf
     headers = session.skeleton()
     if whole:
         found = session.entries(headers.ids)
@@ -62,17 +64,21 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
         found = session.path(leaf)
     entries = _attached(found, {header.id: header.parent_id for header in headers})
     ids = {entry.id for entry in entries}
+    if leaf not in ids:
+        leaf = entries[-1].id if entries and leaf is not None else None
+    moves: list[LeafMove] = []
+    if whole:
+        places = {None, *ids}
+        moves = [move for move in session.moves() if {move.from_leaf, move.to_leaf} <= places]
     with store.reader() as connection:
         last_id = entry_table.last_id(connection, store.number(session_id))
     return SessionCopy(
         info=info,
         entries=entries,
-        leaf=leaf if leaf in ids else (entries[-1].id if entries and leaf is not None else None),
+        leaf=leaf,
         last_id=last_id,
         labels={entry_id: text for entry_id, text in session.labels().items() if entry_id in ids},
-        moves=[move for move in session.moves() if {move.from_leaf, move.to_leaf} <= {None, *ids}]
-        if whole
-        else (),
+        moves=moves,
         blob=store.blob,
     )
 
@@ -86,9 +92,7 @@ def copies_of(store: Store, session_id: str) -> list[SessionCopy]:
         copy = copy_of(store, waiting.pop(0), whole=True)
         copies.append(copy)
         for entry in copy.entries:
-            child = None
-            if isinstance(entry, ToolResultEntry):
-                child = entry.metadata.session
+            child = entry.metadata.session if isinstance(entry, ToolResultEntry) else None
             if child and child not in known:
                 known.add(child)
                 with suppress(SessionNotFound):  # it was deleted
@@ -105,7 +109,8 @@ def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[
         parent = parents.get(entry.id, entry.parent_id)
         while parent is not None and parent not in ids:
             parent = parents.get(parent)
-        attached.append(
-            entry if parent == entry.parent_id else entry.model_copy(update={"parent_id": parent})
-        )
+        if parent == entry.parent_id:
+            attached.append(entry)
+        else:
+            attached.append(entry.model_copy(update={"parent_id": parent}))
     return attached

@@ -11,6 +11,7 @@ from operator import ne
 from pathlib import Path
 from sqlite3 import Connection
 
+from tui_agent.json_text import as_dict, as_text
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file, real_path
 from tui_agent.safe_text import valid
@@ -98,14 +99,9 @@ def _project(row: Format, path: Path) -> str:
             return str(project_of(source))
         with closing(source.lines()) as lines:
             for _number, node in zip(range(_HEAD_LINES), lines, strict=False):
-                payload = None
-                if node is not None:
-                    payload = node.value.get("payload")
-                for value in (
-                    node.value if node is not None else {},
-                    payload if isinstance(payload, dict) else {},
-                ):
-                    if isinstance(cwd := value.get("cwd"), str) and cwd:
+                value = {} if node is None else node.value
+                for table in (value, as_dict(value.get("payload"))):
+                    if cwd := as_text(table.get("cwd")):
                         return cwd
     except ImportRefused:
         pass  # the list shows the file; importing it says why
