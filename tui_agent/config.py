@@ -34,6 +34,7 @@ from tui_agent.context.settings import (
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import OutsideError, read_inside
+from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.path_checks import is_file, is_there
@@ -500,7 +501,7 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 def _tighten(brought: Table) -> list[str]:
     """Leave of a project's settings of the sandbox only what makes it stricter; returns the names of the others."""
     held = brought.pop("sandbox", {})
-    settings = held if isinstance(held, dict) else {}
+    settings = as_dict(held)
     if isinstance(held, str):
         settings = {"mode": held}
     is_required = settings.get("mode") == "required" or settings.get("required") is True

@@ -11,7 +11,7 @@ from typing import Any
 
 from tui_agent.files.inside import OutsideError, read_file, read_inside
 from tui_agent.files.stamps import Stamp, settled_stamp
-from tui_agent.json_text import loads
+from tui_agent.json_text import loads, table_in
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
@@ -43,13 +43,7 @@ class ForeignFile:
 
     def section(self, *keys: str) -> Mapping[str, Any]:
         """Return a table inside, an empty one where there is none."""
-        found: Any = self.table
-        for key in keys:
-            if isinstance(found, dict):
-                found = found.get(key)
-            else:
-                found = None
-        return found if isinstance(found, dict) else {}
+        return table_in(self.table, *keys)
 
     def place(self, name: str) -> str:
         """Return the file and the line in which a name or a text stands."""

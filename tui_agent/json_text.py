@@ -66,6 +66,13 @@ def objects(value: object) -> list[dict[str, Any]]:
     return [item for item in as_list(value) if isinstance(item, dict)]
 
 
+def table_in(value: object, *keys: str) -> dict[str, Any]:
+    """Return the object that the keys lead to, one inside the other; an empty one where there is none."""
+    for key in keys:
+        value = as_dict(value).get(key)
+    return as_dict(value)
+
+
 def as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
 

@@ -21,6 +21,7 @@ from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside
 from tui_agent.files.stamps import Stamp, settled_stamp
 from tui_agent.foreign_file import ForeignFile, read_foreign
+from tui_agent.json_text import objects
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.places import Kind
 from tui_agent.server_rows import effect_of_server
@@ -271,11 +272,8 @@ def market_of(root: Path) -> dict[str, Path | str]:
     if file is None or file.problem:
         return {}
     base = _normal(root / str(file.section("metadata").get("pluginRoot") or "."))
-    rows = file.table.get("plugins")
     found: dict[str, Path | str] = {}
-    for row in rows if isinstance(rows, list) else ():
-        if not isinstance(row, dict):
-            continue
+    for row in objects(file.table.get("plugins")):
         source = row.get("source")
         path = None
         if isinstance(source, str):

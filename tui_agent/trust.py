@@ -21,6 +21,7 @@ from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_in
+from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
@@ -126,7 +127,7 @@ class TrustStore:
             known = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return known if isinstance(known, dict) else {}
+        return as_dict(known)
 
 
 def named_files(project: Path, command: str) -> Iterator[Path]:

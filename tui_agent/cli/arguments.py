@@ -128,17 +128,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def named_run(arguments: Namespace) -> Namespace:
     """Return the run that a subcommand is a name of: ``tui-agent tree ID`` is ``tui-agent -r ID -p /tree``."""
     given = {name: value for name, value in vars(arguments).items() if value}
-    words = [f"/{arguments.command}", *([f"#{given['up_to']}"] if "up_to" in given else [])]
-    flags = [f"--{name}" for name in ("preview", "request", "json") if name in given]
-    values = [f"--{name} {given[name]}" for name in ("at", "window") if name in given]
-    model = []
+    options = ["-c"]
+    if "id" in given:
+        options = ["-r", given["id"]]
+    valued = ["at", "window", "model"]
     if "model" in given and arguments.command == "compact":
-        model = ["-m", given["model"]]
-    values += [f"--model {given['model']}"] if "model" in given and not model else []
-    words += [*values, *flags, *([given["focus"]] if "focus" in given else [])]
-    run = parse(
-        [*(["-r", given["id"]] if "id" in given else ["-c"]), *model, "-p", " ".join(words)]
-    )
+        options += ["-m", given["model"]]
+        valued.remove("model")
+    words = [f"/{arguments.command}"]
+    if "up_to" in given:
+        words.append(f"#{given['up_to']}")
+    words += [f"--{name} {given[name]}" for name in valued if name in given]
+    words += [f"--{name}" for name in ("preview", "request", "json") if name in given]
+    if "focus" in given:
+        words.append(given["focus"])
+    run = parse([*options, "-p", " ".join(words)])
     run.is_named = True
     run.read_only = arguments.command != "compact"
     run.debug = arguments.debug

@@ -143,8 +143,11 @@ class ControllerWiring(AppServices):
     def start(self) -> FirstView:
         arguments = self._wiring.arguments
         wiring = self._wiring
-        how = OpenHow.TAKE_OVER if arguments.take_over else OpenHow.OPEN
-        how = OpenHow.READ_ONLY if arguments.read_only else how
+        how = OpenHow.OPEN
+        if arguments.read_only:
+            how = OpenHow.READ_ONLY
+        elif arguments.take_over:
+            how = OpenHow.TAKE_OVER
         if arguments.continue_:
             return FirstView(OpenRequest(wiring.last_session(), how), prompt=arguments.prompt or "")
         if arguments.fork:
@@ -229,7 +232,9 @@ class ControllerWiring(AppServices):
         flags = ["--trust"] if given.trust else []
         flags += [word for rule in given.allow for word in ("--allow", rule)]
         flags += [word for rule in given.deny for word in ("--deny", rule)]
-        self.goes_on = ("-r", session.id, *flags, *([GO_ON] if is_running else []))
+        if is_running:
+            flags.append(GO_ON)
+        self.goes_on = ("-r", session.id, *flags)
 
     def close_session(self, session: Session) -> None:
         self._agents = [agent for agent in self._agents if agent.session is not session]
@@ -290,14 +295,8 @@ class ControllerWiring(AppServices):
             )
             for info, url in self._wiring.catalog.beside_own()
         ]
-        rows.append(
-            ModelRow(
-                DEMO_MODEL,
-                "demo",
-                self._wiring.catalog.info(DEMO_MODEL).context_window,
-                has_key=True,
-            )
-        )
+        window = self._wiring.catalog.info(DEMO_MODEL).context_window
+        rows.append(ModelRow(DEMO_MODEL, "demo", window, has_key=True))
         places = {name: place for place, name in enumerate(PROVIDERS)}
         return sorted(
             rows, key=lambda row: (not row.has_key, places.get(row.provider, len(places)), row.id)

@@ -27,6 +27,7 @@ from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
+from tui_agent.model.catalog import Catalog
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.hosted.link import install_command, is_installed
 from tui_agent.model.learnt import LearntFacts
@@ -68,7 +69,10 @@ def run_doctor(arguments: Namespace) -> int:
     logging.getLogger().addHandler(logging.NullHandler())  # the report has all that would be logged
     if arguments.clean:
         for path in abandoned_homes(cache_dir() / "races"):
-            say(f"removed {path}" if remove_left(path) else f"could not remove {path}")
+            if remove_left(path):
+                say(f"removed {path}")
+            else:
+                say(f"could not remove {path}")
     found = list(findings())
     for finding in found:
         if arguments.json:
@@ -79,7 +83,8 @@ def run_doctor(arguments: Namespace) -> int:
 
 
 def lines_of(finding: Finding) -> list[str]:
-    first = f"{'✓' if finding.ok else '✗'} {finding.subject:<14} {finding.text}"
+    mark = "✓" if finding.ok else "✗"
+    first = f"{mark} {finding.subject:<14} {finding.text}"
     return [first, *(f"  {'':<14} {line}" for line in finding.advice.splitlines())]
 
 
@@ -90,10 +95,12 @@ def findings() -> Iterator[Finding]:
     )
     yield Finding("installed", f"{running_installation().sentence} (tui-agent update)")
     # Without litellm nothing may ask for its version.
-    packages = [f"textual {version('textual')}"]
-    packages.append(f"litellm {version('litellm')}" if is_installed() else "without litellm")
+    host = "without litellm"
+    if is_installed():
+        host = f"litellm {version('litellm')}"
     yield Finding(
-        "packages", f"{', '.join(packages)}; prices and windows from {PriceList().source}"
+        "packages",
+        f"textual {version('textual')}, {host}; prices and windows from {PriceList().source}",
     )
     yield Finding(
         "directories", f"settings {config_dir()} · sessions {data_dir()} · log {log_dir()}"
@@ -121,7 +128,9 @@ def findings() -> Iterator[Finding]:
 
 
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
-    where = f"{loaded.path}{'' if is_file(loaded.path) else ' (not there: every setting has its default)'}"
+    where = str(loaded.path)
+    if not is_file(loaded.path):
+        where += " (not there: every setting has its default)"
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
@@ -145,10 +154,10 @@ def _models(config: Config) -> Iterator[Finding]:
     logins = Logins()
     available = keys_of(config, logins).available()
     for name, source in available.items():
-        behind = (
-            f"; the one of {SOURCE} comes after it" if name in logins and source != SOURCE else ""
-        )
-        yield Finding("key", f"{name} from {source}{behind}")
+        text = f"{name} from {source}"
+        if name in logins and source != SOURCE:
+            text += f"; the one of {SOURCE} comes after it"
+        yield Finding("key", text)
     if available:
         yield Finding("", "config.toml counts before the environment, that before tui-agent login")
     if is_file(logins.path) and logins.path.stat().st_mode & 0o077:
@@ -160,35 +169,12 @@ def _models(config: Config) -> Iterator[Finding]:
         )
     catalog = catalog_of(config)
     for provider, place in catalog.addresses.overridden():
-        age = catalog.served.age(place.url)
-        asked = f", models asked {age}" if age else ""
-        yield Finding(
-            "address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}"
-        )
+        text = f"{provider.name} at {plain_url(place.url)}, from {place.source}"
+        if age := catalog.served.age(place.url):
+            text += f", models asked {age}"
+        yield Finding("address", text)
     if model := choose_model(config, available, catalog.knows):
-        info = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model)
-        place = catalog.place(model)
-        at = f", at {plain_url(place.url)}" if place.is_own else ""
-        yield Finding(
-            "model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}"
-        )
-        if (
-            info.deprecated_on is not None
-            and info.deprecated_on <= datetime.now(UTC).date().isoformat()
-        ):
-            advice = f"Choose another: tui-agent models {info.provider}"
-            yield Finding("", f"out of service since {info.deprecated_on}", ok=False, advice=advice)
-        router = Router(catalog, os.environ, models=config.models, providers=config.providers)
-        if router.wire(model) is None and not is_installed():
-            yield Finding(
-                "",
-                "litellm, which it needs, is not installed",
-                ok=False,
-                advice=f"Run: {install_command()}",
-            )
-        if info.origin == "assumed":
-            advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
-            yield Finding("", "nothing is known of its window", advice=advice)
+        yield from _model_in_use(config, catalog, model)
     elif own := own_models(config):
         advice = f"Choose one: tui-agent config set model {own[0]}"
         yield Finding(
@@ -199,6 +185,30 @@ def _models(config: Config) -> Iterator[Finding]:
         yield Finding(
             "model", "no model and no key", ok=False, advice=f"{advice} Without: tui-agent --demo"
         )
+
+
+def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Finding]:
+    info = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model)
+    place = catalog.place(model)
+    text = f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]})"
+    if place.is_own:
+        text += f", at {plain_url(place.url)}"
+    yield Finding("model", text)
+    today = datetime.now(UTC).date().isoformat()
+    if info.deprecated_on is not None and info.deprecated_on <= today:
+        advice = f"Choose another: tui-agent models {info.provider}"
+        yield Finding("", f"out of service since {info.deprecated_on}", ok=False, advice=advice)
+    router = Router(catalog, os.environ, models=config.models, providers=config.providers)
+    if router.wire(model) is None and not is_installed():
+        yield Finding(
+            "",
+            "litellm, which it needs, is not installed",
+            ok=False,
+            advice=f"Run: {install_command()}",
+        )
+    if info.origin == "assumed":
+        advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
+        yield Finding("", "nothing is known of its window", advice=advice)
 
 
 def _web_search(config: Config) -> Finding:
@@ -270,7 +280,8 @@ def _knowledge(known: Knowledge) -> Iterator[Finding]:
         named["agents", spec.origin].append(f"{spec.name} ({spec.mode})")
     for (subject, origin), names in named.items():
         if names:
-            yield Finding(subject, f"{', '.join(names)}{f' from {origin}' if origin else ''}")
+            source = f" from {origin}" if origin else ""
+            yield Finding(subject, f"{', '.join(names)}{source}")
     for name, instead in known.passed_over.items():
         yield Finding("", f"{name} is not read: {instead} counts there (instructions_order)")
     for problem in known.problems:

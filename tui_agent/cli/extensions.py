@@ -30,7 +30,7 @@ from tui_agent.foreign_servers import (
     servers_of_user,
     without_switched_off,
 )
-from tui_agent.json_text import as_list
+from tui_agent.json_text import as_dict, as_list
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
@@ -52,12 +52,7 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
         table = read_table(settings)
     except ConfigError:
         return []  # starting reports the error
-    hooks = table.get("hooks")
-    servers = table.get("mcp")
-    rows = [
-        *(hooks if isinstance(hooks, list) else ()),
-        *(servers.values() if isinstance(servers, dict) else ()),
-    ]
+    rows = [*as_list(table.get("hooks")), *as_dict(table.get("mcp")).values()]
     return [
         " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
         for row in rows

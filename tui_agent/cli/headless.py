@@ -506,20 +506,27 @@ class HeadlessRun(Frontend):
         )
         return any(not need.harmless for need in needs)
 
+    def _left_undone(self) -> str | None:
+        """Return why a run that ended by itself did not do all that was asked, None where it did."""
+        if self._unanswered:
+            return f"It asked what nobody could answer here: {self._unanswered}"
+        if self.agent.goals.ended:
+            return self.agent.goals.ended
+        if self._denied and not self._acted:
+            refused = ", ".join(dict.fromkeys(self._denied))
+            allowing = "Allow it with --allow, for example --allow edit --allow 'bash:*'."
+            return f"Not allowed: {refused}. {allowing}"
+        return self._incomplete()
+
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
         to_go_on = "To go on: tui-agent -c -p continue"
         match ended.reason:
             case "done" | "length" if ended.check == "failed":
-                command = self.agent.ports.check.command if self.agent.ports.check else ""
+                check = self.agent.ports.check
+                command = check.command if check else ""
                 outcome = ExitCode.FAILED, f"The check failed: {one_line(command, 200)}"
             case "done" | "length":
-                refused = ", ".join(dict.fromkeys(self._denied)) if not self._acted else ""
-                allowing = "Allow it with --allow, for example --allow edit --allow 'bash:*'."
-                why = f"Not allowed: {refused}. {allowing}" if refused else self._incomplete()
-                if self.agent.goals.ended:
-                    why = self.agent.goals.ended
-                if self._unanswered:
-                    why = f"It asked what nobody could answer here: {self._unanswered}"
+                why = self._left_undone()
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")
             case "budget":
                 code = ExitCode.TIMEOUT if ended.budget == "time" else ExitCode.BUDGET

@@ -60,18 +60,15 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
         return rows[0]
     if not name and sys.stdin.isatty():
         for row in rows:
-            say(
-                f"{'✓' if row.source else ' '} {row.id:<20} {row.name:<24} {row.source or row.variable}"
-            )
+            mark = "✓" if row.source else " "
+            say(f"{mark} {row.id:<20} {row.name:<24} {row.source or row.variable}")
         name = input("Provider: ").strip()
     found = next((row for row in rows if name.lower() in {row.id, row.name.lower()}), None)
     if found is None:
         known = ", ".join(row.id for row in rows)
-        raise UsageError(
-            f"There is no provider “{name}”. There are: {known}."
-            if name
-            else f"Name a provider: {known}."
-        )
+        if not name:
+            raise UsageError(f"Name a provider: {known}.")
+        raise UsageError(f"There is no provider “{name}”. There are: {known}.")
     return found
 
 

@@ -112,12 +112,12 @@ def run_models(arguments: Namespace) -> int:
         print(_as_line(info, usable=usable))
         if refused:
             print(f"    sent otherwise: {'; '.join(refused)} (--forget {info.id})")
-    if not shown and not arguments.json:
-        print(
-            "No model matches; --all lists those without a key too."
-            if available
-            else "No key was found; see: tui-agent doctor"
-        )
+    if shown or arguments.json:
+        return 0
+    if available:
+        print("No model matches; --all lists those without a key too.")
+    else:
+        print("No key was found; see: tui-agent doctor")
     return 0
 
 
@@ -136,14 +136,17 @@ def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
         place = f"{server.host} ({server.place.source})"
     else:
         place = server.host
-    if not outcome.problem:
-        answer = catalog.served.answer(server.place.url)
-        count = 0
-        if answer is not None:
-            count = len(answer.models)
-        return f"{place}: {count} model{'' if count == 1 else 's'}, asked just now"
-    age = catalog.served.age(server.place.url)
-    return f"{place}: {outcome.problem}{f'; what it said {age} is shown' if age else ''}"
+    if outcome.problem:
+        text = f"{place}: {outcome.problem}"
+        if age := catalog.served.age(server.place.url):
+            text += f"; what it said {age} is shown"
+        return text
+    answer = catalog.served.answer(server.place.url)
+    count = 0
+    if answer is not None:
+        count = len(answer.models)
+    plural = "" if count == 1 else "s"
+    return f"{place}: {count} model{plural}, asked just now"
 
 
 def is_usable(info: ModelInfo, available: dict[str, str], catalog: Catalog) -> bool:
@@ -188,5 +191,9 @@ def _as_line(info: ModelInfo, *, usable: bool) -> str:
     cost = ""
     if prices:
         cost = f"${prices[0]:g} / ${prices[1]:g}"
-    window = f"{info.context_window:,}{f' {info.origin}' if info.origin in {'assumed', 'learnt'} else ''}"
-    return f"{'●' if usable else '○'} {info.id:<52} {window:>12}  {cost:<16} {', '.join(abilities(info))}".rstrip()
+    window = f"{info.context_window:,}"
+    if info.origin in {"assumed", "learnt"}:
+        window += f" {info.origin}"
+    mark = "●" if usable else "○"
+    able = ", ".join(abilities(info))
+    return f"{mark} {info.id:<52} {window:>12}  {cost:<16} {able}".rstrip()

@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 import httpx
 from pydantic import SecretStr
 
-from tui_agent.json_text import loads
+from tui_agent.json_text import loads, table_in
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW
@@ -277,14 +277,16 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         max_output=longest,
         chats=_chats(row),
         **_abilities(row),
-        **_sizes(_table(row, "meta").get("n_params")),
-        **_prices(_table(row, "pricing")),
+        **_sizes(table_in(row, "meta").get("n_params")),
+        **_prices(table_in(row, "pricing")),
     )
 
 
 def _limits(row: dict[str, Any]) -> dict[str, Any]:
     return (
-        _table(row, "top_provider") | _table(row, "limits") | _table(row, "capabilities", "limits")
+        table_in(row, "top_provider")
+        | table_in(row, "limits")
+        | table_in(row, "capabilities", "limits")
     )
 
 
@@ -298,8 +300,8 @@ def _windows(row: dict[str, Any]) -> Iterator[Any]:
     yield row.get("max_context_length")  # LM Studio, Mistral
     yield row.get("max_input_tokens")  # LiteLLM, Anthropic
     yield _limits(row).get("max_context_window_tokens")  # GitHub Copilot
-    yield _table(row, "meta").get("n_ctx")
-    yield _table(row, "meta").get("n_ctx_train")  # llama.cpp
+    yield table_in(row, "meta").get("n_ctx")
+    yield table_in(row, "meta").get("n_ctx_train")  # llama.cpp
 
 
 def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
@@ -313,7 +315,7 @@ def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
 def _abilities(row: dict[str, Any]) -> dict[str, bool]:
     """Return the abilities that are said; a list of parameters and one of inputs say which lack, too."""
     words = _words(row.get("supported_parameters")) | _words(row.get("tags"))
-    for flags in (_table(row, "capabilities"), _table(row, "capabilities", "supports")):
+    for flags in (table_in(row, "capabilities"), table_in(row, "capabilities", "supports")):
         words |= {name for name, value in flags.items() if value is True}
     said = {}
     if words & _CALLS:
@@ -324,14 +326,14 @@ def _abilities(row: dict[str, Any]) -> dict[str, bool]:
         said |= {name: name in words for name in ("tools", "reasoning")}
     if words & _VISION_WORDS or row.get("type") == "vlm":
         said["vision"] = True
-    if takes := _words(_table(row, "architecture").get("input_modalities")):
+    if takes := _words(table_in(row, "architecture").get("input_modalities")):
         said["vision"] = "image" in takes
     return said
 
 
 def _chats(row: dict[str, Any]) -> bool:
-    answers = _words(_table(row, "architecture").get("output_modalities"))
-    abilities = _table(row, "capabilities")
+    answers = _words(table_in(row, "architecture").get("output_modalities"))
+    abilities = table_in(row, "capabilities")
     kind = row.get("type") or row.get("mode") or row.get("task") or abilities.get("type")
     if isinstance(kind, str) and kind.lower() not in _KINDS:
         return False
@@ -354,13 +356,13 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
     """Return llama.cpp's facts of the model it serves: the window of one request, and abilities of its template."""
-    size = _count(_table(props, "default_generation_settings").get("n_ctx")) or _count(
+    size = _count(table_in(props, "default_generation_settings").get("n_ctx")) or _count(
         props.get("n_ctx")
     )
     said = {
         "window": size,
-        "vision": _table(props, "modalities").get("vision"),
-        "tools": _table(props, "chat_template_caps").get("supports_tools"),
+        "vision": table_in(props, "modalities").get("vision"),
+        "tools": table_in(props, "chat_template_caps").get("supports_tools"),
     }
     return {name: value for name, value in said.items() if value is not None}
 
@@ -374,7 +376,7 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
     it.
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
-    info = _table(shown, "model_info")
+    info = table_in(shown, "model_info")
     window = _first(
         (value for key, value in info.items() if key.endswith(".context_length")), _count
     )
@@ -389,16 +391,6 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
         **_sizes(info.get("general.parameter_count")),
         chats="completion" in abilities or "embedding" not in abilities,
     )
-
-
-def _table(row: Mapping[str, Any], *path: str) -> dict[str, Any]:
-    value: Any = row
-    for key in path:
-        if isinstance(value, dict):
-            value = value.get(key)
-        else:
-            value = None
-    return value if isinstance(value, dict) else {}
 
 
 def _words(value: object) -> set[str]:

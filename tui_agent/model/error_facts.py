@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from tui_agent.json_text import as_text
 from tui_agent.model.redaction import redact
 
 _CAUSES = (
@@ -134,4 +135,4 @@ def _body(chain: list[BaseException], response: Any) -> str:
         text = response.text
     except RuntimeError:  # a streamed body that nobody read
         text = ""
-    return text if isinstance(text, str) else ""
+    return as_text(text)

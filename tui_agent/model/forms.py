@@ -13,6 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
+from tui_agent.json_text import as_dict
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.providers import WireName
@@ -514,21 +515,19 @@ def _tools_mended(now: Shape, names: Sequence[str], tools: Sequence[ToolSchema])
 def _plain(tool: ToolSchema, form: ServerForm) -> ToolSchema:
     if _key(tool) not in form.plain_tools:
         return tool
-    properties = tool.parameters.get("properties")
-    given = properties if isinstance(properties, dict) else {}
+    given = as_dict(tool.parameters.get("properties"))
     plain = {name: _plain_property(value) for name, value in given.items()}
     return tool.model_copy(update={"parameters": {"type": "object", "properties": plain}})
 
 
 def _plain_property(value: object) -> dict[str, Any]:
-    said = value if isinstance(value, dict) else {}
-    kind = (
-        said.get("type")
-        if said.get("type") in ("string", "number", "integer", "boolean")
-        else "string"
-    )
-    about = said.get("description")
-    return {"type": kind, **({"description": about} if isinstance(about, str) else {})}
+    said = as_dict(value)
+    plain: dict[str, Any] = {"type": "string"}
+    if said.get("type") in ("number", "integer", "boolean"):
+        plain["type"] = said["type"]
+    if isinstance(said.get("description"), str):
+        plain["description"] = said["description"]
+    return plain
 
 
 # -- reasoning ----------------------------------------------------------------------------------------------

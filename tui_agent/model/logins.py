@@ -150,7 +150,7 @@ class Logins:
         except (OSError, ValueError) as error:
             log.warning("%s can't be read: %s", self.path, error)
             return self._kept
-        entries = table.items() if isinstance(table, dict) else ()
+        entries = as_dict(table).items()
         self._stamp = stamp
         self._kept = {name: entry for name, entry in entries if isinstance(entry, dict)}
         self._from_keyring.clear()

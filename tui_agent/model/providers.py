@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any, Literal
 
+from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
 from tui_agent.pictures import STANDARD, PictureLimits
 from tui_agent.session.effort import Effort
@@ -266,7 +267,7 @@ def claims_of(token: str) -> dict[str, Any]:
         claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
     except (ValueError, IndexError):
         return {}
-    return claims if isinstance(claims, dict) else {}
+    return as_dict(claims)
 
 
 def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Endpoint:

@@ -127,9 +127,8 @@ def hooks_in(file: ForeignFile) -> Iterator[FoundHook | UnusableHook]:
     if file.table.get("disableAllHooks") is True:
         return
     for event, groups in file.section("hooks").items():
-        for group in groups if isinstance(groups, list) else ():
-            if isinstance(group, dict):
-                yield from _hooks_of(str(event), group, file)
+        for group in objects(groups):
+            yield from _hooks_of(str(event), group, file)
 
 
 def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
@@ -270,10 +269,7 @@ def _judged(event: str, told: str) -> HookAnswer:
 def _hooks_of(
     event: str, group: Mapping[str, Any], file: ForeignFile
 ) -> Iterator[FoundHook | UnusableHook]:
-    rows = group.get("hooks")
-    for row in rows if isinstance(rows, list) else ():
-        if not isinstance(row, dict):
-            continue
+    for row in objects(group.get("hooks")):
         kind = str(row.get("type", "command"))
         command = ""
         if kind in {"command", "prompt"}:
@@ -473,8 +469,7 @@ def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any
 
 def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
     event = payload.event
-    specific = said.get("hookSpecificOutput")
-    more: Mapping[str, Any] = specific if isinstance(specific, dict) else {}
+    more = as_dict(said.get("hookSpecificOutput"))
     notice = str(said.get("systemMessage") or "")
     reason = str(
         said.get("stopReason") or said.get("reason") or more.get("permissionDecisionReason") or ""

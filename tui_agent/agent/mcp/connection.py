@@ -45,6 +45,7 @@ from tui_agent.agent.mcp.records import (
     tidy_schema,
 )
 from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
+from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import SandboxError, View
@@ -666,7 +667,7 @@ def _tool_info(tool: "Tool") -> ToolInfo:
         tool.name,
         shortened(whole, MAX_DESCRIPTION),
         # As every provider takes it: an object with properties.
-        {"type": "object", "properties": {}, **(schema if isinstance(schema, dict) else {})},
+        {"type": "object", "properties": {}, **as_dict(schema)},
         bool(tool.annotations and tool.annotations.read_only_hint),
         omitted=max(0, len(whole) - MAX_DESCRIPTION),
     )

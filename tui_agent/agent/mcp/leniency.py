@@ -167,7 +167,7 @@ def _object(schema: object) -> dict[str, Any]:
     if any(not isinstance(value, dict) for value in properties.values()):
         # "true" is a schema too, which not every version of the protocol has.
         given["properties"] = {
-            name: value if isinstance(value, dict) else {}
+            name: as_dict(value)
             for name, value in properties.items()
             if isinstance(value, dict | bool)
         }

@@ -15,6 +15,7 @@ from pydantic import AnyUrl
 
 from tui_agent.agent.mcp.records import McpError, portable_name
 from tui_agent.files.atomic import write_atomically
+from tui_agent.json_text import as_dict
 from tui_agent.web.callback import Callback, free_port
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class TokenFile:
             table = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return {}
-        return table if isinstance(table, dict) else {}
+        return as_dict(table)
 
     def _write(self, key: str, value: Any) -> None:
         data = json.dumps({**self._read(), key: value}, indent=1).encode()

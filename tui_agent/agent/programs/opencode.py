@@ -13,6 +13,7 @@ from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Rule, RuleError, rules_from_table
 from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, settings_files
 from tui_agent.foreign_file import ForeignFile
+from tui_agent.json_text import as_list
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission
 from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
@@ -93,8 +94,7 @@ def _inline_document(given: Mapping[str, Any], body_key: str) -> Document:
 
 
 def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -> Iterator[str]:
-    listed = file.table.get("instructions")
-    for pattern in listed if isinstance(listed, list) else ():
+    for pattern in as_list(file.table.get("instructions")):
         name = str(pattern)
         problem = _not_read(name, file)
         state = ItemState.WITHOUT_EFFECT if problem else ItemState.ACTIVE

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
-from tui_agent.json_text import as_dict, as_text, objects
+from tui_agent.json_text import as_dict, as_list, as_text, objects
 from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
@@ -111,7 +111,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["instructions"] = "".join(message.text for message in head if message.role == "system")
     options = dict(route.options)
     own = options.pop("tools", [])
-    tools = [*map(_tool, request.tools), *(own if isinstance(own, list) else [])]
+    tools = [*map(_tool, request.tools), *as_list(own)]
     if request.search_hosts is not None:
         tools = [_search_tool(request.search_hosts)]
     if tools:
