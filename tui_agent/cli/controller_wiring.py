@@ -272,20 +272,22 @@ class ControllerWiring(AppServices):
     def models(self) -> Sequence[ModelRow]:
         """List the models of the catalog: those that can be used, then by provider as /login lists them."""
         available = self._wiring.router.keys.available()
-        rows = [
-            ModelRow(
-                id=info.id,
-                provider=info.provider,
-                window=info.context_window,
-                input_price=prices[0] if (prices := price(info)) else None,
-                output_price=prices[1] if prices else None,
+        catalog = self._wiring.catalog
+        rows: list[ModelRow] = []
+        for info in map(self._wiring.directory.with_learnt, catalog.models()):
+            sent, answered = price(info) or (None, None)
+            row = ModelRow(
+                info.id,
+                info.provider,
+                info.context_window,
+                input_price=sent,
+                output_price=answered,
                 abilities=abilities(info),
-                has_key=is_usable(info, available, self._wiring.catalog),
+                has_key=is_usable(info, available, catalog),
             )
-            for info in map(self._wiring.directory.with_learnt, self._wiring.catalog.models())
-        ]
-        rows += [
-            ModelRow(
+            rows.append(row)
+        for info, url in catalog.beside_own():
+            row = ModelRow(
                 info.id,
                 info.provider,
                 info.context_window,
@@ -293,9 +295,8 @@ class ControllerWiring(AppServices):
                 has_key=True,
                 server=url,
             )
-            for info, url in self._wiring.catalog.beside_own()
-        ]
-        window = self._wiring.catalog.info(DEMO_MODEL).context_window
+            rows.append(row)
+        window = catalog.info(DEMO_MODEL).context_window
         rows.append(ModelRow(DEMO_MODEL, "demo", window, has_key=True))
         places = {name: place for place, name in enumerate(PROVIDERS)}
         return sorted(

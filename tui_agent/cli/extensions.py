@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tui_agent.agent.hooks.claude_hooks import UnusableHook, claude_hook, hooks_in, settings_of
 from tui_agent.agent.hooks.hooks import CommandHook, LoadedHooks
@@ -30,7 +31,7 @@ from tui_agent.foreign_servers import (
     servers_of_user,
     without_switched_off,
 )
-from tui_agent.json_text import as_dict, as_list
+from tui_agent.json_text import as_dict, as_list, objects
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
@@ -52,12 +53,15 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
         table = read_table(settings)
     except ConfigError:
         return []  # starting reports the error
-    rows = [*as_list(table.get("hooks")), *as_dict(table.get("mcp")).values()]
-    return [
-        " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
-        for row in rows
-        if isinstance(row, dict) and not (held and row.get("sandboxed"))
-    ]
+    rows = objects([*as_list(table.get("hooks")), *as_dict(table.get("mcp")).values()])
+    if held:
+        rows = [row for row in rows if not row.get("sandboxed")]
+    return [_command_of(row) for row in rows]
+
+
+def _command_of(row: Mapping[str, Any]) -> str:
+    """Return what a hook or a server starts, as one line."""
+    return " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
 
 
 def state_of_project(
@@ -73,18 +77,16 @@ def state_of_project(
     are, too.
     """
     project = find_project(cwd)
-    theirs = [*_commands(project_config(project), held=False)]
-    theirs += [
-        " ".join(map(str, [row.get("command", ""), *as_list(row.get("args"))]))
-        for server in servers_of_project(project, upward(cwd, project))
-        if (row := server.row) is not None
-    ]
+    theirs = _commands(project_config(project), held=False)
+    for server in servers_of_project(project, upward(cwd, project)):
+        if server.row is not None:
+            theirs.append(_command_of(server.row))
     if any(True for command in theirs for _path in named_files(project, command)):
         try:
             chosen = read_table(config_path()).get("sandbox")
         except ConfigError:
             chosen = None
-        is_off = "off" in (chosen, chosen.get("mode") if isinstance(chosen, dict) else None)
+        is_off = "off" in (chosen, as_dict(chosen).get("mode"))
         if not is_off and find(project).kind is not None:
             theirs = []
     commands = [*_commands(config_path(), held=True), *theirs]

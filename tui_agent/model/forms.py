@@ -425,12 +425,12 @@ def _without_pictures(message: Message, blobs: frozenset[str] | None) -> Message
     """Return a message with a note where pictures were; ``blobs`` None takes all."""
     if not any(images_in(message)):
         return message
-    parts = (
-        ContentText(part.text or LEFT_OUT_IMAGE)
-        if isinstance(part, ImageRef) and (blobs is None or part.blob in blobs)
-        else part
-        for part in message.content
-    )
+    parts: list[ContentText | ImageRef] = []
+    for part in message.content:
+        if isinstance(part, ImageRef) and (blobs is None or part.blob in blobs):
+            parts.append(ContentText(part.text or LEFT_OUT_IMAGE))
+        else:
+            parts.append(part)
     return replace(message, content=tuple(parts))
 
 

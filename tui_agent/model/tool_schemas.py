@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from tui_agent.context.request import Message, ModelRequest
+from tui_agent.context.request import Message, ModelRequest, RequestToolCall
 from tui_agent.json_text import as_dict, as_list, loads
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.protocol import ModelEvent, ToolCallReady
@@ -147,12 +147,13 @@ class MendedTools:
 def _with_calls_out(message: Message, renamed: Mapping[str, MendedTool]) -> Message:
     if not any(call.tool in renamed for call in message.tool_calls):
         return message
-    calls = (
-        replace(call, arguments=renamed[call.tool].arguments_out(call.arguments))
-        if call.tool in renamed
-        else call
-        for call in message.tool_calls
-    )
+    calls: list[RequestToolCall] = []
+    for call in message.tool_calls:
+        mended = renamed.get(call.tool)
+        if mended is None:
+            calls.append(call)
+        else:
+            calls.append(replace(call, arguments=mended.arguments_out(call.arguments)))
     return replace(message, tool_calls=tuple(calls))
 
 

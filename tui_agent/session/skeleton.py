@@ -55,12 +55,7 @@ class Headers(Sequence[EntryHeader]):
     @classmethod
     def of(cls, headers: Iterable[EntryHeader]) -> "Headers":
         known = {header.id: header for header in headers}
-        letters = "".join(
-            SILENT_CALL
-            if header.kind == "assistant" and is_silent_call(header.preview)
-            else KIND_LETTERS.get(header.kind, UNKNOWN_KIND)
-            for header in known.values()
-        )
+        letters = "".join(map(_letter_of, known.values()))
         tokens = [header.tokens for header in known.values()]
         parents = {
             header.id: header.parent_id
@@ -148,3 +143,9 @@ class Headers(Sequence[EntryHeader]):
         return self._at_hand.get(entry_id) or EntryHeader(
             entry_id, None, "", preview="", tokens=self.tokens[at], created_at=0, size=0
         )
+
+
+def _letter_of(header: EntryHeader) -> str:
+    if header.kind == "assistant" and is_silent_call(header.preview):
+        return SILENT_CALL
+    return KIND_LETTERS.get(header.kind, UNKNOWN_KIND)

@@ -209,12 +209,8 @@ def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
         return sum(6 if word in whole else 3 * (word in name) + (word in about) for word in words)
 
     fitting = [(weight, tool) for tool in tools if (weight := score(tool))]
-    return [
-        tool
-        for _weight, tool in sorted(fitting, key=lambda row: (-row[0], row[1].name))[
-            :MAX_SEARCH_RESULTS
-        ]
-    ]
+    fitting.sort(key=lambda row: (-row[0], row[1].name))
+    return [tool for _weight, tool in fitting[:MAX_SEARCH_RESULTS]]
 
 
 def _parameters(tool: McpTool) -> str:
@@ -466,15 +462,17 @@ class McpHub:
     ) -> tuple[McpServerStatus, ...]:
         """Return the state of every server; ``count`` and ``count_text`` give tokens, ``window`` is the model's."""
         later = self._on_demand(window, count)
-        return tuple(
-            replace(
+        rows: list[McpServerStatus] = []
+        for server in self._servers.values():
+            section = _section(server, window, count_text)
+            row = replace(
                 self._status(server, count),
-                instructions=(section := _section(server, window, count_text)),
+                instructions=section,
                 instruction_tokens=count_text(section),
                 on_demand=server.name in later,
             )
-            for server in self._servers.values()
-        )
+            rows.append(row)
+        return tuple(rows)
 
     def offers(self) -> list[ServerOffer]:
         """Return the offers of the servers that are ready."""
@@ -516,6 +514,7 @@ class McpHub:
             login = LoginState.SIGNED_IN
         else:
             login = LoginState.NONE
+        tools = [tool for tool in self._tools.values() if tool.server is server]
         return McpServerStatus(
             name=server.name,
             source=server.spec.source,
@@ -525,19 +524,7 @@ class McpHub:
             detail=server.detail,
             advice=server.advice,
             remedy=server.remedy,
-            tools=tuple(
-                McpToolRow(
-                    tool.name,
-                    info.name,
-                    info.description,
-                    tokens=count(tool.schema()),
-                    on=tool.is_on,
-                    omitted=info.omitted,
-                )
-                for tool in self._tools.values()
-                for info in (tool.info,)
-                if tool.server is server
-            ),
+            tools=tuple(_tool_row(tool, count) for tool in tools),
             prompts=server.offer.prompts,
             resources=server.offer.resources,
             templates=server.offer.templates,
@@ -638,6 +625,17 @@ async def _no_longer_than(seconds: float | None) -> AsyncIterator[None]:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             yield
+
+
+def _tool_row(tool: McpTool, count: Callable[[ToolSchema], int]) -> McpToolRow:
+    return McpToolRow(
+        tool.name,
+        tool.info.name,
+        tool.info.description,
+        tokens=count(tool.schema()),
+        on=tool.is_on,
+        omitted=tool.info.omitted,
+    )
 
 
 def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:
