@@ -98,6 +98,20 @@ def test_a_project_cannot_have_a_model_asked_for_its_memory(tmp_path: Path) -> N
     assert memory.tokens == 100
 
 
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [("compaction.keepRecentTokens", "compaction.keep_recent"), ("compaction.prune", "prune")],
+)
+def test_a_setting_by_another_programs_name_is_answered_with_the_right_one(
+    tmp_path: Path, name: str, ours: str
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(f"{name} = 1\n", encoding="utf-8")
+    loaded = load_config(path, {})
+    assert f"doesn't have: {name}. Here it is {ours}." in loaded.warnings[0]
+    assert name not in loaded.origins, "the doctor lists what is in force"
+
+
 def test_unknown_keys_are_reported_and_kept(tmp_path: Path) -> None:
     path = write(tmp_path, 'future = 1\n[compaction]\nmagic = true\n[models."a/b"]\nodd = 2\n')
     loaded = load_config(path, {})

@@ -81,6 +81,15 @@ _FORMER = {"host.keep_warm"}
 """Settings of earlier versions that mean nothing now and stand in people's files; nobody needs to
 hear of them."""
 
+_OTHER_NAMES = {
+    "compaction.enabled": "compaction.auto",
+    "compaction.prune": "prune",
+    "compaction.keepRecentTokens": "compaction.keep_recent",
+    "compaction.reserveTokens": "compaction.reserved",
+    "autoCompactEnabled": "compaction.auto",
+}
+"""Settings of OpenCode, Pi and Claude Code by their names there, with those they have here."""
+
 ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
 """Marks a setting that a project's own file can't make: what it says would be run, or is about
 other projects."""
@@ -454,11 +463,10 @@ def load_config(
         permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
-    warnings += [
-        f"{path} has a setting this version doesn't have: {name}."
-        for name in unknown
-        if name not in _FORMER
-    ]
+    warnings += [_unknown(path, name) for name in unknown if name not in _FORMER]
+    for name in unknown:
+        # One that is not there is not in force either.
+        origins.pop(name, None)
     holds_key = os.name == "posix" and any(key[-1] == "api_key" for key, _value in _leaves(own))
     if holds_key and path.stat().st_mode & 0o077:
         warnings.append(f"{path} holds an API key and others may read it; run: chmod 600 {path}")
@@ -745,6 +753,13 @@ def _expected(error: ErrorDetails) -> str:
     if error["type"] == "literal_error":
         return str(error["ctx"]["expected"])
     return _EXPECTED.get(error["type"], "")
+
+
+def _unknown(path: Path, name: str) -> str:
+    said = f"{path} has a setting this version doesn't have: {name}."
+    if name in _OTHER_NAMES:
+        return f"{said} Here it is {_OTHER_NAMES[name]}."
+    return said
 
 
 def _explain(
