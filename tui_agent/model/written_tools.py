@@ -7,6 +7,7 @@ written so that there is something to read.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.session.entries import ToolSchema
@@ -20,12 +21,17 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
     names = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
     messages = [_as_text(message, names) for message in request.messages]
     if request.tools:
-        told = Message("system", (ContentText(words.replace("{tools}", _listed(request.tools))),))
-        after_head = next(
-            (at for at, message in enumerate(messages) if message.role != "system"), len(messages)
-        )
-        messages.insert(after_head, told)
+        messages = _with_words(messages, words.replace("{tools}", _listed(request.tools)))
     return replace(request, messages=tuple(messages), tools=(), tool_choice="auto")
+
+
+def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
+    """Return messages with words at the end of the system prompt: its parts stay as many as they were."""
+    head = list(takewhile(lambda message: message.role == "system", messages))
+    if not head:
+        return [Message("system", (ContentText(words),)), *messages]
+    last = replace(head[-1], content=(*head[-1].content, ContentText(f"\n\n{words}")))
+    return [*head[:-1], last, *messages[len(head) :]]
 
 
 def _listed(tools: Sequence[ToolSchema]) -> str:
