@@ -6,13 +6,19 @@ is trusted.
 
 import glob
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState
+from tui_agent.agent.programs.found import (
+    ForeignSettings,
+    FoundItem,
+    ItemState,
+    unreadable,
+    unused_settings,
+    without_effect,
+)
 from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, rules_of
 from tui_agent.claude_settings import ClaudeSettings, ListName, project_settings, user_settings
 from tui_agent.path_checks import at_home
@@ -72,13 +78,7 @@ class _Reader:
 
     def read(self) -> None:
         if self._file.problem:
-            self._add(
-                "settings",
-                self._file.shown,
-                self._file.shown,
-                ItemState.WITHOUT_EFFECT,
-                self._file.problem,
-            )
+            self.items += unreadable(PROGRAM, self._file)
             return
         for name, action in _ACTIONS.items():
             for text in self._settings.rules(name):
@@ -89,8 +89,13 @@ class _Reader:
             if self._may_act:
                 self.environment[variable] = value
             self._add("environment variable", variable, self._file.place(variable), self._acting)
-        for key, why in self._others():
-            self._add("setting", key, self._file.place(key), ItemState.WITHOUT_EFFECT, why)
+        if mode := self._file.section("permissions").get("defaultMode"):
+            why = f"{_INSTEAD['defaultMode']} ({mode})"
+            place = self._file.place("defaultMode")
+            self.items.append(
+                without_effect(PROGRAM, "setting", "defaultMode", place=place, why=why)
+            )
+        self.items += unused_settings(PROGRAM, self._file, _READ_HERE, instead=_INSTEAD)
 
     @property
     def _acting(self) -> ItemState:
@@ -101,7 +106,8 @@ class _Reader:
         try:
             rules = rules_of(text, action, "other", self._anchor())
         except ForeignRuleError as error:
-            self._add(f"{action} rule", text, place, ItemState.WITHOUT_EFFECT, str(error))
+            kind = f"{action} rule"
+            self.items.append(without_effect(PROGRAM, kind, text, place=place, why=str(error)))
             return
         if action is not Action.ALLOW:
             state = ItemState.ACTIVE
@@ -135,16 +141,8 @@ class _Reader:
             home=self._folders.home.as_posix(),
         )
 
-    def _others(self) -> Iterator[tuple[str, str]]:
-        """Yield the settings that mean nothing here, each with the way to the same thing."""
-        if mode := self._file.section("permissions").get("defaultMode"):
-            yield "defaultMode", f"{_INSTEAD['defaultMode']} ({mode})"
-        for key in self._file.table:
-            if key not in _READ_HERE:
-                yield key, _INSTEAD.get(key, "")
-
-    def _add(self, kind: str, name: str, place: str, state: ItemState, why: str = "") -> None:
-        self.items.append(FoundItem(PROGRAM, kind, name, place=place, state=state, why=why))
+    def _add(self, kind: str, name: str, place: str, state: ItemState) -> None:
+        self.items.append(FoundItem(PROGRAM, kind, name, place, state=state))
 
 
 def _relative(path: Path, project: Path) -> str | None:

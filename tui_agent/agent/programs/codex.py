@@ -9,7 +9,14 @@ from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, settings_files
+from tui_agent.agent.programs.found import (
+    ForeignSettings,
+    FoundItem,
+    ItemState,
+    settings_files,
+    unreadable,
+    unused_settings,
+)
 from tui_agent.foreign_file import ForeignFile
 from tui_agent.json_text import as_list
 from tui_agent.path_checks import is_file
@@ -84,23 +91,5 @@ def codex_agent(text: str) -> Document:
 
 
 def _items(file: ForeignFile) -> Iterator[FoundItem]:
-    if file.problem:
-        yield FoundItem(
-            PROGRAM,
-            "settings",
-            file.shown,
-            place=file.shown,
-            state=ItemState.WITHOUT_EFFECT,
-            why=file.problem,
-        )
-    for key in file.table:
-        if key not in _READ_ELSEWHERE:
-            why = _INSTEAD.get(key, "")
-            yield FoundItem(
-                PROGRAM,
-                "setting",
-                key,
-                place=file.place(key),
-                state=ItemState.WITHOUT_EFFECT,
-                why=why,
-            )
+    yield from unreadable(PROGRAM, file)
+    yield from unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_INSTEAD)

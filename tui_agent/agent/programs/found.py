@@ -1,7 +1,7 @@
 """What another program's files hold: each thing with its place, and whether it counts here."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import StrEnum
 
@@ -84,6 +84,27 @@ def settings_files(
             file = read_foreign(path, folders.name(path), folders.project)
             if file is not None:
                 yield file
+
+
+def without_effect(program: str, kind: str, name: str, *, place: str, why: str) -> FoundItem:
+    """Return something that does not count here; ``why`` may be ""."""
+    return FoundItem(program, kind, name, place, state=ItemState.WITHOUT_EFFECT, why=why)
+
+
+def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:
+    """Yield a settings file that can't be read; nothing where it can."""
+    if file.problem:
+        yield without_effect(program, "settings", file.shown, place=file.shown, why=file.problem)
+
+
+def unused_settings(
+    program: str, file: ForeignFile, read: Container[str], *, instead: Mapping[str, str]
+) -> Iterator[FoundItem]:
+    """Yield the settings of a file that are not among those ``read``; ``instead`` says the way here."""
+    for key in file.table:
+        if key not in read:
+            why = instead.get(key, "")
+            yield without_effect(program, "setting", key, place=file.place(key), why=why)
 
 
 def joined(settings: Sequence[ForeignSettings]) -> ForeignSettings:

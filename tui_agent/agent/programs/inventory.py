@@ -13,7 +13,13 @@ from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.settings import FoundServers
 from tui_agent.agent.programs.claude_code import read_claude_code
 from tui_agent.agent.programs.codex import read_codex
-from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, joined
+from tui_agent.agent.programs.found import (
+    ForeignSettings,
+    FoundItem,
+    ItemState,
+    joined,
+    without_effect,
+)
 from tui_agent.agent.programs.hooks import found_hooks
 from tui_agent.agent.programs.opencode import read_opencode
 from tui_agent.claude_settings import PROJECT_FILES
@@ -181,9 +187,13 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
                 owner, "instructions", item.name, item.imported or item.name, ItemState.ACTIVE
             )
     for name in knowledge.rules_for_paths:
-        why = "is read when a file is that it holds for"
         yield FoundItem(
-            _owner(folders, name), "instructions", name, place=name, state=ItemState.ACTIVE, why=why
+            _owner(folders, name),
+            "instructions",
+            name,
+            place=name,
+            state=ItemState.ACTIVE,
+            why="is read when a file is that it holds for",
         )
     yield from _unusable(folders, knowledge)
     for command in knowledge.commands:
@@ -215,14 +225,12 @@ def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
         if program := _whose_folder(folders, problem, PLACES):
             kind, _space, rest = problem.partition(" ")
             name, _colon, why = rest.partition(": ")
-            yield FoundItem(
-                program, kind.lower(), name, place=name, state=ItemState.WITHOUT_EFFECT, why=why
-            )
+            yield without_effect(program, kind.lower(), name, place=name, why=why)
 
 
 def _unused(program: str, name: str, place: str, fields: Sequence[str]) -> Iterator[FoundItem]:
     for field in fields:
-        yield FoundItem(program, "field", f"{field} of {name}", place, ItemState.WITHOUT_EFFECT)
+        yield without_effect(program, "field", f"{field} of {name}", place=place, why="")
 
 
 def _owner(folders: Folders, name: str) -> str:
@@ -271,14 +279,7 @@ def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iter
 def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
     for program, file, hook in found_hooks(folders.project, folders.home):
         if isinstance(hook, UnusableHook):
-            yield FoundItem(
-                program,
-                "hook",
-                hook.event,
-                place=hook.place,
-                state=ItemState.WITHOUT_EFFECT,
-                why=hook.why,
-            )
+            yield without_effect(program, "hook", hook.event, place=hook.place, why=hook.why)
             continue
         if trusted or not file.of_project:
             state = ItemState.ACTIVE
@@ -309,14 +310,7 @@ def _unread(folders: Folders) -> Iterator[FoundItem]:
             rows.append((folders.project / place.project, place.project))
         for path, shown in rows:
             if os.path.lexists(path):
-                yield FoundItem(
-                    place.program,
-                    "file",
-                    shown,
-                    place=shown,
-                    state=ItemState.WITHOUT_EFFECT,
-                    why=place.why,
-                )
+                yield without_effect(place.program, "file", shown, place=shown, why=place.why)
 
 
 def _unknown(folders: Folders) -> Iterator[FoundItem]:
@@ -326,14 +320,7 @@ def _unknown(folders: Folders) -> Iterator[FoundItem]:
         for path in _children(folders.project / folder):
             name = f"{folder}/{path.name}"
             if name not in known and not path.name.startswith(".git"):
-                yield FoundItem(
-                    program,
-                    "file",
-                    name,
-                    place=name,
-                    state=ItemState.WITHOUT_EFFECT,
-                    why="nothing here reads it",
-                )
+                yield without_effect(program, "file", name, place=name, why="nothing here reads it")
 
 
 def _children(folder: Path) -> list[Path]:

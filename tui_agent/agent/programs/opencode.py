@@ -11,7 +11,15 @@ from typing import Any, Literal
 from tui_agent.agent.knowledge.documents import Document
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Rule, RuleError, rules_from_table
-from tui_agent.agent.programs.found import ForeignSettings, FoundItem, ItemState, settings_files
+from tui_agent.agent.programs.found import (
+    ForeignSettings,
+    FoundItem,
+    ItemState,
+    settings_files,
+    unreadable,
+    unused_settings,
+    without_effect,
+)
 from tui_agent.foreign_file import ForeignFile
 from tui_agent.json_text import as_list
 from tui_agent.lazy import dataclass
@@ -20,7 +28,7 @@ from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 
 PROGRAM = "OpenCode"
 
-_READ_ELSEWHERE = {"$schema", "mcp", "agent", "command"}
+_READ_HERE = {"$schema", "mcp", "agent", "command", "instructions", "permission"}
 _BODIES = {"agent": "prompt", "command": "template"}
 """The field that holds the text of each kind of document."""
 _GUARDED = [name for name in Permission if name not in {Permission.NETWORK, Permission.DOOM_LOOP}]
@@ -49,20 +57,10 @@ def read_opencode(folders: Folders) -> ForeignSettings:
     instructions: list[str] = []
     items: list[FoundItem] = []
     for file in settings_files(folders, OPENCODE_HOME_FILES, OPENCODE_FILES):
-        if file.problem:
-            items.append(
-                FoundItem(
-                    PROGRAM,
-                    "settings",
-                    file.shown,
-                    place=file.shown,
-                    state=ItemState.WITHOUT_EFFECT,
-                    why=file.problem,
-                )
-            )
+        items += unreadable(PROGRAM, file)
         rules += _rules(file, items)
         instructions += _instructions(file, folders, items)
-        items += _others(file)
+        items += unused_settings(PROGRAM, file, _READ_HERE, instead=_INSTEAD)
     return ForeignSettings(rules=tuple(rules), instructions=tuple(instructions), items=tuple(items))
 
 
@@ -98,11 +96,8 @@ def _instructions(file: ForeignFile, folders: Folders, items: list[FoundItem]) -
         name = str(pattern)
         problem = _not_read(name, file)
         state = ItemState.WITHOUT_EFFECT if problem else ItemState.ACTIVE
-        items.append(
-            FoundItem(
-                PROGRAM, "instructions", name, place=file.place(name), state=state, why=problem
-            )
-        )
+        place = file.place(name)
+        items.append(FoundItem(PROGRAM, "instructions", name, place, state=state, why=problem))
         if not problem:
             yield from _looked_up(name, folders)
 
@@ -137,34 +132,21 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
     """Yield the rules that deny or ask; each spares what a later one of its table takes back."""
     known = set(Permission)
     for name, value in _permissions(file).items():
+        place = file.place(name)
         if name not in known:
             why = "there is no such permission here"
-            items.append(
-                FoundItem(
-                    PROGRAM,
-                    "rule",
-                    name,
-                    place=file.place(name),
-                    state=ItemState.WITHOUT_EFFECT,
-                    why=why,
-                )
-            )
+            items.append(without_effect(PROGRAM, "rule", name, place=place, why=why))
             continue
-        rules = _table(name, value, file, items)
-        for number, rule in enumerate(rules):
-            if rule.action is not Action.ALLOW:
-                place = file.place(name)
-                # As there, the last pattern that matches counts.
-                spared = (
-                    later.pattern
-                    for later in rules[number + 1 :]
-                    if later.action is not Action.DENY
-                )
-                kept = replace(rule, unless=tuple(spared), origin=place)
-                items.append(
-                    FoundItem(PROGRAM, f"{rule.action} rule", str(kept), place, ItemState.ACTIVE)
-                )
-                yield kept
+        rules = _table(name, value, place, items)
+        for number, rule in enumerate(rules, 1):
+            if rule.action is Action.ALLOW:
+                continue
+            # As there, the last pattern that matches counts.
+            spared = (later.pattern for later in rules[number:] if later.action is not Action.DENY)
+            kept = replace(rule, unless=tuple(spared), origin=place)
+            kind = f"{rule.action} rule"
+            items.append(FoundItem(PROGRAM, kind, str(kept), place, state=ItemState.ACTIVE))
+            yield kept
 
 
 def _permissions(file: ForeignFile) -> Mapping[str, Any]:
@@ -185,37 +167,15 @@ def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
     return found
 
 
-def _others(file: ForeignFile) -> Iterator[FoundItem]:
-    for key in file.table:
-        if key not in {*_READ_ELSEWHERE, "instructions", "permission"}:
-            why = _INSTEAD.get(key, "")
-            yield FoundItem(
-                PROGRAM,
-                "setting",
-                key,
-                place=file.place(key),
-                state=ItemState.WITHOUT_EFFECT,
-                why=why,
-            )
-
-
-def _table(name: str, value: object, file: ForeignFile, items: list[FoundItem]) -> list[Rule]:
+def _table(name: str, value: object, place: str, items: list[FoundItem]) -> list[Rule]:
     """Return the rules of one permission; rows that are wrong are named, and take no other along."""
     rules: list[Rule] = []
-    for pattern, action in value.items() if isinstance(value, dict) else [("*", value)]:
+    actions = value if isinstance(value, dict) else {"*": value}
+    for pattern, action in actions.items():
         try:
             rules += rules_from_table({name: {pattern: str(action)}}, "other")
         except RuleError as error:
-            items.append(
-                FoundItem(
-                    PROGRAM,
-                    "rule",
-                    name,
-                    place=file.place(name),
-                    state=ItemState.WITHOUT_EFFECT,
-                    why=str(error),
-                )
-            )
+            items.append(without_effect(PROGRAM, "rule", name, place=place, why=str(error)))
     # The catch-all pattern comes first, so that others overrule it.
     return sorted(rules, key=_is_narrow)
 
