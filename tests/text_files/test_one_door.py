@@ -13,7 +13,7 @@ NOT_USER_TEXT = {
         "acp/updates agent/checkpoints/preimages agent/hooks/claude_hooks agent/hooks/hooks agent/mcp/server "
         "cli/controller_wiring cli/main cli/plain files/git_writing files/ripgrep model/hosted/link "
         "processes/capture processes/jobs processes/process processes/table processes/watcher sandbox/detection "
-        "sandbox/plan tools/read ui/attention ui/clipboard ui/screens/equipment ui/widgets/user_status web/markdown"
+        "sandbox/plan ui/attention ui/clipboard ui/screens/equipment ui/widgets/user_status web/markdown"
     ),
     "protocols, and formats of other programs' data": (
         "files/own_git files/published json_text model/demo model/discovery model/error_body model/forms "
@@ -30,7 +30,8 @@ NOT_USER_TEXT = {
         "shell/families trust ui/background ui/early_prompt"
     ),
     "texts in memory, and the door's own classes": (
-        "context/anchors context/arguments files/secret_files secret_forms safe_text shell/reader"
+        "context/anchors context/arguments files/secret_files processes/converters secret_forms safe_text "
+        "shell/reader"
     ),
 }
 

@@ -1,5 +1,6 @@
 """Going back to an earlier message: by Escape twice and by ``/rewind``, with files, without, or only those."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,29 @@ async def test_the_list_says_what_changed_since_each_message(tmp_path: Path) -> 
             "the login redirect loses the query string",
         ]
         assert all("4 files +4 −2" in row for row in rows)
+
+
+async def test_whoever_goes_on_writing_keeps_the_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list takes a moment on a slow machine."""
+    stage = tree_stage(tmp_path, planting=plant_files)
+    async with stage.run((100, 30)) as pilot:
+        main = stage.stage.main
+        files = main.controller.open_agent.files
+        amounts = files.amounts
+        written = asyncio.Event()
+
+        async def slow(leaves: list[int | None]) -> Any:
+            await written.wait()
+            return await amounts(leaves)
+
+        monkeypatch.setattr(files, "amounts", slow)
+        await pilot.press("escape", "escape", "h", "i")
+        written.set()
+        await until(lambda: "You went on writing" in main.notice.message, pilot)
+        assert main.prompt.text == "hi"
+        assert stage.stage.app.screen is main
 
 
 @pytest.mark.parametrize(("keys", "files"), [(("enter",), BEFORE), (("c",), AFTER)])

@@ -53,6 +53,12 @@ def test_a_key_is_read_in_each_way_it_is_written(written: str, key: str) -> None
     assert read(f"x{written}y") == ["x", key, "y"]
 
 
+def test_escapes_that_come_with_the_keys_behind_them_are_all_there() -> None:
+    """A slow connection brings at once what was typed one after the other."""
+    assert read("\x1b\x1b\x15\x15b") == ["escape", "escape", "ctrl+u", "ctrl+u", "b"]
+    assert read("k\x1b\x0b") == ["k", "escape", "ctrl+k"]
+
+
 PARAMETERS = st.text("0123456789;:<=>?", max_size=8)
 BODY = st.text(
     st.characters(exclude_characters="\x07\x1b\x9c\x18\x1a", exclude_categories=["Cs"]), max_size=20

@@ -50,12 +50,16 @@ async def rewind(controller: Controller, argument: str) -> None:
     if part not in {"", CONVERSATION, FILES}:
         raise CommandError(f"/rewind takes back {CONVERSATION} or {FILES}; without either, both.")
     agent = controller.idle_agent
+    draft = controller.frontend.draft
     messages = await asyncio.to_thread(_messages, agent)
     if not messages:
         controller.say("There is no message to go back to yet.")
         return
     amounts = await agent.files.amounts([message.parent_id for message in messages])
     rows = _rows(messages, amounts, controller.services.clock())
+    if controller.frontend.draft != draft:
+        controller.say("You went on writing, so nothing was opened: /rewind goes back.")
+        return
     picked = await controller.ask(Pick(_QUESTIONS[part], rows, confirm="go back"))
     if picked is None or controller.idle_agent is not agent:
         return

@@ -178,7 +178,8 @@ class InputParser(XTermParser):
         elif (written := f"\x1b{letter}") in ANSI_SEQUENCES_KEYS:
             yield from super().feed(written)
         else:
-            # A control character: the key without Alt.
+            # Escape, and behind it a control character: slow connections bring both at once.
+            yield events.Key("escape", "\x1b")
             yield from super().feed(letter)
 
     def _whole(self, kind: str, written: str) -> Iterator[Message]:
