@@ -318,9 +318,9 @@ async def test_nothing_stands_still_while_long_plans_are_made(
     def noted(module: str, name: str) -> None:
         original = getattr(importlib.import_module(module), name)
 
-        def planned(*arguments: object) -> object:
+        def planned(*arguments: object, **named: object) -> object:
             places[name] = threading.current_thread() is threading.main_thread()
-            return original(*arguments)
+            return original(*arguments, **named)
 
         monkeypatch.setattr(f"{module}.{name}", planned)
 
