@@ -247,10 +247,16 @@ class RaceScreen(PanePage):
             self.live.mount(RunnerPane())
         for place, pane in enumerate(self.live.query(RunnerPane)):
             pane.display = place < len(shown)
-            if pane.display and pane.is_mounted and (agent := agents[shown[place] - 1]) is not None:
-                pane.follow(
-                    f"{shown[place]} {visible(self._race.runners[shown[place] - 1].name)}", agent
-                )
+            if not pane.display:
+                continue
+            if not pane.is_mounted:
+                # It follows nobody yet, and when all are done nothing else looks again.
+                self._look_soon()
+                continue
+            agent = agents[shown[place] - 1]
+            if agent is not None:
+                name = visible(self._race.runners[shown[place] - 1].name)
+                pane.follow(f"{shown[place]} {name}", agent)
         return bool(shown)
 
     def action_scroll(self, pages: int) -> None:
