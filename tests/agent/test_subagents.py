@@ -338,7 +338,10 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
     assert "ls is not for" not in report
 
 
-async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["explore", "general"])
+async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(
+    tmp_path: Path, kind: str
+) -> None:
     def script(request: ModelRequest) -> Reply:
         if is_child(request):
             return Reply(
@@ -346,7 +349,7 @@ async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(tmp_pat
             )
         results = [message for message in request.messages if message.role == "tool"]
         if not results:
-            return Reply(calls=(task("explore", "Where is the bug?"),))
+            return Reply(calls=(task(kind, "Where is the bug?"),))
         if len(results) > 1:
             return Reply("Done.")
         number = re.search(r"continue: (\d+)", results[0].text)
@@ -360,6 +363,7 @@ async def test_a_subagent_goes_on_by_the_number_at_the_end_of_its_report(tmp_pat
     first, second = harness.results()
     assert "a.py" in first.output
     assert "b.py" in second.output
+    assert f"[{kind}, " in second.output, "it is of the kind that it began as"
     (asked,) = [
         request
         for request in client.requests

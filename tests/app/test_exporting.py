@@ -175,6 +175,14 @@ def test_markdown_is_markdown_to_its_end(store, session):
     assert text.count("## Branch after #1") == 2
 
 
+def test_an_answer_of_an_unknown_model_has_a_heading_of_its_own(store: Store) -> None:
+    session = Session(store, store.create_session("/home/alice/shop").id, estimate=lambda _entry: 7)
+    session.append(user("hi"))
+    session.append(AssistantEntry(parts=(TextPart(text="hello"),), model=""))
+    text = export_text(store, ExportOrder(session.id), {})
+    assert "### You · #1\n\nhi\n\n### Agent · #2\n\nhello" in text
+
+
 def test_one_branch_can_be_chosen(store, session):
     text = export_text(store, ExportOrder(session.id, leaf=3), {})
     assert "Looking" in text

@@ -123,7 +123,9 @@ class Shown:
 
     def screen(self) -> list[str]:
         """Return the rows on screen without trailing spaces."""
-        return [strip.text.rstrip() for strip in self.pane.render_lines(self.pane.outer_size.region)]
+        return [
+            strip.text.rstrip() for strip in self.pane.render_lines(self.pane.outer_size.region)
+        ]
 
     def text(self) -> str:
         return "\n".join(self.screen())

@@ -66,12 +66,13 @@ class ModelSearch:
 
 
 def model_search(journal: Journal, ports: AgentPorts, model: str) -> ModelSearch | None:
-    """Return the search of a model's provider, or that of the small model; None where neither has one."""
+    """Return the search by the small model if it can search, else by ``model``; None if ``model`` can't.
+
+    The tool is offered by the traits of ``model``.
+    """
+    if not ports.directory.traits(model).searches:
+        return None
     for name in (ports.small_model, model):
-        if (
-            name
-            and ports.directory.traits(model).searches
-            and ports.directory.traits(name).searches
-        ):
+        if name and ports.directory.traits(name).searches:
             return ModelSearch(journal, ports, name)
     return None

@@ -104,6 +104,18 @@ class Subagents:
         self, branch: int, task: str, report: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
         """Have the subagent that made an entry go on with another task; raises ToolError where there is none."""
+        begun = self._begun(branch)
+        spec = self._spec(begun.agent)
+        worker = self._make(
+            spec, self._parent.session.beside(branch), in_conversation=begun.parent_id is not None
+        )
+        return await self._work(worker, spec, task, report, call_id=call_id)
+
+    def agent_of(self, branch: int) -> str:
+        """Return the kind of the subagent that made an entry; raises ToolError where there is none."""
+        return self._begun(branch).agent
+
+    def _begun(self, branch: int) -> SubagentEntry:
         parent = self._parent.session
         spine = parent.reader.spine()
         first = None
@@ -117,11 +129,7 @@ class Subagents:
             raise ToolError(
                 f"{branch} is no subagent's. The number stands at the end of its report."
             )
-        spec = self._spec(begun.agent)
-        worker = self._make(
-            spec, parent.beside(branch), in_conversation=begun.parent_id is not None
-        )
-        return await self._work(worker, spec, task, report, call_id=call_id)
+        return begun
 
     def _spec(self, agent: str) -> AgentSpec:
         specs = subagents_of(self._parent.ports)

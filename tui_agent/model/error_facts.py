@@ -1,4 +1,4 @@
-"""The facts of a failed call, as far as its exceptions tell them.
+"""What is known about a failed request, read from its exceptions: of litellm and of the program's own calls.
 
 litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a
 status 500, 529 becomes 500, 413 becomes 400. The exception it was made from still hangs on the
@@ -85,7 +85,7 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any
     text = text.partition("\nTraceback (most recent call last)")[0].partition(
         " Original exception: "
     )[0]
-    return {**facts, "text": redact(text[:_TEXT_LENGTH], secrets)}
+    return {**facts, "text": redact(text[: 2 * _TEXT_LENGTH], secrets)[:_TEXT_LENGTH]}
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -138,6 +138,10 @@ class SubagentHost(Protocol):
         """
         ...
 
+    def agent_of(self, branch: int) -> str:
+        """Return the kind of the subagent that made an entry; raises ToolError where there is none."""
+        ...
+
 
 class EditorText(Protocol):
     """An editor that has files open, perhaps with text that is not saved."""

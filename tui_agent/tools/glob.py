@@ -79,7 +79,7 @@ class GlobTool(Tool[GlobInput]):
 
 
 def _nothing(scope: Scope) -> str:
-    """Return the answer where no file matches: what does that the search leaves out."""
+    """Explain an empty result, naming skipped files that would have matched."""
     plain = scope.glob.strip("/")
     if plain and is_directory(scope.directory / plain):
         name = scope.shown(plain)
@@ -90,17 +90,17 @@ def _nothing(scope: Scope) -> str:
             f"{reason}: {scope.some([path for path, why in unseen.paths.items() if why == reason])}"
             for reason in dict.fromkeys(unseen.paths.values())
         ]
-        return f"No files match but those that a search leaves out. They are {'; '.join(groups)}."
+        return f"The only matches are files that searches skip ({'; '.join(groups)})."
     if unseen.is_complete:
         literally = ""
         if is_open(scope.glob):
-            literally = " A [ or { in it has no end, so it was taken as it is written."
-        return f"No files match, among those that git ignores neither.{literally}"
+            literally = " The pattern has an unclosed [ or {, which was matched literally."
+        return f"No files match, including files ignored by git.{literally}"
     return "No files match. Those that git ignores were not all looked at: search a smaller path."
 
 
 def _newest_first(directory: Path, paths: list[str]) -> list[str]:
-    """Return those of some files that are there, none of them behind a link."""
+    """Sort files by their time of change, newest first, without those that are gone or behind a link."""
     modified = dict[str, int]()
     with suppress(OSError), opened_directory(directory) as root:
         for folder, group in groupby(sorted(paths, key=os.path.dirname), key=os.path.dirname):

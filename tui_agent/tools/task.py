@@ -1,4 +1,4 @@
-"""``task``: has a subagent work on a branch of its own, and brings back its report."""
+"""``task``: has a subagent work on its own branch of the session tree, and brings back its report."""
 
 from typing import ClassVar, Literal
 
@@ -53,13 +53,13 @@ class TaskTool(Tool[TaskInput]):
         starts_agents=True,
     )
     read_only: ClassVar[bool] = True
+    # The call itself changes nothing: the subagent's own calls are checked and recorded one by one.
 
     def needs(self, arguments: TaskInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        self._check(arguments, context)
-        return (PermissionNeed(Permission.TASK, arguments.agent, arguments.task),)
+        return (PermissionNeed(Permission.TASK, self._agent(arguments, context), arguments.task),)
 
     async def run(self, arguments: TaskInput, context: ToolContext) -> ToolResult:
-        self._check(arguments, context)
+        agent = self._agent(arguments, context)
         assert context.subagents is not None  # noqa: S101 - checked above
         report = await self._report(arguments, context, context.subagents)
         if report.error and not report.text:
@@ -67,7 +67,7 @@ class TaskTool(Tool[TaskInput]):
         stopped = ""
         if report.error:
             stopped = f"; stopped: {report.error}"
-        footer = f"[{arguments.agent}, {report.steps} steps{stopped}; continue: {report.branch}]"
+        footer = f"[{agent}, {report.steps} steps{stopped}; continue: {report.branch}]"
         return await finish(
             Output(
                 report.text,
@@ -98,13 +98,24 @@ class TaskTool(Tool[TaskInput]):
 
     def title(self, arguments: TaskInput) -> str:
         text = " ".join(arguments.task.split())
-        return f"{arguments.agent}: {text[:TITLE_CHARS]}{'…' if len(text) > TITLE_CHARS else ''}"
+        worker = arguments.agent
+        if arguments.continue_ is not None:
+            worker = f"continue #{arguments.continue_}"
+        return f"{worker}: {text[:TITLE_CHARS]}{'…' if len(text) > TITLE_CHARS else ''}"
 
     @staticmethod
-    def _check(arguments: TaskInput, context: ToolContext) -> None:
+    def _agent(arguments: TaskInput, context: ToolContext) -> str:
+        """Return the kind of subagent that is asked for, or that the branch to continue has.
+
+        Raises:
+            ToolError: there is none.
+        """
         if context.subagents is None:
             raise ToolError("A subagent cannot start others: do it yourself.")
+        if arguments.continue_ is not None:
+            return context.subagents.agent_of(arguments.continue_)
         names = context.subagents.names()
         if arguments.agent not in names:
             kinds = "; ".join(f"{name}: {purpose}" for name, purpose in names.items())
             raise ToolError(f"There is no agent {arguments.agent!r}. There are: {kinds}.")
+        return arguments.agent

@@ -230,7 +230,7 @@ async def test_a_required_server_that_is_not_there_is_an_error(tmp_path: Path) -
     place.add("off", command="/nowhere/at-all", required=True, enabled=False)
     await place.hub.settle()
     with pytest.raises(
-        McpError, match=r"^The MCP server gone is required and not there: there is no program"
+        McpError, match=r"^The MCP server gone is required but not available: there is no program"
     ):
         place.hub.check_required()
     await place.hub.aclose()

@@ -86,7 +86,7 @@ _SECTION = "server_instructions"
 
 _JOINS = "The model has them from its next step on."
 _HOW_TO_TELL = (
-    "In a long conversation that costs: there it is told with another model or /mcp reload."
+    "In a long conversation they wait for another model or /mcp reload: all would be sent at full price."
 )
 
 
@@ -314,7 +314,7 @@ class McpHub:
             if settings.required and settings.enabled and server.state is not ServerState.READY:
                 why = server.detail or server.state.value
                 raise McpError(
-                    f"The MCP server {server.name} is required and not there: {why.rstrip('.')}."
+                    f"The MCP server {server.name} is required but not available: {why.rstrip('.')}."
                 )
 
     async def restart(self, name: str) -> None:
@@ -356,7 +356,7 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Offer a tool, by the server's name for it, or not, from the next head on; returns the settings for that."""
+        """Switch a tool on or off, from the next system prompt on; return the changed settings."""
         server = self._server(name)
         try:
             settings = server.spec.settings.switched(tool, on=on)
@@ -377,7 +377,7 @@ class McpHub:
                 from tui_agent.agent.mcp.server import McpServer
 
                 if self._around is None:
-                    raise McpError("There is nowhere to run a server.")
+                    raise McpError("MCP servers cannot run here.")
                 self._servers[spec.name] = McpServer(
                     spec, self._around, self._patience, self._asker, self._changed
                 )
@@ -386,7 +386,7 @@ class McpHub:
     # -- tools ----------------------------------------------------------------------------------------------
 
     def known(self) -> tuple[Tool[Any], ...]:
-        """Return every tool a call may name, those of servers that are gone too: calling one says so."""
+        """Return every tool a call may name, those of stopped or failed servers too: calling one says so."""
         if not self._tools:
             return ()
         return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
@@ -580,12 +580,12 @@ class McpHub:
                     else:
                         how = f"{_JOINS} {_HOW_TO_TELL}"
                     self._notify(
-                        Notice(f"Tools of the MCP server {server.name} are there now. {how}")
+                        Notice(f"Tools of the MCP server {server.name} are now available. {how}")
                     )
             case ServerState.FAILED:
                 self._notify(
                     Notice(
-                        f"The MCP server {server.name} is not there: {server.detail}.",
+                        f"The MCP server {server.name} is not available: {server.detail}.",
                         "warning",
                         action="mcp",
                     )

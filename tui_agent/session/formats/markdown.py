@@ -174,12 +174,12 @@ def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
         for call in entry.tool_calls
         if call.call_id in results
     }
-    speaker = ""
+    speaker: str | None = None
     for entry in section.entries:
         if isinstance(entry, AssistantEntry) and entry.model != speaker:
             yield f"### {_inline(entry.model) or 'Agent'} · #{entry.id}"
         if not isinstance(entry, ToolResultEntry):
-            speaker = entry.model if isinstance(entry, AssistantEntry) else ""
+            speaker = entry.model if isinstance(entry, AssistantEntry) else None
         label = f" [{_inline(labels[entry.id])}]" if entry.id in labels else ""
         match entry:
             case UserEntry():

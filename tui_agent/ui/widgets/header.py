@@ -28,7 +28,7 @@ class SessionHeader(Widget):
     directory: reactive[str] = reactive("")
     branch: reactive[str] = reactive("")
     note: reactive[str] = reactive("")
-    """A word on the session that must not be missed: read only."""
+    """Shown after the title: “read only”, or how to leave a subagent."""
 
     cramped: reactive[bool] = reactive(default=False)
     """Whether the terminal is too small; it is said in place of everything else here."""
@@ -51,7 +51,7 @@ class SessionHeader(Widget):
         place = self.directory + (f" ({one_line(self.branch, 40)})" if self.branch else "")
         room = max(12, width - min(cell_len(title), width // 2) - 2)
         if cell_len(place) > room:
-            place = "…" + place[len(place) - room + 1 :]
+            place = "…" + set_cell_size(place[::-1], room - 1).rstrip()[::-1]
         space = max(1, width - cell_len(place) - 2)
         if cell_len(title) > space:
             title = set_cell_size(title, space - 1).rstrip() + "…"
