@@ -85,9 +85,7 @@ MAX_INSTRUCTION_TOKENS = 4_000
 _SECTION = "server_instructions"
 
 _JOINS = "The model has them from its next step on."
-_HOW_TO_TELL = (
-    "In a long conversation they wait for another model or /mcp reload: all would be sent at full price."
-)
+_HOW_TO_TELL = "In a long conversation they wait for another model or /mcp reload: all would be sent at full price."
 
 
 class McpTool(DynamicTool):
