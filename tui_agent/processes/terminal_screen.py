@@ -19,6 +19,10 @@ class Part:
     stands_out: bool
 
 
+MAX_JOINED = 32
+"""Characters in one cell; no letter has more."""
+
+
 class TerminalScreen(pyte.Screen):
     """pyte's screen, which drops the rest of a text behind a character that takes no cell.
 
@@ -76,4 +80,6 @@ class TerminalScreen(pyte.Screen):
         if not row[at].data and at > 0:
             at -= 1  # The second cell of a wide character.
         cell = row[at]
+        if len(cell.data) >= MAX_JOINED:
+            return
         row[at] = cell._replace(data=normalize("NFC", cell.data + character))

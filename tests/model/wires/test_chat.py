@@ -13,6 +13,7 @@ from tui_agent.model.errors import classify
 from tui_agent.model.protocol import ErrorKind, PromptProgress, TextDelta, TextWasReasoning
 from tui_agent.model.waits import RETRIED
 from tui_agent.model.wires import chat
+from tui_agent.model.wires.http import EventDecoder
 from tui_agent.model.wires.wire import MAX_TOKENS, WireFailure, usage_of
 from tui_agent.model.written_calls import plain_arguments
 from tui_agent.session.effort import Effort
@@ -312,6 +313,14 @@ def test_events_without_an_empty_line_between_them_are_two() -> None:
     body = stream(delta(content="Hi"), delta(content=" there."), delta("stop"))
     reader = chat.reader(request_of(first_path(), MODEL), route_to(MODEL))
     assert read(reader, body.replace(b"\n\n", b"\n"), ()).text == "Hi there."
+
+
+def test_a_name_behind_data_and_an_empty_line_of_data_belong_to_their_event() -> None:
+    named = EventDecoder().feed(b'data: {"a":1}\nevent: foo\n\ndata: {"b":1}\ndata:\n\n')
+    assert named == [("foo", '{"a":1}'), ("", '{"b":1}\n')]
+    close = EventDecoder()
+    events = close.feed(b'event: a\ndata: {"a":1}\nevent: b\ndata: {"b":1}\n') + close.end()
+    assert events == [("a", '{"a":1}'), ("b", '{"b":1}')]
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,10 @@ _REQUIRED: dict[str, tuple[str, ...]] = {
 """Texts without which a block of a result means nothing."""
 
 
+_RESOURCE = ("uri", "mimeType", "text", "blob")
+"""Fields of a resource that are used."""
+
+
 def read_line(written: object) -> dict[str, Any] | None:
     """Return the message in a line that the SDK can't read, None where there is none.
 
@@ -106,6 +110,9 @@ def read_answer(result: dict[str, Any]) -> None:
         if not content:
             content = [_as_text(structured)]
     result["content"] = [_block(block) for block in content]
+    result["isError"] = bool(result.get("isError"))
+    if not isinstance(result.get("_meta", {}), dict):
+        del result["_meta"]
 
 
 def _block(block: object) -> dict[str, Any]:
@@ -115,7 +122,8 @@ def _block(block: object) -> dict[str, Any]:
     if kind == "text" and isinstance(given.get("text"), str | None):
         return {"type": kind, "text": as_text(given.get("text"))}
     if kind == "resource" and _is_resource(as_dict(given.get("resource"))):
-        return {"type": kind, "resource": given["resource"]}
+        resource = {key: value for key, value in given["resource"].items() if key in _RESOURCE}
+        return {"type": kind, "resource": resource}
     needed = _REQUIRED.get(kind)
     if needed is None or not all(isinstance(given.get(name), str) for name in needed):
         return _as_text(block)

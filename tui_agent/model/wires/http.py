@@ -53,6 +53,9 @@ again."""
 _IDLE_SECONDS = 55.0
 """Seconds an idle connection is kept; most servers and their proxies close after a minute."""
 
+_MAX_OBJECT_LINES = 100
+"""Lines of data that are looked at as a JSON object."""
+
 _CERTIFICATES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 
 
@@ -65,6 +68,8 @@ class EventDecoder:
     def __init__(self) -> None:
         self._rest = bytearray()
         self._event = ""
+        self._later = ""
+        """A name that came behind data: of this event, or of the next."""
         self._data: list[str] = []
         self.heard = False
         """Part of an event has come, and not only comments, since this was last set to False."""
@@ -100,23 +105,37 @@ class EventDecoder:
         for line in lines:
             if line.startswith((b"data:", b"event:")):
                 self.heard = True
-                if self._data and is_object("\n".join(self._data)):
-                    # The server leaves out the empty line between events.
-                    events.append(self._whole())
             if line.startswith(b"data:"):
-                self._data.append(line[6 if line[5:6] == b" " else 5 :].decode("utf-8", "replace"))
+                piece = line[6 if line[5:6] == b" " else 5 :].decode("utf-8", "replace")
+                if piece and self._is_whole():
+                    # The server leaves out the empty line between events.
+                    events.append(self._taken(self._event))
+                self._data.append(piece)
             elif line.startswith(b"event:"):
-                self._event = line[6:].decode("utf-8", "replace").strip()
+                name = line[6:].decode("utf-8", "replace").strip()
+                if self._data:
+                    self._later = name
+                else:
+                    self._event = name
             elif not line:
                 if self._data:
-                    events.append(self._whole())
+                    events.append(self._taken(self._later or self._event))
                 self._event = ""
+                self._later = ""
         return events
 
-    def _whole(self) -> tuple[str, str]:
-        event = (self._event, "\n".join(self._data))
+    def _is_whole(self) -> bool:
+        """Whether the lines of data are a JSON object already."""
+        lines = self._data
+        if not lines or len(lines) > _MAX_OBJECT_LINES or not lines[-1].endswith("}"):
+            return False
+        return is_object("\n".join(lines))
+
+    def _taken(self, name: str) -> tuple[str, str]:
+        event = (name, "\n".join(self._data))
         self._data.clear()
-        self._event = ""
+        self._event = self._later
+        self._later = ""
         return event
 
 
