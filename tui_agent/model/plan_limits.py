@@ -22,7 +22,7 @@ _MOST = 10.0
 """Shares above it are no shares."""
 
 _ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
-_CODEX = LazyPattern(r"x-codex-(primary|secondary)-used-percent")
+_CODEX = LazyPattern(r"x-codex-(?:primary|secondary)-used-percent")
 _HOUR = 60
 _DAY = 24 * _HOUR
 
@@ -36,8 +36,10 @@ def read_plan(headers: Mapping[str, str], *, now: float) -> tuple[LimitWindow, .
 def _anthropic(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
     for header, value in headers.items():
         found = _ANTHROPIC.fullmatch(header)
+        if found is None:
+            continue
         used = _share(value)
-        if found is None or used is None:
+        if used is None:
             continue
         name = f"{found[1]} {found[2]}"
         if found[3]:
@@ -48,10 +50,11 @@ def _anthropic(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
 
 def _codex(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
     for header, value in headers.items():
-        found = _CODEX.fullmatch(header)
+        if _CODEX.fullmatch(header) is None:
+            continue
         used = _share(value, of=100)
         minutes = _share(headers.get(header.replace("used-percent", "window-minutes")), most=1e6)
-        if found is None or used is None or not minutes:
+        if used is None or not minutes:
             continue
         resets = headers.get(header.replace("used-percent", "reset-at")) or headers.get(
             header.replace("used-percent", "reset-after-seconds")

@@ -105,14 +105,15 @@ def _newest_first(directory: Path, paths: list[str]) -> list[str]:
     with suppress(OSError), opened_directory(directory) as root:
         for folder, group in groupby(sorted(paths, key=os.path.dirname), key=os.path.dirname):
             with suppress(OSError):
-                modified |= _times(open_beneath(root, folder), group)
+                modified |= _times(root, folder, group)
     return sorted(modified, key=lambda path: (-modified[path], path))
 
 
-def _times(folder: int, paths: Iterable[str]) -> dict[str, int]:
-    """Return when files of a directory were changed; its descriptor is closed."""
+def _times(root: int, folder: str, paths: Iterable[str]) -> dict[str, int]:
+    """Return when files of a directory below ``root`` were changed; raises OSError where it can't be opened."""
+    opened = open_beneath(root, folder)
     try:
-        states = ((path, state_at(folder, path.rpartition("/")[2])) for path in paths)
+        states = ((path, state_at(opened, path.rpartition("/")[2])) for path in paths)
         return {path: state.st_mtime_ns for path, state in states if state is not None}
     finally:
-        os.close(folder)
+        os.close(opened)
