@@ -4,12 +4,18 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mcp.types import ListToolsResult
+from mcp.types import JSONRPCError, JSONRPCResponse, ListToolsResult, jsonrpc_message_adapter
 from mcp.types.methods import validate_server_result
 
 from tests.model.test_tool_schemas import JSON
 from tests.support.thoroughness import examples
-from tui_agent.agent.mcp.leniency import read_answer, read_introduction, read_line, read_rows
+from tui_agent.agent.mcp.leniency import (
+    read_answer,
+    read_introduction,
+    read_line,
+    read_page,
+    read_rows,
+)
 
 FIELDS = (
     "name",
@@ -121,16 +127,45 @@ def test_whatever_a_server_says_of_itself_it_is_there(able: Any, about: Any, wor
 
 def test_a_line_that_the_sdk_cannot_read_is_a_message_all_the_same() -> None:
     answer = '{"id": 3, "result": {"text": "half \\ud83d of it"}}'
-    assert read_line(answer) == {
-        "id": 3,
-        "result": {"text": "half \ufffd of it"},
-        "jsonrpc": "2.0",
-    }
-    assert read_line(f"[{answer}]") == read_line(answer)
+    (read,) = read_line(answer)
+    assert read == {"id": 3, "result": {"text": "half \ufffd of it"}, "jsonrpc": "2.0"}
+    assert read_line(f"[{answer}, {answer}]") == [read, read]
     deep = '{"a":' * 300 + "1" + "}" * 300
-    assert read_line(f'{{"jsonrpc": "2.0", "id": 3, "result": {deep}}}') is not None
-    for noise in ("Server started", "[1, 2]", '{"level": "info"}', '{"id": 3}', 7, None):
-        assert read_line(noise) is None
+    assert read_line(f'{{"jsonrpc": "2.0", "id": 3, "result": {deep}}}')
+    for noise in ("Server started", "[1, 2]", '{"level": "info"}', '{"id": 3}', 7, None, "1e999"):
+        assert read_line(noise) == []
+
+
+@given(st.sampled_from(["result", "error"]), JSON)
+def test_an_answer_of_any_form_reaches_whoever_asked(field: str, value: Any) -> None:
+    (read,) = read_line({"id": 3, field: value})
+    if "result" in read:
+        read_answer(read["result"])
+    message = jsonrpc_message_adapter.validate_python(read, by_name=False)
+    assert isinstance(message, JSONRPCResponse | JSONRPCError)
+    assert message.id == 3
+
+
+def test_what_an_odd_error_says_is_kept() -> None:
+    (read,) = read_line({"id": 3.0, "error": {"message": "no such table", "data": [1]}})
+    assert read["id"] == 3
+    assert read["error"] == {"code": -32603, "message": "no such table", "data": [1]}
+    (bare,) = read_line({"id": 3, "error": "no such table", "result": None})
+    assert "no such table" in bare["error"]["message"]
+
+
+def test_tools_under_their_names_are_tools_and_none_are_none() -> None:
+    result = {"tools": {"look": {"description": "Looks."}}, "nextCursor": 2}
+    assert read_rows(result) == []
+    read_page(result)
+    validate_server_result("tools/list", "2025-06-18", result)
+    assert result["tools"][0]["name"] == "look"
+    assert result["nextCursor"] == "2"
+    for nothing in (None, {}, "none"):
+        empty = {"tools": nothing, "nextCursor": [1]}
+        assert read_rows(empty) == []
+        read_page(empty)
+        assert empty == {"tools": []}
 
 
 def test_a_schema_without_end_takes_nothing_else_with_it() -> None:

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import warnings
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
@@ -29,6 +30,7 @@ from tui_agent.agent.mcp.leniency import (
     read_answer,
     read_introduction,
     read_line,
+    read_page,
     read_rows,
 )
 from tui_agent.agent.mcp.records import (
@@ -458,6 +460,8 @@ class _WatchedStream:
     def __init__(self, stream: Any, heard: _Heard) -> None:
         self._stream = stream
         self._heard = heard
+        self._read: deque[SessionMessage] = deque()
+        """Messages of a line that held several."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -466,20 +470,8 @@ class _WatchedStream:
         return self
 
     async def __anext__(self) -> Any:
-        from pydantic import ValidationError
-
         try:
-            message = await self._stream.__anext__()
-            while isinstance(message, ValidationError):
-                written = message.errors(include_url=False)[0]["input"]
-                mended = _message(written)
-                if mended is not None:
-                    message = mended
-                    break
-                self._heard.noise(
-                    written if isinstance(written, str) else json.dumps(written, default=str)
-                )
-                message = await self._stream.__anext__()
+            message = await self._next_message()
         except BaseException:
             if self._heard.connected:
                 self._heard.listener.lost()
@@ -488,8 +480,24 @@ class _WatchedStream:
         if isinstance(result, dict):
             self._heard.leave_out(read_rows(result))
             read_introduction(result)
+            read_page(result)
             read_answer(result)
         return message
+
+    async def _next_message(self) -> Any:
+        from pydantic import ValidationError
+
+        while not self._read:
+            message = await self._stream.__anext__()
+            if not isinstance(message, ValidationError):
+                return message
+            written = message.errors(include_url=False)[0]["input"]
+            self._read.extend(_messages(written))
+            if not self._read:
+                self._heard.noise(
+                    written if isinstance(written, str) else json.dumps(written, default=str)
+                )
+        return self._read.popleft()
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
@@ -499,19 +507,15 @@ class _WatchedStream:
         return await self._stream.__aexit__(*error)
 
 
-def _message(written: object) -> "SessionMessage | None":
-    """Return the message in what the SDK can't read as one, None where there is none."""
+def _messages(written: object) -> "Iterator[SessionMessage]":
+    """Yield the messages in what the SDK can't read as one."""
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
     from pydantic import ValidationError
 
-    values = read_line(written)
-    if values is None:
-        return None
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_python(values, by_name=False))
-    except ValidationError:
-        return None
+    for values in read_line(written):
+        with suppress(ValidationError):
+            yield SessionMessage(jsonrpc_message_adapter.validate_python(values, by_name=False))
 
 
 async def _subscribe(client: "Client", changed: Callable[[], None]) -> None:

@@ -24,6 +24,11 @@ _FLAGS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _SHOWN_CHARS = 60
 _MAX_DEPTH = 40
 """Levels of a schema; what nests deeper is left out."""
+_MAX_BATCH = 1_000
+"""Messages of one line; what stands behind them is left out."""
+_UNNAMED_ERROR = -32603
+"""JSON-RPC's code of an internal error, for errors without one."""
+_ABILITY_FLAGS = ("listChanged", "subscribe")
 
 _REQUIRED: dict[str, tuple[str, ...]] = {
     "image": ("data", "mimeType"),
@@ -37,46 +42,109 @@ _RESOURCE = ("uri", "mimeType", "text", "blob")
 """Fields of a resource that are used."""
 
 
-def read_line(written: object) -> dict[str, Any] | None:
-    """Return the message in a line that the SDK can't read, None where there is none.
+def read_line(written: object) -> list[dict[str, Any]]:
+    """Return the messages in a line that the SDK can't read, [] where there is none.
 
-    It may have halves of surrogate pairs, nest too deeply for the SDK, stand in a list of its own,
-    or leave the version of JSON-RPC out.
+    It may have halves of surrogate pairs, nest too deeply for the SDK, hold several messages, leave
+    the version of JSON-RPC out, or answer with a result or an error of another form.
     """
     if isinstance(written, str):
         try:
             text = json.dumps(loads(written, strict=False), ensure_ascii=False)
             written = loads(valid(text))
         except ValueError:
-            return None
-    if isinstance(written, list) and len(written) == 1:
-        written = written[0]
-    message = as_dict(written)
-    if "method" not in message and not ("id" in message and {"result", "error"} & message.keys()):
-        return None
-    return {**message, "jsonrpc": "2.0"}
+            return []
+    if not isinstance(written, list):
+        written = [written]
+    messages = []
+    for one in written[:_MAX_BATCH]:
+        message = dict(as_dict(one))
+        is_answer = "id" in message and not {"result", "error"}.isdisjoint(message)
+        if "method" in message or is_answer:
+            if isinstance(message.get("id"), float):
+                message["id"] = int(message["id"])
+            _mend_answer(message)
+            messages.append({**message, "jsonrpc": "2.0"})
+    return messages
+
+
+def _mend_answer(message: dict[str, Any]) -> None:
+    """Give an answer either its result as an object, or its error with a number and a text."""
+    if "method" in message:
+        return
+    error = message.pop("error", None)
+    if error or "result" not in message:
+        message.pop("result", None)
+        message["error"] = _error(error)
+    elif not isinstance(message["result"], dict):
+        message["result"] = {"content": message["result"]}
+
+
+def _error(error: object) -> dict[str, Any]:
+    given = as_dict(error)
+    code = given.get("code")
+    if not isinstance(code, int):
+        code = _UNNAMED_ERROR
+    words = given.get("message")
+    if not isinstance(words, str):
+        words = json.dumps(error, ensure_ascii=False)
+    mended = {"code": code, "message": words}
+    if "data" in given:
+        mended["data"] = given["data"]
+    return mended
 
 
 def read_introduction(result: dict[str, Any]) -> None:
     """Mend in place what a server says of itself: its name, and what it can do."""
     if "protocolVersion" not in result:
         return
-    able = as_dict(result.get("capabilities"))
+    able = result.get("capabilities")
+    if isinstance(able, list):
+        able = {name: True for name in able if isinstance(name, str)}
     result["capabilities"] = {
-        name: as_dict(value) for name, value in able.items() if value or isinstance(value, dict)
+        name: _ability(value)
+        for name, value in as_dict(able).items()
+        if value or isinstance(value, dict)
     }
     about = as_dict(result.get("serverInfo"))
-    if not isinstance(about.get("name"), str) or not isinstance(about.get("version"), str):
+    if isinstance(about.get("name"), str) and isinstance(about.get("version"), str):
+        result["serverInfo"] = {"name": about["name"], "version": about["version"]}
+    else:
         result["serverInfo"] = {"name": "unnamed", "version": "unknown"}
     if not isinstance(result.get("instructions", ""), str):
         del result["instructions"]
 
 
+def _ability(value: object) -> dict[str, Any]:
+    """Return the parts of one ability: flags where the protocol has flags, objects elsewhere."""
+    parts = {}
+    for name, part in as_dict(value).items():
+        wanted = bool if name in _ABILITY_FLAGS else dict
+        if isinstance(part, wanted):
+            parts[name] = part
+    return parts
+
+
+def read_page(result: dict[str, Any]) -> None:
+    """Mend in place where the next page of a list begins."""
+    cursor = result.get("nextCursor")
+    if cursor is None or isinstance(cursor, str):
+        return
+    if isinstance(cursor, int | float) and not isinstance(cursor, bool):
+        result["nextCursor"] = str(cursor)
+    else:
+        del result["nextCursor"]
+
+
 def read_rows(result: dict[str, Any]) -> list[str]:
     """Mend the tools of a result in place; return a sentence for each that is left out."""
-    rows = result.get("tools")
-    if not isinstance(rows, list):
+    if "tools" not in result:
         return []
+    rows = result["tools"]
+    if isinstance(rows, dict):
+        rows = [{"name": name, **as_dict(row)} for name, row in rows.items()]
+    elif not isinstance(rows, list):
+        rows = []
     kept: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
     for number, row in enumerate(rows, 1):
@@ -101,10 +169,10 @@ def read_answer(result: dict[str, Any]) -> None:
     content = result.get("content", result.pop("toolResult", None))
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
-    elif isinstance(content, dict):
-        content = [content]
-    elif not isinstance(content, list):
+    elif content is None:
         content = []
+    elif not isinstance(content, list):
+        content = [content]
     if structured is not None and not isinstance(structured, dict):
         del result["structuredContent"]
         if not content:
