@@ -77,3 +77,19 @@ def test_only_a_window_that_is_nearly_used_up_and_still_runs_is_in_the_last_line
     assert use.words("openai/gpt-5", now=NOW) == ""
     assert use.words(MODEL, now=NOW + 5_000) == ""
     assert len(use.lines(now=NOW + 5_000)) == 2
+
+
+def test_a_share_is_rounded_down_and_a_length_to_its_unit() -> None:
+    use = PlanUse()
+    use.take(MODEL, (LimitWindow("5 h", 0.997, None),), now=NOW)
+    assert use.words(MODEL, now=NOW) == "5 h plan 99%"
+    odd = {
+        **CHATGPT,
+        "x-codex-primary-window-minutes": "299",
+        "x-codex-secondary-window-minutes": "0.2",
+    }
+    assert [window.name for window in read_plan(odd, now=NOW)] == ["5 h"]
+
+
+def test_a_window_that_has_ended_is_no_notice() -> None:
+    assert PlanUse().take(MODEL, (LimitWindow("5 h", 0.9, NOW - 1),), now=NOW) == []

@@ -119,6 +119,25 @@ def test_an_answer_that_never_ends_is_dropped_and_keys_go_on() -> None:
     assert [message.key for message in parser.feed("ok")] == ["o", "k"]
 
 
+@pytest.mark.parametrize("stray", ["\x90", "\x98", "\x9e", "\x9f"])
+def test_a_stray_byte_costs_two_seconds_of_typing_and_no_more(stray: str) -> None:
+    clock = Clock()
+    parser = InputParser(clock=clock)
+    seen = []
+    for letter in stray + "abcdefgh":
+        seen += list(parser.feed(letter))
+        clock.now += 0.5
+        seen += list(parser.tick())
+    assert [message.key for message in seen if isinstance(message, events.Key)] == list("defgh")
+
+
+@pytest.mark.parametrize(
+    "begin", ["\x1b]52;c;AAAA", "\x1b]0;title", "\x9f half an answer", "\x1bP1$"]
+)
+def test_control_c_inside_an_unfinished_answer_is_heard(begin: str) -> None:
+    assert read(begin, "\x03")[-1] == "ctrl+c"
+
+
 def test_a_paste_that_takes_long_says_so() -> None:
     clock = Clock()
     parser = InputParser(clock=clock)

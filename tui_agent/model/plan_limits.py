@@ -23,6 +23,8 @@ _MOST = 10.0
 
 _ANTHROPIC = LazyPattern(r"anthropic-ratelimit-unified-(\d+)([hd])(_[a-z0-9_]+)?-utilization")
 _CODEX = LazyPattern(r"x-codex-(?:primary|secondary)-used-percent")
+_ROUNDING = 1e-9
+"""What floating point may take from a whole percent."""
 _HOUR = 60
 _DAY = 24 * _HOUR
 
@@ -54,20 +56,21 @@ def _codex(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
             continue
         used = _share(value, of=100)
         minutes = _share(headers.get(header.replace("used-percent", "window-minutes")), most=1e6)
-        if used is None or not minutes:
+        if used is None or minutes is None or minutes < 1:
             continue
         resets = headers.get(header.replace("used-percent", "reset-at")) or headers.get(
             header.replace("used-percent", "reset-after-seconds")
         )
-        yield LimitWindow(_length(round(minutes)), used, _moment(resets, now))
+        yield LimitWindow(_length(minutes), used, _moment(resets, now))
 
 
-def _length(minutes: int) -> str:
-    if minutes % _DAY == 0:
-        return f"{minutes // _DAY} d"
-    if minutes % _HOUR == 0:
-        return f"{minutes // _HOUR} h"
-    return f"{minutes} min"
+def _length(minutes: float) -> str:
+    """Return a window's length in the largest unit of which it holds a whole number, give or take a hundredth."""
+    for unit, name in ((_DAY, "d"), (_HOUR, "h")):
+        number = round(minutes / unit)
+        if number and abs(minutes - number * unit) <= 0.01 * minutes:
+            return f"{number} {name}"
+    return f"{round(minutes)} min"
 
 
 def _share(value: str | None, *, of: float = 1.0, most: float = _MOST) -> float | None:
@@ -99,7 +102,7 @@ class PlanUse:
         provider = _provider(model)
         self._windows[provider] = windows
         sentences = []
-        for window in windows:
+        for window in _running(windows, now):
             step = next((share for share in _STEPS if window.used >= share), 0.0)
             if step > self._told.get((provider, window.name), 0.0):
                 sentences.append(f"{_sentence(provider, window, now)}.")
@@ -120,7 +123,7 @@ class PlanUse:
         fullest = max(running, key=lambda window: window.used, default=None)
         if fullest is None or fullest.used < WARN_FROM:
             return ""
-        return f"{fullest.name} plan {fullest.used:.0%}"
+        return f"{fullest.name} plan {_percent(fullest.used)}"
 
 
 def _provider(model: str) -> str:
@@ -135,4 +138,10 @@ def _sentence(provider: str, window: LimitWindow, now: float) -> str:
     back = ""
     if window.resets_at is not None:
         back = f"; it resets in {spoken(window.resets_at - now)}"
-    return f"{window.used:.0%} of {provider}'s {window.name} limit is used{back}"
+    used = _percent(window.used)
+    return f"{used} of {provider}'s {window.name} limit is used{back}"
+
+
+def _percent(share: float) -> str:
+    """Return a share in whole percent, rounded down: what is not used up is not 100%."""
+    return f"{math.floor(100 * share + _ROUNDING):d}%"

@@ -37,7 +37,10 @@ SLOW_PASTE_SECONDS: Final = 0.3
 
 _PASTE_END: Final = "\x1b[201~"
 _STRING: Final = r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"
-_INSIDE: Final = r"[^\x07\x1b\x9c\x18\x1a]*"
+_INSIDE: Final = r"[^\x03\x07\x1b\x9c\x18\x1a]*"
+"""No answer has Ctrl+C in it: a person types it where an answer does not end."""
+_ONE_BYTE_STRINGS: Final = "\x90\x98\x9e\x9f"
+"""Characters that begin a string. One may be a stray byte, so each waits once, whatever follows."""
 _BEGIN: Final = LazyPattern(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 _WHOLE: Final = LazyPattern(
     r"(?P<paste>\x1b\[200~)"
@@ -100,6 +103,7 @@ class InputParser(XTermParser):
         if not data:
             yield from super().feed(data)
             return
+        continues = bool(self._piece)
         data = self._piece + data
         self._piece = ""
         at = 0
@@ -116,7 +120,7 @@ class InputParser(XTermParser):
                 yield from super().feed(data[at:end])
             if begin is None:
                 return
-            at = yield from self._sequence(data, end)
+            at = yield from self._sequence(data, end, continues=continues)
 
     def tick(self) -> Iterable[Message]:
         """Let go of a piece whose rest did not come, then do the parser's work."""
@@ -152,15 +156,19 @@ class InputParser(XTermParser):
 
     # -- sequences
 
-    def _sequence(self, data: str, at: int) -> Generator[Message, None, int]:
-        """Yield the messages of a sequence; returns where it ends, the end of the data if its rest has to come."""
+    def _sequence(self, data: str, at: int, *, continues: bool) -> Generator[Message, None, int]:
+        """Yield the messages of a sequence; returns where it ends, the end of the data if its rest has to come.
+
+        The data ``continues`` a piece that waited at its begin.
+        """
         found = _WHOLE.match(data, at)
         if found is not None:
             yield from self._whole(found.lastgroup or "", found[found.lastgroup or 0])
             return found.end()
         if _PIECE.match(data, at):
             self._piece = data[at:]
-            self._piece_since = self._clock()
+            if at > 0 or not continues or self._piece[0] not in _ONE_BYTE_STRINGS:
+                self._piece_since = self._clock()
             return len(data)
         if broken := _BROKEN.match(data, at):
             return broken.end()
