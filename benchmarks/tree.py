@@ -155,7 +155,7 @@ async def _left(stage: TreeStage) -> float:
     await stage.agent.navigator.undo()
     # Both moves are shown together a little later; what is measured next begins after that.
     async with asyncio.timeout(60):
-        while stage.screen.refresh_timer is not None:
+        while stage.screen.refreshing.is_waiting:
             await asyncio.sleep(0.01)
     await _refreshed(stage)
     return taken

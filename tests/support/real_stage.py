@@ -108,6 +108,6 @@ async def map_drawn(screen: Any, pilot: Any) -> None:
 
     def is_drawn() -> bool:
         works = any(worker.node is screen and worker.is_running for worker in screen.workers)
-        return screen.later_timer is None and screen.follow_timer is None and not works
+        return screen.is_drawn and not works
 
     await until(is_drawn, pilot)

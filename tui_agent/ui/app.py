@@ -23,7 +23,6 @@ from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.reactive import var
 from textual.screen import Screen
-from textual.timer import Timer
 
 from tui_agent.app.frontend import HelpPage
 from tui_agent.app.services import AppServices, FirstView, Look
@@ -40,6 +39,7 @@ from tui_agent.ui.contrast import (
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.error_boundary import ErrorBoundary
 from tui_agent.ui.key_order import KeyDone, KeyOrder
+from tui_agent.ui.later import Later
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.terminal_suspend import lending
 
@@ -143,7 +143,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.is_refocusing = False
         """Whether Textual just follows the terminal's focus: only the widget with the focus looks
         different then."""
-        self._settling: Timer | None = None
+        self._settling = Later(self, self._check_size)
         self._hasty = False
         """Whether the last resize came while the one before it was still settling."""
         self._animations = self.animation_level
@@ -308,14 +308,11 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.screen.refresh()
         if self.is_headless:
             return
-        self._hasty = self._settling is not None
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(RESIZE_SETTLES, self._check_size)
+        self._hasty = self._settling.is_waiting
+        self._settling.after_rest(RESIZE_SETTLES)
 
     def _check_size(self) -> None:
         """Follow the terminal when the last of several quick resizes got lost on the way, or a part of one did."""
-        self._settling = None
         width, height = shutil.get_terminal_size((0, 0))
         actual = Size(width, height)
         if not (width and height and self.screen_stack):
@@ -372,7 +369,6 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.notify(
                 "Nothing could bring it back: it was not started by a shell.",
                 severity="warning",
-                markup=False,
             )
 
     def _resumed(self, _app: object = None) -> None:
@@ -424,7 +420,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             how = await asyncio.to_thread(
                 clipboard.copy, text, self._write, services.state_dir, services.cwd
             )
-        self.notify(how, markup=False, timeout=4)
+        self.notify(how, timeout=4)
 
     def action_help_quit(self) -> None:
         """Ctrl+C with nothing selected: stop the agent, else clear the prompt; twice with neither, quit."""
@@ -442,7 +438,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         if self.screen is main:
             main.notice.say_briefly(QUIT_HINT)
         else:
-            self.notify(QUIT_HINT, markup=False, timeout=QUIT_WINDOW)
+            self.notify(QUIT_HINT, timeout=QUIT_WINDOW)
 
     async def action_leave(self) -> None:
         self.main.controller.begin("quit")

@@ -21,6 +21,7 @@ from textual.css.query import NoMatches
 from textual.geometry import Offset
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
@@ -111,10 +112,21 @@ class ErrorBoundary(App[Result]):
         before = self._last_said
         self._last_said = (problem.sentence, monotonic())
         if problem.sentence != before[0] or monotonic() - before[1] > self.NOTIFICATION_TIMEOUT:
-            self.notify(
-                problem.sentence, severity="warning" if problem.expected else "error", markup=False
-            )
+            self.notify(problem.sentence, severity="warning" if problem.expected else "error")
         return True
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a toast. Nothing in it is ``markup``, whatever a caller says: it holds text of others."""
+        del markup
+        super().notify(message, title=title, severity=severity, timeout=timeout, markup=False)
 
     # -- the end of a page's work
 
@@ -189,6 +201,11 @@ class PageScreen(BoundedScreen[Result]):
         while self.app.screen is not self:
             self.app.screen.dismiss()
         return super().dismiss(result)
+
+    def leave(self) -> None:
+        """Leave without a result if it is the page on top: what it asked was settled elsewhere."""
+        if self.is_current:
+            self.dismiss(None)
 
     def action_back(self) -> None:
         self.dismiss(None)

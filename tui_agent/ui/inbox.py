@@ -5,7 +5,6 @@ from typing import Final
 
 from textual.message import Message
 from textual.message_pump import MessagePump
-from textual.timer import Timer
 
 from tui_agent.agent.events import (
     AgentEvent,
@@ -19,6 +18,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.lazy import dataclass
+from tui_agent.ui.later import Later
 
 HELD_SECONDS: Final[Mapping[type, float]] = {
     RunStarted: 0.05,
@@ -58,7 +58,7 @@ class Inbox:
         self._pause = pause
         self._events: list[AgentEvent] = []
         self._is_told = False
-        self._timer: Timer | None = None
+        self._telling = Later(receiver, self._tell)
         self._holds_words = False
         """Whether the timer is one of words, which nothing else waits for."""
 
@@ -68,7 +68,7 @@ class Inbox:
         if self._is_told:
             return
         is_words = isinstance(event, _Words)
-        if self._timer is not None:
+        if self._telling.is_waiting:
             if is_words != self._holds_words:
                 self._tell()
             return
@@ -78,24 +78,19 @@ class Inbox:
         elif isinstance(event, EntryAppended) and self._pause() > 0:
             wait = ENDING_SECONDS
         if wait > 0:
-            self._timer = self._receiver.set_timer(wait, self._tell)
+            self._telling.after(wait)
             self._holds_words = is_words
         else:
             self._tell()
 
     def _tell(self) -> None:
-        self._stop_waiting()
+        self._telling.stop()
         self._is_told = True
         self._receiver.post_message(AgentEvents(self))
 
-    def _stop_waiting(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-
     def take(self) -> Sequence[AgentEvent]:
         """Return the events since the last time, neighbouring deltas joined."""
-        self._stop_waiting()
+        self._telling.stop()
         self._is_told = False
         events = self._events
         self._events = []

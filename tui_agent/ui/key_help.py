@@ -161,5 +161,5 @@ def use_keys(
     good, problems = checked(keymap, rebindable_actions(main.BINDINGS), writing_keys())
     main.app.set_keymap(good)
     for problem in problems:
-        main.notify(problem, severity="warning", markup=False)
+        main.notify(problem, severity="warning")
     return good

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from tui_agent.app.controller import Controller
+    from tui_agent.ui.error_boundary import PageScreen
 
 
-def screen_for(question: frontend.Question[Any], controller: Controller) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
+def screen_for(question: frontend.Question[Any], controller: Controller) -> PageScreen[Any]:  # noqa: PLR0911 - one arm per question
     """Return the screen that asks a question; it is dismissed with the answer."""
     services = controller.services
     match question:
@@ -85,7 +86,7 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
         case frontend.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 
-            return CompactScreen(agent, controller.services.price, page.boundary)
+            return CompactScreen(controller, agent, page.boundary)
         case frontend.JobsPage():
             from tui_agent.ui.screens.jobs import JobsScreen
 
@@ -101,7 +102,7 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
         case frontend.PermissionsPage():
             from tui_agent.ui.screens.permissions import PermissionsScreen
 
-            return PermissionsScreen(agent.tools.gate, controller.services)
+            return PermissionsScreen(controller, agent.tools.gate)
         case _:
             raise NotImplementedError(page)
 

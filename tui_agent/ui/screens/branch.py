@@ -18,6 +18,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import AssistantEntry, SubagentEntry
 from tui_agent.ui.gauge_reading import gauge_reading
 from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, act_on_runner
 from tui_agent.ui.widgets.gauge import Gauge
@@ -25,8 +26,6 @@ from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
     from tui_agent.app.controller import Controller
     from tui_agent.app.frontend import RunnerPage, SubagentPage
     from tui_agent.app.race_views import RaceView
@@ -63,7 +62,7 @@ class BranchScreen(Page[None]):
         self._race: RaceView | None = getattr(page, "race", None)
         self._number = getattr(page, "number", 0)
         self._asking = ""
-        self._timer: Timer | None = None
+        self._measuring = Later(self, self._measure)
         self._inbox = Inbox(self, pause=lambda: self.transcript.pause)
 
     def body(self) -> ComposeResult:
@@ -85,11 +84,9 @@ class BranchScreen(Page[None]):
 
     def _measure_soon(self) -> None:
         """Measure once for many events: an answer comes in hundreds of pieces."""
-        if self._timer is None:
-            self._timer = self.set_timer(REFRESH_SECONDS, self._measure)
+        self._measuring.after(REFRESH_SECONDS)
 
     def _measure(self) -> None:
-        self._timer = None
         if isinstance(self._watched, Agent):
             self.gauge.reading = gauge_reading(self._watched, self._controller.clock())
         self.gauge.display = self.gauge.reading is not None

@@ -10,8 +10,7 @@ from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.timer import Timer
-from textual.widgets import Input, Static, TextArea
+from textual.widgets import Input, TextArea
 
 from tui_agent.agent.events import AgentEvent, CompactionEnded, CompactionProgress, RunEnded
 from tui_agent.app import plans
@@ -22,14 +21,16 @@ from tui_agent.context.compaction import Refusal
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.entries import Usage
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.screens.dialogs import ChoiceScreen, Dialog
+from tui_agent.ui.later import Later
+from tui_agent.ui.screens.dialogs import Dialog
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.two_columns import HangingText
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.compactor import Draft
-    from tui_agent.app.spending import Price
+    from tui_agent.app.controller import Controller
     from tui_agent.context.compaction import Boundary
 
 FLUSH_SECONDS = 0.15
@@ -74,18 +75,18 @@ class CompactScreen(Dialog[None]):
         Binding("ctrl+n", "put_off", "not now", show=False, priority=True),
     ]
 
-    heading = getters.query_one("#told", Static)
+    heading = getters.query_one("#told", PlainText)
     field = getters.query_one(Input)
-    stream = getters.query_one("#stream", Static)
+    stream = getters.query_one("#stream", PlainText)
     scroll = getters.query_one(VerticalScroll)
     editor = getters.query_one(TextArea)
-    line = getters.query_one("#line", Static)
+    line = getters.query_one("#line", PlainText)
 
-    def __init__(self, agent: Agent, price: Price, boundary: int | None = None) -> None:
+    def __init__(self, controller: Controller, agent: Agent, boundary: int | None = None) -> None:
         """``boundary`` is the entry before which the summarised part ends; None for the default place."""
         super().__init__("Compact the history")
+        self._controller = controller
         self._agent = agent
-        self._price = price
         self.boundary = boundary
         self._boundaries: list[Boundary] = []
         self.ends_before: int | None = boundary
@@ -94,15 +95,16 @@ class CompactScreen(Dialog[None]):
         self._refusal: Refusal | None = None
         self._draft: Draft | None = None
         self._written: list[str] = []
-        self._timer: Timer | None = None
+        self._showing = Later(self, self._flush)
+        self._weighing = Later(self, self._weigh)
 
     def body(self) -> ComposeResult:
-        yield HangingText("", id="told", markup=False)
+        yield HangingText(id="told")
         yield Input(placeholder="What matters most? (optional)", id="focus", compact=True)
         with VerticalScroll(can_focus=False):
-            yield Static("", id="stream", markup=False)
+            yield PlainText(id="stream")
         yield TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
-        yield Static("", id="line", markup=False)
+        yield PlainText(id="line")
 
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._agent_said))
@@ -140,7 +142,7 @@ class CompactScreen(Dialog[None]):
             self._refuse(forecast)
         else:
             model = plan.settings.compaction.model or self._agent.model
-            dollars = self._price(
+            dollars = self._controller.services.price(
                 model, Usage(input=plan.tokens_summarised, output=plan.summary_tokens)
             )
             self.heading.update(plans.compaction_text(plan, forecast, dollars))
@@ -223,7 +225,7 @@ class CompactScreen(Dialog[None]):
     async def _summarise(self) -> None:
         order = self._agent.context.order("manual", self.field.value.strip() or None, self.boundary)
         drafted = await self._agent.context.compactor.draft(order)
-        self._end_stream()
+        self._showing.stop()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
         elif isinstance(drafted, SummaryFailure):
@@ -248,20 +250,13 @@ class CompactScreen(Dialog[None]):
                 self._weigh()
         if isinstance(event, CompactionProgress) and self.phase is CompactPhase.WRITING:
             self._written.append(event.text)
-            if self._timer is None:
-                self._timer = self.set_timer(FLUSH_SECONDS, self._flush)
+            self._showing.after(FLUSH_SECONDS)
 
     def _flush(self) -> None:
-        self._timer = None
         text = "".join(self._written)
         self.stream.update(sanitize.text(text))
         self._say(f"Summarising … {plural(len(text.split()), 'word')}")
         self.scroll.scroll_end(animate=False)
-
-    def _end_stream(self) -> None:
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
 
     # -- editing
 
@@ -270,8 +265,7 @@ class CompactScreen(Dialog[None]):
         if self.phase is CompactPhase.WAITING:
             self._keep_changes()
         if self.phase in {CompactPhase.EDIT, CompactPhase.WAITING}:
-            self._end_stream()
-            self._timer = self.set_timer(WEIGH_SECONDS, self._weigh)
+            self._weighing.after_rest(WEIGH_SECONDS)
 
     @work(group="weigh", exclusive=True)
     async def _weigh(self) -> None:
@@ -323,27 +317,25 @@ class CompactScreen(Dialog[None]):
     def action_back(self) -> None:
         """Go back from the summary being written to the plan, from anywhere else out; ask where it was edited."""
         if self.phase is CompactPhase.WRITING:
-            self._end_stream()
+            self._showing.stop()
             self.workers.cancel_group(self, "draft")
             self._enter(CompactPhase.PLAN, "Stopped. Nothing was changed.")
-        elif (
-            self.phase is CompactPhase.EDIT
-            and self._draft is not None
-            and self.editor.text != self._draft.summary
-        ):
-            answers = [
-                ("keep", "Go on editing"),
-                ("discard", "Discard the summary and what you changed in it"),
-            ]
-
-            def answered(answer: str | None) -> None:
-                if answer == "discard":
-                    self.dismiss(None)
-
-            self.app.push_screen(
-                ChoiceScreen(Choice("Discard the summary you edited?", answers)), answered
-            )
+        elif self.phase is CompactPhase.EDIT and self._is_edited:
+            self._controller.soon(self._ask_to_discard())
         else:
             if self.phase is CompactPhase.WAITING:
                 self._keep_changes()
+            self.dismiss(None)
+
+    @property
+    def _is_edited(self) -> bool:
+        return self._draft is not None and self.editor.text != self._draft.summary
+
+    async def _ask_to_discard(self) -> None:
+        answers = [
+            ("keep", "Go on editing"),
+            ("discard", "Discard the summary and what you changed in it"),
+        ]
+        question = Choice("Discard the summary you edited?", answers)
+        if await self._controller.ask(question) == "discard":
             self.dismiss(None)

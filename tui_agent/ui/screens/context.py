@@ -15,7 +15,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 from textual.widget import Widget
-from textual.widgets import Static
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.context_map import ContextMap, MapChange, change_between
@@ -30,16 +29,16 @@ from tui_agent.app.race_commands import ask_for_race
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.block_list import HEAD, REST, BlockList
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.line_list import LineList
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.plot import Plot
 from tui_agent.ui.widgets.transcript import sanitize
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
     from tui_agent.agent.timeline import Step
     from tui_agent.app.controller import Controller
     from tui_agent.context.request import ModelRequest
@@ -155,11 +154,11 @@ class ContextScreen(Page[None]):
     ]
 
     plot = getters.query_one(Plot)
-    legend = getters.query_one("#legend", Static)
+    legend = getters.query_one("#legend", PlainText)
     blocks = getters.query_one(BlockList)
     preview = getters.query_one(BlockPreview)
     gauge = getters.query_one(Gauge)
-    line = getters.query_one("#line", Static)
+    line = getters.query_one("#line", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent) -> None:
         super().__init__()
@@ -169,20 +168,20 @@ class ContextScreen(Page[None]):
         self.steps: list[Step] = []
         self._at_next = True
         self._maps: dict[Step, ContextMap] = {}
-        self.follow_timer: Timer | None = None
-        self.later_timer: Timer | None = None
+        self._following = Later(self, self._follow)
+        self._drawing = Later(self, self._draw_timeline)
+        self._looking = Later(self, self._look)
         self._pause = LATER_SECONDS
         self._asking: Edit | None = None
         self._said_at = 0
         self._request: ModelRequest | None = None
-        self._stale = False
 
     def body(self) -> ComposeResult:
         yield Plot()
-        yield Static("", id="legend", markup=False)
+        yield PlainText(id="legend")
         yield Gauge()
         yield Container(id="parts")
-        yield Static("", id="line", markup=False)
+        yield PlainText(id="line")
 
     async def on_mount(self) -> None:
         # The children a container composes may come later than this; those mounted here are there.
@@ -197,19 +196,18 @@ class ContextScreen(Page[None]):
     def _agent_said(self, event: AgentEvent) -> None:
         if not isinstance(event, EntryAppended | LeafMoved | RunEnded | CompactionEnded):
             return
-        if self.later_timer is None:
-            self.later_timer = self.set_timer(self._pause, self._draw_timeline)
-        if not self._stale and self._at_next:
-            self._stale = True
-            self.call_after_refresh(self._look_again)
+        self._drawing.after(self._pause)
+        if self._at_next:
+            self._looking.after_refresh()
 
-    def _look_again(self) -> None:
-        """Follow what the agent did, unless that was an edit made here, which is shown already."""
-        if self._stale:
-            self._look()
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the timeline and the map show all that they are going to, their work aside."""
+        return not (self._drawing.is_waiting or self._following.is_waiting)
 
     def _look(self) -> None:
-        self._stale = False
+        # An edit made here is shown at once, and not again when the agent tells of it.
+        self._looking.stop()
         self._request = None
         if not self.is_attached or not self._at_next:
             return
@@ -237,7 +235,6 @@ class ContextScreen(Page[None]):
     @work(exclusive=True, group="timeline")
     async def _draw_timeline(self) -> None:
         """Plot every request of the path; the cursor stays on its step, or on the next request."""
-        self.later_timer = None
         start = perf_counter()
         steps = await self._agent.inspector.timeline()
         self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
@@ -268,14 +265,11 @@ class ContextScreen(Page[None]):
             if not was_next:
                 self._look()
         else:
-            if self.follow_timer is not None:
-                self.follow_timer.stop()
-            self.follow_timer = self.set_timer(REST_SECONDS, self._follow)
+            self._following.after_rest(REST_SECONDS)
 
     @work(exclusive=True, group="follow")
     async def _follow(self) -> None:
         """Show the request of the step under the cursor, and its changes since the one before."""
-        self.follow_timer = None
         step = self._step
         at = self.plot.cursor
         if step is None or step.answer is None:

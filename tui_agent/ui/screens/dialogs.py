@@ -14,13 +14,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList, Static, TextArea
+from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
 from tui_agent.app.frontend import Choice
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.two_columns import HangingText, hung
 
@@ -51,10 +52,10 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
 
     def compose(self) -> ComposeResult:
         with VerticalGroup(classes="dialog"):
-            yield Static(self._title, classes="dialog-title", markup=False)
+            yield PlainText(self._title, classes="dialog-title")
             if self._text:
                 with VerticalScroll(classes="dialog-text", can_focus=False):
-                    yield Static(self._text, markup=False)
+                    yield PlainText(self._text)
             yield from self.body()
             yield KeyLine(self._keys_shown, classes="dialog-keys")
 

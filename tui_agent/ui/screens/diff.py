@@ -9,13 +9,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import OptionList, Static
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.app.frontend import diff_text, file_lines
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
 MAX_DRAWN = 200_000
@@ -43,13 +44,13 @@ class DiffScreen(PanePage):
             *(Option(Content(line)) for line in file_lines(self._files)), id="files", compact=True
         )
         with VerticalScroll(id="pane", can_focus=False):
-            yield Static(id="note", markup=False)
+            yield PlainText(id="note")
             yield LineView()
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
         file = self._files[event.option_index]
-        note = self.query_one("#note", Static)
+        note = self.query_one("#note", PlainText)
         note.display = not file.diff or len(file.diff) > MAX_DRAWN
         note.update(
             "The beginning of a long diff; y copies all of it."

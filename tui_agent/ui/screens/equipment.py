@@ -9,7 +9,6 @@ from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.widgets import Static
 
 from tui_agent.agent.channel import joined
 from tui_agent.agent.mcp.records import (
@@ -24,8 +23,10 @@ from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import EquipmentLine, Heading, Output
 from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
+from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList, spread
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
 
 if TYPE_CHECKING:
@@ -243,21 +244,21 @@ class EquipmentScreen(Page[None]):
     ]
 
     servers = getters.query_one(EquipmentList)
-    about = getters.query_one("#about", Static)
+    about = getters.query_one("#about", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent, page: EquipmentPage) -> None:
         super().__init__()
         self._controller = controller
         self._agent = agent
         self._page = page
-        self._stale = False
+        self._looking = Later(self, self._look)
 
     def body(self) -> ComposeResult:
         yield EquipmentList(self._page.lines)
-        yield Static("", id="about", markup=False)
+        yield PlainText(id="about")
 
     def on_mount(self) -> None:
-        self.when_left(joined(self._agent.ports.mcp.watchers, self._changed))
+        self.when_left(joined(self._agent.ports.mcp.watchers, self._looking.after_refresh))
         self._agent.ports.mcp.start()
         self._look()
         if self._page.at:
@@ -265,13 +266,7 @@ class EquipmentScreen(Page[None]):
 
     # -- display
 
-    def _changed(self) -> None:
-        if not self._stale:
-            self._stale = True
-            self.call_after_refresh(self._look)
-
     def _look(self) -> None:
-        self._stale = False
         if not self.is_attached:
             return
         found = self._agent.mcp.status()
@@ -382,7 +377,7 @@ class EquipmentScreen(Page[None]):
             self._say(str(error))
         else:
             self._say(done)
-        self._changed()
+        self._looking.after_refresh()
 
 
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Static
 from textual.widgets.option_list import Option
 
 from tui_agent.app.commands import command_uses
@@ -17,6 +16,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
 from tui_agent.ui.screens.picker import PickerScreen, has_words, word_offsets
+from tui_agent.ui.widgets.plain_text import PlainText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -133,10 +133,9 @@ class HelpScreen(PickerScreen[HelpRow]):
         self._with_keys = with_keys
 
     def body(self) -> ComposeResult:
-        yield Static(
+        yield PlainText(
             "\n".join(f"{keys:<21} {text}" for keys, text in PROMPT_KEYS[:KEYS_HERE]),
             id="here",
-            markup=False,
         )
         yield from super().body()
 

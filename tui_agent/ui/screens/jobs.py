@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Key, Paste
-from textual.widgets import OptionList, Static
+from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.agent import Agent
@@ -22,6 +22,7 @@ from tui_agent.processes.terminal import KEYS, Terminal
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
@@ -84,7 +85,7 @@ class JobsScreen(PanePage):
     ]
 
     listing = getters.query_one(Options)
-    output = getters.query_one("#output", Static)
+    output = getters.query_one("#output", PlainText)
 
     def __init__(self, controller: Controller, agent: Agent) -> None:
         super().__init__()
@@ -96,7 +97,7 @@ class JobsScreen(PanePage):
     def body(self) -> ComposeResult:
         yield Options(id="files", compact=True)
         with VerticalScroll(id="pane", can_focus=False):
-            yield Static(id="output", markup=False)
+            yield PlainText(id="output")
 
     def on_mount(self) -> None:
         self.when_left(self._agent.channel.subscribe(self._inbox.put))

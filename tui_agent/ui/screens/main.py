@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
@@ -185,7 +185,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
             self.controller.warnings.said.append((self.clock(), warning))
-            self.notify(warning, severity="warning", markup=False, timeout=WARNED)
+            self.notify(warning, severity="warning", timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
         # Textual tells a widget its first size only if nobody has looked at the screen's map
@@ -225,10 +225,10 @@ class MainScreen(BoundedScreen[None], Frontend):
         if self.app.screen is self:
             self.say(message, severity)
         else:
-            self.notify(message, severity=severity, markup=False)
+            self.notify(message, severity=severity)
 
     def warn(self, message: str) -> None:
-        self.notify(message, severity="warning", markup=False)
+        self.notify(message, severity="warning")
 
     async def ask(self, question: Question[T]) -> T | None:
         if isinstance(question, EditedText):
@@ -239,47 +239,27 @@ class MainScreen(BoundedScreen[None], Frontend):
                 return None
         from tui_agent.ui import pages
 
-        answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-        def answered(result: T | None) -> None:
+        def answered(result: Any) -> None:
             if not answer.done():
                 answer.set_result(result)
 
-        if (
-            isinstance(question, Choice)
-            and question.inline
-            and self.view is not None
-            and self.app.screen is self
-        ):
-            return await self._ask_here(self.view, question)  # type: ignore[return-value]  # a choice's name
-        screen = pages.screen_for(question, self.controller)
-        self.app.push_screen(screen, answered)
+        view = self.view
+        if self.app.screen is not self:
+            view = None
+        if isinstance(question, Choice) and question.inline and view is not None:
+            take_away = view.ask_choice(question, answered)
+        else:
+            screen = pages.screen_for(question, self.controller)
+            self.app.push_screen(screen, answered)
+            take_away = screen.leave
         try:
-            return await answer
-        except asyncio.CancelledError:
-            # The answer came another way.
-            if screen.is_current:
-                screen.dismiss(None)
-            raise
-
-    async def _ask_here(self, view: SessionView, question: Choice) -> str | None:
-        """Ask over the prompt, where nothing that is typed is lost."""
-        from tui_agent.ui.widgets.asked import AskedChoice
-
-        answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-
-        def answered(name: str | None) -> None:
-            if not answer.done():
-                answer.set_result(name)
-
-        asked = AskedChoice(question, answered)
-        view.question.ask(asked)
-        view.announce_question()
-        try:
-            return await answer
+            found: T | None = await answer
         finally:
-            if view.is_attached:
-                view.end_question(asked.key)
+            # The answer may have come another way.
+            take_away()
+        return found
 
     def show(self, page: Page) -> None:
         if isinstance(page, HelpPage):
@@ -329,7 +309,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.status.asides = count_words(asides)
 
     def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        self.notify(f"{sentence} · ctrl+s", markup=False)
+        self.notify(f"{sentence} · ctrl+s")
         self.attention.call_to(aside, sentence)
 
     def show_live_size(self) -> None:

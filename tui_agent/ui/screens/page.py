@@ -7,12 +7,12 @@ from textual import getters
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
-from textual.widgets import Static
 
 from tui_agent.app.format import one_line
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.notice import NoticeLine
+from tui_agent.ui.widgets.plain_text import PlainText
 
 ResultT = TypeVar("ResultT")
 
@@ -35,8 +35,8 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
         Binding("q", "dismiss(None)", "close", show=False),
     ]
 
-    heading = getters.query_one("#heading", Static)
-    facts = getters.query_one("#facts", Static)
+    heading = getters.query_one("#heading", PlainText)
+    facts = getters.query_one("#facts", PlainText)
     notice = getters.query_one(NoticeLine)
     keys = getters.query_one("#keys", KeyLine)
 
@@ -47,8 +47,8 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
 
     def compose(self) -> ComposeResult:
         with VerticalGroup(id="head"):
-            yield Static(self._heading, id="heading", markup=False)
-            yield Static("", id="facts", markup=False)
+            yield PlainText(self._heading, id="heading")
+            yield PlainText(id="facts")
         yield from self.body()
         with VerticalGroup(id="foot"):
             yield NoticeLine()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
@@ -14,9 +13,10 @@ from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice
-from tui_agent.app.services import AppServices
-from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.picker import PickerScreen, has_words
+
+if TYPE_CHECKING:
+    from tui_agent.app.controller import Controller
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (
     ("ask", "secrets: .env, keys, credentials", "even where reading is free"),
@@ -45,10 +45,11 @@ class PermissionsScreen(PickerScreen[None]):
         Binding("ctrl+z", "undo", "take back", priority=True, show=False)
     ]
 
-    def __init__(self, gate: Gate, services: AppServices) -> None:
+    def __init__(self, controller: Controller, gate: Gate) -> None:
         super().__init__()
+        self._controller = controller
+        self._services = controller.services
         self._gate = gate
-        self._services = services
         self._removed: list[Rule] = []
         self._shown: dict[str, Rule] = {}
 
@@ -86,13 +87,13 @@ class PermissionsScreen(PickerScreen[None]):
 
     def action_undo(self) -> None:
         if not self._removed:
-            self.notify("Nothing was removed here.", markup=False)
+            self.notify("Nothing was removed here.")
             return
         rule = self._removed.pop()
         self._gate.restore(rule)
         if rule.source == "user":
             self._keep(rule)
-        self.notify(f"Back: {one_line(str(rule), 160)}.", markup=False)
+        self.notify(f"Back: {one_line(str(rule), 160)}.")
         self.refill(self.field.value)
 
     def _row(self, rule: Rule, kinds: int, patterns: int) -> Content:
@@ -106,42 +107,42 @@ class PermissionsScreen(PickerScreen[None]):
 
     def pick(self, key: str) -> None:
         if key.startswith("words"):
-            self.notify(_EXPLAINED, markup=False)
+            self.notify(_EXPLAINED)
             return
         rule = self._shown[key]
         if rule.source == "default":
             self.notify(
                 "Built in: a rule of your own overrules it, with /permissions you see which.",
-                markup=False,
             )
             return
 
+        self._controller.soon(self._ask_about(rule))
+
+    async def _ask_about(self, rule: Rule) -> None:
+        """Take a rule out of where it is kept, or keep it, as the user answers."""
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))
-        self.app.push_screen(
-            ChoiceScreen(Choice(one_line(str(rule), 200), answers)), partial(self._answered, rule)
-        )
-
-    def _answered(self, rule: Rule, answer: str | None) -> None:
-        """Take a rule out of where it is kept, or keep it."""
-        if answer == "remove":
-            if (
-                problem := self._gate.is_fixed(rule) or self._services.forget_rule(rule)
-            ) is not None:
-                self.notify(problem, severity="warning", markup=False)
-            elif self._gate.remove(rule):
-                self._removed.append(rule)
-                self.notify(
-                    f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.", markup=False
-                )
-        elif answer == "keep":
-            self._keep(rule)
+        match await self._controller.ask(Choice(one_line(str(rule), 200), answers)):
+            case "remove":
+                self._remove(rule)
+            case "keep":
+                self._keep(rule)
+            case _:
+                pass
         self.refill(self.field.value)
+
+    def _remove(self, rule: Rule) -> None:
+        problem = self._gate.is_fixed(rule) or self._services.forget_rule(rule)
+        if problem is not None:
+            self.notify(problem, severity="warning")
+        elif self._gate.remove(rule):
+            self._removed.append(rule)
+            self.notify(f"Removed: {one_line(str(rule), 160)}. Ctrl+Z takes it back.")
 
     def _keep(self, rule: Rule) -> None:
         if (problem := self._services.keep_rule(rule)) is not None:
-            self.notify(problem, severity="warning", markup=False)
+            self.notify(problem, severity="warning")
 
 
 def _pattern(rule: Rule) -> str:

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, visible
@@ -16,6 +16,7 @@ from tui_agent.app.frontend import Pick, PickRow
 from tui_agent.ui.prompting.fuzzy import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT
 from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.plain_text import PlainText
 
 MAX_ROWS = 200
 """Rows shown at most; typing narrows."""
@@ -106,15 +107,15 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
     field = getters.query_one("#filter", Input)
     listing = getters.query_one("#rows", PickerList)
-    empty = getters.query_one("#empty", Static)
+    empty = getters.query_one("#empty", PlainText)
     about = getters.query_one("#about", VerticalScroll)
 
     def body(self) -> ComposeResult:
         yield Input(placeholder=self.PLACEHOLDER, id="filter", compact=True)
         yield PickerList(id="rows", compact=True)
-        yield Static(self.EMPTY, id="empty", markup=False)
+        yield PlainText(self.EMPTY, id="empty")
         with VerticalScroll(id="about", can_focus=False):
-            yield Static(markup=False)
+            yield PlainText()
 
     def on_mount(self) -> None:
         self.tell("")
@@ -132,7 +133,7 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
     def tell(self, text: str, tone: str = "") -> None:
         """Show lines below the list; ``tone`` is a class for their looks."""
-        self.about.query_one(Static).update(visible(text))
+        self.about.query_one(PlainText).update(visible(text))
         self.about.display = bool(text)
         self.about.set_classes(f"-{tone}" if tone else "")
         self.about.scroll_home(animate=False)

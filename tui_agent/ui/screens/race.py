@@ -17,6 +17,7 @@ from tui_agent.app.format import money, one_line, short_model, visible
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
+from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.runner_pane import RunnerPane
@@ -27,8 +28,6 @@ from tui_agent.ui.widgets.two_columns import HangingText, hung
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from textual.timer import Timer
 
     from tui_agent.app.controller import Controller
     from tui_agent.app.race_views import RaceView
@@ -124,12 +123,12 @@ class RaceScreen(PanePage):
         self._marked: int | None = None
         self._was_over = self._is_over
         """Whether all had ended when the rows were last put in order."""
-        self._timer: Timer | None = None
+        self._looking = Later(self, self._look)
 
     def body(self) -> ComposeResult:
         yield TableList(COLUMNS, id="runners")
         with VerticalScroll(id="pane", can_focus=False):
-            yield HangingText("", id="details", markup=False)
+            yield HangingText(id="details")
         yield Horizontal(id="runners-live")
 
     def on_mount(self) -> None:
@@ -150,11 +149,9 @@ class RaceScreen(PanePage):
     # -- showing
 
     def _look_soon(self, _event: object = None) -> None:
-        if self._timer is None:
-            self._timer = self.set_timer(REFRESH_SECONDS, self._look)
+        self._looking.after(REFRESH_SECONDS)
 
     def _look(self) -> None:
-        self._timer = None
         race = self._race.now()
         at = self.number
         self._race = race

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,7 +19,6 @@ from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
 from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.store import Store
-from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 
 MAX_HITS = 200
@@ -241,20 +239,22 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if info is None:
             return
         if info.id == self._current:
-            self.notify("This session is open; open another one first.", markup=False)
+            self.notify("This session is open; open another one first.")
             return
         if info.id in self._controller.asides:
-            self.notify("This session is at work; open it to stop it first.", markup=False)
+            self.notify("This session is at work; open it to stop it first.")
             return
 
+        self._controller.soon(self._ask_to_delete(info))
+
+    async def _ask_to_delete(self, info: SessionInfo) -> None:
         answers = [("x", "Delete it (x): u brings it back until the program ends"), ("", "Keep it")]
         question = Choice(f"Delete “{one_line(name_of(info), 40)}”?", answers, at="", numbered=True)
-        self.app.push_screen(ChoiceScreen(question), partial(self._delete, info.id))
+        if await self._controller.ask(question) == "x":
+            self._delete(info.id)
 
-    def _delete(self, key: str, answer: str | None) -> None:
-        """Delete a session and take it off the list at once, so that the next key acts on the one after it."""
-        if answer != "x":
-            return
+    def _delete(self, key: str) -> None:
+        """Delete a session and take it off the list at once: the next key acts on the one after it."""
         self._store.delete(key)
         self._deleted.append(key)
         ids = [info.id for info in self._sessions]
@@ -264,12 +264,12 @@ class SessionPicker(PickerScreen[OpenRequest]):
         beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
         self._sessions = [info for info in self._sessions if info.id != key]
         self._draw(beside[0] if beside else None)
-        self.notify("Deleted. u brings it back until the program ends.", markup=False)
+        self.notify("Deleted. u brings it back until the program ends.")
         self.refill(self.field.value.strip())
 
     def action_undelete(self) -> None:
         if not self._deleted:
-            self.notify("Nothing was deleted here.", markup=False)
+            self.notify("Nothing was deleted here.")
             return
         self._goal = self._deleted.pop()
         self._store.undelete(self._goal)

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets.option_list import Option
 
 from tui_agent.app.context_commands import reread_settings
 from tui_agent.app.format import one_line, short_path, tokens, visible
-from tui_agent.app.frontend import Choice, ModelPick, TextLine
-from tui_agent.app.model_commands import choose_model, set_up
+from tui_agent.app.frontend import Choice, Question, TextLine, ThemeChoice
+from tui_agent.app.model_commands import ask_for_model, choose_model
 from tui_agent.app.setting_names import sentence_of, sorted_by_group, value_of
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
-from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
-from tui_agent.ui.screens.picker import PickerScreen, ThemePicker, has_words
+from tui_agent.ui.screens.picker import PickerScreen, has_words
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -154,45 +151,37 @@ class SettingsScreen(PickerScreen[None]):
     # -- editing
 
     def pick(self, key: str) -> None:
-        """Change a setting: the next of two values, one of a list where there is one, otherwise in the field."""
-        from tui_agent.ui.screens.models import ModelPicker
-
+        """Change a setting: take the other of two values, or ask for one."""
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
             self.tell(
                 f"{row.description}\nIt is a table: write it in {path}, and open this page again."
             )
-            return
-        if set(row.choices) == {"true", "false"}:
+        elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
-            return
-        screen: Screen[str | None]
-        if key in MODELS:
-            picker = ModelPicker(self._controller.services, _written(row))
-            self.app.push_screen(picker, partial(self._model_picked, key))
-            return
-        if key == "ui.theme":
-            screen = ThemePicker()
-        elif row.choices:
-            answers = [
-                (choice, f"{choice} (as it is)" if choice == row.value else choice)
-                for choice in sorted(row.choices, key=lambda choice: choice != row.value)
-            ]
-            screen = ChoiceScreen(Choice(sentence_of(row), answers, row.description))
         else:
-            if self._refused[0] == key:
-                text = self._refused[1]
-            else:
-                text = _written(row)
-            question = TextLine(sentence_of(row), text, "save", f"Accepts {row.accepts}.")
-            screen = LineScreen(question)
-        self.app.push_screen(screen, partial(self._typed, key))
+            self._controller.soon(self._change(row))
 
-    def _model_picked(self, key: str, pick: ModelPick | None) -> None:
-        if pick is not None:
-            set_up(self._controller, pick)
-        self._typed(key, pick.model if pick is not None else None)
+    async def _change(self, row: SettingRow) -> None:
+        if row.key in MODELS:
+            text = await ask_for_model(self._controller, _written(row))
+        else:
+            text = await self._controller.ask(self._question(row))
+        self._typed(row.key, text)
+
+    def _question(self, row: SettingRow) -> Question[str]:
+        if row.key == "ui.theme":
+            return ThemeChoice()
+        if row.choices:
+            answers = [(choice, choice) for choice in row.choices if choice != row.value]
+            if row.value in row.choices:
+                answers.insert(0, (row.value, f"{row.value} (as it is)"))
+            return Choice(sentence_of(row), answers, row.description)
+        text = _written(row)
+        if self._refused[0] == row.key:
+            text = self._refused[1]
+        return TextLine(sentence_of(row), text, "save", f"Accepts {row.accepts}.")
 
     def _typed(self, key: str, text: str | None) -> None:
         if text == _written(self._rows[key]):

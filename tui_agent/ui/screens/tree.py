@@ -15,8 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.content import Content
-from textual.timer import Timer
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from tui_agent.agent.events import (
     AgentEvent,
@@ -42,9 +41,11 @@ from tui_agent.app.undo_commands import name_of_place, redo, undo
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import prompt_text
+from tui_agent.ui.later import Later
 from tui_agent.ui.screens.dialogs import Dialog
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import following
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import messages, sanitize
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
@@ -144,7 +145,7 @@ class TreeScreen(Page[None]):
     session_tree = getters.query_one(SessionTree)
     preview = getters.query_one(EntryPreview)
     entry = getters.query_one("#tree-entry", Horizontal)
-    field_name = getters.query_one("#tree-field-name", Static)
+    field_name = getters.query_one("#tree-field-name", PlainText)
     field = getters.query_one("#tree-field", Input)
 
     def __init__(self, controller: "Controller", agent: "Agent", page: TreePage) -> None:
@@ -153,8 +154,8 @@ class TreeScreen(Page[None]):
         self._page = page
         self._agent = agent
         self._session = agent.session
-        self._preview_timer: Timer | None = None
-        self.refresh_timer: Timer | None = None
+        self._previewing = Later(self, self._show_preview)
+        self.refreshing = Later(self, self._refresh_tree)
         self._search: SearchBegun | None = None
         self._labelling: int | None = None
         self._focus = ""
@@ -171,7 +172,7 @@ class TreeScreen(Page[None]):
             yield SessionTree(lambda entry_id: next(iter(load([entry_id])), None), clock, shown)
             yield EntryPreview(self._agent, clock)
         with Horizontal(id="tree-entry"):
-            yield Static(id="tree-field-name", markup=False)
+            yield PlainText(id="tree-field-name")
             yield Input(id="tree-field", compact=True)
 
     def on_mount(self) -> None:
@@ -224,22 +225,18 @@ class TreeScreen(Page[None]):
 
     @on(SessionTree.Highlighted)
     def _preview_soon(self) -> None:
-        if not self.has_class("-preview"):
-            return
-        if self._preview_timer is not None:
-            self._preview_timer.stop()
+        if self.has_class("-preview"):
+            self._previewing.after_rest(PREVIEW_SECONDS)
+
+    def _show_preview(self) -> None:
         tree = self.session_tree
-        preview = self.preview
-        self._preview_timer = self.set_timer(
-            PREVIEW_SECONDS, lambda: preview.show(tree.outline.index, tree.line, tree.standings)
-        )
+        self.preview.show(tree.outline.index, tree.line, tree.standings)
 
     def _on_agent_event(self, event: AgentEvent) -> None:
-        if isinstance(event, FOLLOWED) and self.refresh_timer is None:
-            self.refresh_timer = self.set_timer(self._pause, self._refresh_tree)
+        if isinstance(event, FOLLOWED):
+            self.refreshing.after(self._pause)
 
     def _refresh_tree(self) -> None:
-        self.refresh_timer = None
         if self.is_attached:
             start = perf_counter()
             self.reload()
@@ -578,7 +575,7 @@ class SummarisingScreen(Dialog[str]):
 
     KEYS: ClassVar[str] = "esc back, nothing changes"
 
-    growing = getters.query_one("#growing", Static)
+    growing = getters.query_one("#growing", PlainText)
 
     def __init__(self, summarise: SummaryWork) -> None:
         super().__init__("Summarising …")
@@ -586,7 +583,7 @@ class SummarisingScreen(Dialog[str]):
         self._written: list[str] = []
 
     def body(self) -> ComposeResult:
-        yield Static(id="growing", markup=False)
+        yield PlainText(id="growing")
 
     def on_mount(self) -> None:
         self.set_interval(PAINT_SECONDS, self._paint)

@@ -10,9 +10,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from tui_agent.app.find_commands import find_entries
+from tui_agent.ui.widgets.plain_text import PlainText
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -35,7 +36,7 @@ class FindBar(Horizontal, can_focus=True):
     ]
 
     field = getters.query_one(Input)
-    told = getters.query_one("#find-told", Static)
+    told = getters.query_one("#find-told", PlainText)
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class FindBar(Horizontal, can_focus=True):
 
     def compose(self) -> ComposeResult:
         yield Input(placeholder="Find in the conversation", compact=True)
-        yield Static("", id="find-told", markup=False)
+        yield PlainText(id="find-told")
 
     def begin(self, query: str) -> None:
         if not self.display:

@@ -13,7 +13,6 @@ from textual import events
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
-from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import tokens
@@ -22,6 +21,7 @@ from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.app.status_marks import style_of
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
+from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.clickable import clickable
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Gauge(Widget):
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         super().__init__()
         self._clock = clock
-        self._timer: Timer | None = None
+        self._cooling = Later(self, self._cooled)
         self._fall = 0, 0.0
         """Tokens fewer than before, and until when that is said."""
         self.measured: GaugeReading | None = None
@@ -241,13 +241,11 @@ class Gauge(Widget):
 
     def watch_reading(self) -> None:
         """Wake up when the words change, which is once a minute while the cache is warm, and never otherwise."""
-        if self._timer is not None:
-            self._timer.stop()
-            self._timer = None
+        self._cooling.stop()
         if self.reading is not None and self.reading.warm_until is not None and self.is_attached:
             left = self.reading.warm_until - self._clock()
             if left > 0:
-                self._timer = self.set_timer(left - 60 * (ceil(left / 60) - 1) + 0.01, self._cooled)
+                self._cooling.after(left - 60 * (ceil(left / 60) - 1) + 0.01)
 
     def _cooled(self) -> None:
         self.look()

@@ -4,10 +4,10 @@ from typing import ClassVar, Literal
 
 from textual.content import Content
 from textual.reactive import reactive
-from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import visible
+from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.clickable import clickable
 
 Severity = Literal["information", "warning", "error"]
@@ -30,10 +30,11 @@ class NoticeLine(Widget):
     remedy: reactive[tuple[str, str, str] | None] = reactive(None)
     """Key, label and action of the remedy."""
 
-    _brief: Timer | None = None
-
-    warnings = 0
-    """How many of the lines shown are warnings that nobody waited for."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.warnings = 0
+        """How many of the lines shown are warnings that nobody waited for."""
+        self._clearing = Later(self, self.clear)
 
     def say(
         self,
@@ -41,8 +42,7 @@ class NoticeLine(Widget):
         severity: Severity = "information",
         remedy: tuple[str, str, str] | None = None,
     ) -> None:
-        if self._brief is not None:
-            self._brief.stop()
+        self._clearing.stop()
         self.warnings = 0
         self.severity = severity
         self.set_classes(f"-{severity}")
@@ -65,7 +65,7 @@ class NoticeLine(Widget):
 
     def say_briefly(self, message: str) -> None:
         self.say(message)
-        self._brief = self.set_timer(BRIEF_SECONDS, self.clear)
+        self._clearing.after(BRIEF_SECONDS)
 
     def clear(self) -> None:
         self.warnings = 0

@@ -12,13 +12,14 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.reactive import var
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.app.frontend import Page
 from tui_agent.app.permission_text import Answer
 from tui_agent.ui.widgets.asked import Asked
 from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.line_view import LineView
 
@@ -133,9 +134,9 @@ class QuestionPrompt(VerticalGroup):
         self._waiting: list[Asked] = []
         self._shown_at = 0.0
         self._details = LineView()
-        self._title = Static("", classes="question-title", markup=False)
+        self._title = PlainText(classes="question-title")
         self._scroll = VerticalScroll(self._details, can_focus=False)
-        self._hint = Static("", classes="question-hint", markup=False)
+        self._hint = PlainText(classes="question-hint")
         self._choices = QuestionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
         self._note = Input(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True

@@ -5,17 +5,17 @@ from collections.abc import Callable
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Static
 
 from tui_agent.agent.agent import Agent
 from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 class RunnerPane(Vertical):
     """Follows one agent; the end of its work is in sight."""
 
-    title = getters.query_one(".runner-title", Static)
+    title = getters.query_one(".runner-title", PlainText)
     transcript = getters.query_one(Transcript)
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class RunnerPane(Vertical):
         self._inbox = Inbox(self, pause=lambda: self.transcript.pause)
 
     def compose(self) -> ComposeResult:
-        yield Static("", classes="runner-title", markup=False)
+        yield PlainText(classes="runner-title")
         yield Transcript()
 
     def on_mount(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
-from textual.widgets import Static
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
@@ -56,10 +55,12 @@ from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import Todo, TodoStatus, current_todos
 from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.widgets.asked import Asked, AskedPermission
+from tui_agent.ui.later import Later
+from tui_agent.ui.widgets.asked import Asked, AskedChoice, AskedPermission
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_SESSIONS, FirstHints, Recent
 from tui_agent.ui.widgets.plain import Room
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.prompt import INVITATIONS, READ_ONLY
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
@@ -68,11 +69,12 @@ from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from textual.screen import Screen
 
     from tui_agent.agent.events import PermissionAnswer, PermissionRequest
+    from tui_agent.app.frontend import Choice
     from tui_agent.ui.screens.main import MainScreen
 
 MAX_MESSAGES = 4
@@ -90,13 +92,13 @@ RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
-class QuestionChip(Static):
+class QuestionChip(PlainText):
     """One line; a click goes to the question."""
 
     ALLOW_SELECT = False
 
     def __init__(self, main: Screen[Any], asked: Asked) -> None:
-        super().__init__(markup=False)
+        super().__init__()
         self._main = main
         self.ask(asked)
 
@@ -137,13 +139,13 @@ class QueueList(Widget):
         return Content("\n".join(lines))
 
 
-class PlanLine(Static):
+class PlanLine(PlainText):
     """How far the plan is, above the prompt while work goes on."""
 
     ALLOW_SELECT = False
 
     def __init__(self) -> None:
-        super().__init__("", markup=False)
+        super().__init__("")
         self.display = False
 
     def show(self, todos: Sequence[Todo]) -> None:
@@ -160,13 +162,13 @@ class PlanLine(Static):
             self.update(f"◐ {done + 1}/{len(todos)} {one_line(now.content, 200)}")
 
 
-class NewChip(Static):
+class NewChip(PlainText):
     """A few words under the conversation; a click goes to its end."""
 
     ALLOW_SELECT = False
 
     def __init__(self, transcript: Transcript) -> None:
-        super().__init__("↓ new  ctrl+end", markup=False)
+        super().__init__("↓ new  ctrl+end")
         self._transcript = transcript
         self.display = False
 
@@ -196,6 +198,7 @@ class SessionView(Room):
         self._services = services
         self._wants_panel: bool | None = None
         self._focused_entry: int | None = None
+        self._telling_block = Later(self, self._tell_block)
         self._facts_changed = False
         """Whether the main screen's facts on session and request need another look."""
         self._told_compaction = 0
@@ -528,10 +531,20 @@ class SessionView(Room):
 
         self.question.ask(AskedPermission(request, answered))
 
+    def ask_choice(
+        self, choice: Choice, answered: Callable[[str | None], None]
+    ) -> Callable[[], None]:
+        """Ask over the prompt, where no typed text is lost; return how to take the question away."""
+        asked = AskedChoice(choice, answered)
+        self.question.ask(asked)
+        self.announce_question()
+        return partial(self.end_question, asked.key)
+
     def end_question(self, key: str) -> None:
         """Take an answered question away and give the keys back."""
-        self.question.settle(key)
-        self.leave_question()
+        if self.is_attached:
+            self.question.settle(key)
+            self.leave_question()
 
     # -- the side panel
 
@@ -588,7 +601,7 @@ class SessionView(Room):
                 status.block = ""
         else:
             # Many keys in a row ask once: measuring every block of a long session takes a moment.
-            self.set_timer(FACTS_SECONDS, self._tell_block)
+            self._telling_block.after_rest(FACTS_SECONDS)
 
     def _tell_block(self) -> None:
         from tui_agent.app.context_text import standing_words

@@ -11,6 +11,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import CompactionEntry, Entry, UserEntry
 from tui_agent.session.path_queries import newest
+from tui_agent.ui.later import Later
 from tui_agent.ui.outline import (
     OutlineRow,
     PanelFacts,
@@ -66,7 +67,7 @@ class SidePanel(LineList):
         self._summarised: tuple[int, list[Entry]] = (0, [])
         """The newest compaction, and the entries that changed files before it."""
         self._stale = True
-        self._asked = False
+        self._looking = Later(self, self._look)
 
     # -- display
 
@@ -97,12 +98,10 @@ class SidePanel(LineList):
     def _look_soon(self) -> None:
         """Look once for many events; not at all while nobody sees it."""
         self._stale = True
-        if self.display and not self._asked:
-            self._asked = True
-            self.call_after_refresh(self._look)
+        if self.display:
+            self._looking.after_refresh()
 
     def _look(self) -> None:
-        self._asked = False
         if self._agent is None or not self.display:
             return
         self._stale = False

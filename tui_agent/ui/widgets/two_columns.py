@@ -7,7 +7,8 @@ from rich.cells import cell_len
 from textual._wrap import compute_wrap_offsets
 from textual.content import Content
 from textual.geometry import Size
-from textual.widgets import Static
+
+from tui_agent.ui.widgets.plain_text import PlainText
 
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
 _MIN_WIDTH: Final = 16
@@ -45,7 +46,7 @@ def _wrapped(line: Content, width: int) -> list[Content]:
     return [first.rstrip(), *(Content.assemble(" " * indent, other.rstrip()) for other in others)]
 
 
-class HangingText(Static):
+class HangingText(PlainText):
     """A static text that wraps so."""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited

@@ -11,11 +11,11 @@ from typing import Any
 from textual import work
 from textual.content import Content
 from textual.reactive import reactive
-from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import one_line
 from tui_agent.lazy import LazyPattern
+from tui_agent.ui.later import Later
 
 PAUSE = 0.3
 """Seconds after a change in which others may follow."""
@@ -46,7 +46,7 @@ class UserStatusLine(Widget):
         self._state = state
         self._cwd = cwd
         self._command: str | None = None
-        self._timer: Timer | None = None
+        self._telling = Later(self, self._due)
         self._given: bytes | None = None
         self._is_running = False
         self._has_failed = False
@@ -62,14 +62,13 @@ class UserStatusLine(Widget):
             self.changed()
 
     def changed(self) -> None:
-        if self._command is not None and self._timer is None and self.is_mounted:
-            self._timer = self.set_timer(PAUSE, self._due)
+        if self._command is not None and self.is_mounted:
+            self._telling.after(PAUSE)
 
     def render(self) -> Content:
         return Content(self.text)
 
     def _due(self) -> None:
-        self._timer = None
         state = self._state()
         if self._command is None or state is None:
             return

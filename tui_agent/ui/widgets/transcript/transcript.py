@@ -24,6 +24,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.context.context_status_cache import Standings, standings
 from tui_agent.session.entries import UserEntry
+from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -82,7 +83,7 @@ class Transcript(BlockPane, can_focus=True):
         self._clock = clock
         self._agent: ShownAgent | None = None
         self._activity: Callable[[int], str] | None = None
-        self._flush_timer: Timer | None = None
+        self._flushing = Later(self, self._flush)
         self._next_flush = 0.0
         self._seen_written = 0
         self._seen_at = 0.0
@@ -237,18 +238,16 @@ class Transcript(BlockPane, can_focus=True):
 
     def _flush_soon(self) -> None:
         """Flush now when there was nothing for a while, else when the pause is over."""
-        if self._flush_timer is not None or self._holds_changes:
+        if self._flushing.is_waiting or self._holds_changes:
             return
         wait = self.pause
         if wait <= 0:
             self._flush()
         else:
-            self._flush_timer = self.set_timer(wait, self._flush)
+            self._flushing.after(wait)
 
     def _flush(self) -> None:
-        if self._flush_timer is not None:
-            self._flush_timer.stop()
-            self._flush_timer = None
+        self._flushing.stop()
         started = self._clock()
         self._feed.flush()
         self._show_changes()

@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_agent.context.context_status import Standing
+from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.plain import bar_lines, plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
@@ -118,7 +119,7 @@ class Viewport(ScrollView):
         self._bar_look = (0, False, 0, 0)
         self._settling = False
         self._painting = self._has_highlights = False
-        self._prefetch_asked = False
+        self._prefetching = Later(self, self._prefetch)
 
     # -- size and scroll position
 
@@ -173,9 +174,7 @@ class Viewport(ScrollView):
             self._settling = False
         self._rows = None
         self.refresh()
-        if not self._prefetch_asked:
-            self._prefetch_asked = True
-            self.call_after_refresh(self._prefetch)
+        self._prefetching.after_refresh()
 
     def _apply(self) -> None:
         """Write extent and offset without asking for a layout or a repaint.
@@ -240,7 +239,6 @@ class Viewport(ScrollView):
 
     def _prefetch(self) -> None:
         """Measure a page above and below, so that the next scroll step lands on known ground."""
-        self._prefetch_asked = False
         before = self.model.heights.total
         missing = self.page
         index = self.top.index - 1

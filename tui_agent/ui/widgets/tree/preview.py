@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from textual import getters
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import Static
 
 from tui_agent.app import format as wording
 from tui_agent.context.context_status_cache import Standings
@@ -24,6 +23,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.ui.outline import changed_files
+from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold
 from tui_agent.ui.widgets.transcript.source import EntrySource
@@ -63,7 +63,7 @@ def _as_shown(entry: Entry) -> Entry:
 class EntryPreview(Vertical):
     """Facts over a transcript of one row's entries."""
 
-    facts = getters.query_one("#preview-facts", Static)
+    facts = getters.query_one("#preview-facts", PlainText)
     transcript = getters.query_one(Transcript)
 
     def __init__(self, agent: "Agent", clock: Callable[[], float]) -> None:
@@ -73,7 +73,7 @@ class EntryPreview(Vertical):
         self._clock = clock
 
     def compose(self) -> ComposeResult:
-        yield Static(id="preview-facts", markup=False)
+        yield PlainText(id="preview-facts")
         yield Transcript()
 
     def show(
