@@ -100,6 +100,5 @@ async def begin(
 ) -> Race:
     specs = (RunnerSpec(),) * runners if isinstance(runners, int) else runners
     order.setdefault("start", harness.session.leaf)
-    return await Race.begin(
-        harness.agent, RaceOrder(prompt, (TextPart(text=prompt),), specs, **order)
-    )
+    order.setdefault("parts", (TextPart(text=prompt),))
+    return await Race.begin(harness.agent, RaceOrder(prompt, specs=specs, **order))

@@ -602,7 +602,7 @@ class ContextKeeper:
             settings.prune,
             size.budget,
             tool_traits(),
-            pressure=under_pressure(settings.prune, size),
+            pressure=moment.in_work or under_pressure(settings.prune, size),
             minimum=minimum,
             wanted=wanted,
             count=counter.entry,

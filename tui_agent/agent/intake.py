@@ -10,7 +10,7 @@ from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
 from tui_agent.context.verdict import ENDS_TURN, Verdict, verdict_on
-from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import newest_message
 
@@ -27,11 +27,7 @@ class Intake:
         """Text from hooks for the model, sent with the first message."""
 
     def nothing_left(self) -> bool:
-        """Whether the newest message is an answer that ends a turn, or there is none."""
-        entry = newest_message(self._journal.session.active_path())
-        if isinstance(entry, AssistantEntry):
-            return not entry.tool_calls and verdict_on(entry) in ENDS_TURN
-        return entry is None
+        return nothing_left(self._journal.session.active_path())
 
     async def take_messages(self, *, step: int) -> None:
         """Append the user's messages, a follow-up when the work is done; raises StopRunError if hooks refused all.
@@ -83,6 +79,14 @@ class Intake:
             told = TextPart(text=f"<hook-context>\n{note}\n</hook-context>")
             self._journal.append(UserEntry(parts=(told,), synthetic="hook"))
         return ""
+
+
+def nothing_left(path: Sequence[Entry]) -> bool:
+    """Whether the newest message of a path is an answer that ends a turn, or there is none."""
+    entry = newest_message(path)
+    if isinstance(entry, AssistantEntry):
+        return not entry.tool_calls and verdict_on(entry) in ENDS_TURN
+    return entry is None
 
 
 def _is_half_said(answer: AssistantEntry) -> bool:

@@ -175,6 +175,8 @@ class Loop:
                         continue
                     return self._done()
                 self._append(ended_jobs(self.tools.jobs))
+            if self.step == self.ports.pause_after:
+                return RunEnded("step_limit", steps=self.step)
             await self.context.make_room()
             self.step += 1
             if (ended := await self._take_step()) is not None:

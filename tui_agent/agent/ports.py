@@ -97,6 +97,8 @@ class AgentPorts(Adjustable):
     kind: AgentSpec | None = None
     """The kind whose tools alone may be used, where the model is offered more; None: all it is
     offered."""
+    pause_after: int | None = None
+    """Steps after which a run stops as it stands, for a look ahead; None: it goes on to its end."""
     is_subagent: bool = False
     """Whether the agent works for another one, and starts none itself."""
     cache_session: str = ""

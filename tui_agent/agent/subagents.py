@@ -220,7 +220,7 @@ class Subagents:
         model = parent.model
         mode = parent.mode
         effort = parent.context.chosen_effort
-        own = replace(ports, is_subagent=True, titles=False, checkpoints=None)
+        own = replace(ports, is_subagent=True, titles=False, checkpoints=None, pause_after=None)
         if in_conversation:
             own.kind = spec
             own.cache_session = ports.cache_session or parent.session.id

@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 USAGE = (
-    "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] -- PROMPT, for "
+    "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] [--steps N] -- PROMPT, for "
     "example: /race 3 -- Fix the test"
 )
+OPTIONS = frozenset({"check", "pick", "cost", "from", "steps"})
+GO_ON = "Go on with the work."
+"""Names a race of contexts without a prompt."""
 NO_RACE = "No race is going on. Begin one with " + USAGE
 START = "y"
 LEAVE = "n"
@@ -48,7 +51,7 @@ class RaceWish:
     """A race as a person asks for it, in words.
 
     ``start`` None is where the conversation stands; ``check`` None is the one remembered for the
-    project, "" is none.
+    project, "" is none. Without a ``prompt`` the runners go on with the work at hand.
     """
 
     prompt: str
@@ -57,6 +60,7 @@ class RaceWish:
     pick: str = "none"
     cost: float | None = None
     start: int | None = None
+    steps: int | None = None
 
 
 # -- before it starts
@@ -64,12 +68,34 @@ class RaceWish:
 
 def read_wish(text: str) -> RaceWish:
     """Parse the argument of ``/race``; raises a `CommandError` where it can't be understood."""
+    from tui_agent.agent.race.specs import all_name_contexts
+
     if " -- " in text:
-        head, separator, prompt = text.partition(" -- ")
+        head, _, prompt = text.partition(" -- ")
     else:
-        head, separator, prompt = text.partition("\n")
-    if not separator or not prompt.strip():
+        head, _, prompt = text.partition("\n")
+    runners, options = _options(head)
+    if not prompt.strip() and not all_name_contexts(runners):
         raise CommandError(f"There is no prompt. Write: {USAGE}")
+    start = options.get("from")
+    if start is not None and not start.lstrip("#").isdigit():
+        raise CommandError(f"“{start}” is not an entry; write its number: --from 412.")
+    steps = options.get("steps")
+    if steps is not None and not (steps.isdecimal() and int(steps)):
+        raise CommandError(f"“{steps}” is no number of steps; write for example --steps 3.")
+    return RaceWish(
+        prompt.strip(),
+        runners or "3",
+        options.get("check"),
+        options.get("pick", "none"),
+        _dollars(options.get("cost")),
+        None if start is None else int(start.lstrip("#")),
+        None if steps is None else int(steps),
+    )
+
+
+def _options(head: str) -> tuple[str, dict[str, str]]:
+    """Return the words for the runners and the options that stand before a prompt; raises a `CommandError`."""
     try:
         words = shlex.split(head)
     except ValueError:
@@ -82,29 +108,22 @@ def read_wish(text: str) -> RaceWish:
             runners.append(word)
             continue
         name, given, value = word[2:].partition("=")
-        if name not in {"check", "pick", "cost", "from"} or not (given or words):
+        if name not in OPTIONS or not (given or words):
             raise CommandError(f"“{word}” is not understood. Write: {USAGE}")
         if given:
             options[name] = value
         else:
             options[name] = words.pop(0)
-    cost, start = options.get("cost"), options.get("from")
+    return " ".join(runners), options
+
+
+def _dollars(cost: str | None) -> float | None:
+    if cost is None:
+        return None
     try:
-        dollars = None
-        if cost is not None:
-            dollars = dollars_in(cost)
+        return dollars_in(cost)
     except ValueError:
         raise CommandError(f"“{cost}” is not an amount of US dollars above 0.") from None
-    if start is not None and not start.lstrip("#").isdigit():
-        raise CommandError(f"“{start}” is not an entry; write its number: --from 412.")
-    return RaceWish(
-        prompt.strip(),
-        " ".join(runners) or "3",
-        options.get("check"),
-        options.get("pick", "none"),
-        dollars,
-        None if start is None else int(start.lstrip("#")),
-    )
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
@@ -122,7 +141,10 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
         start = session.leaf
     else:
         session.entry(start)
-    parts = await load_parts(controller, wish.prompt)
+    if wish.prompt:
+        parts = await load_parts(controller, wish.prompt)
+    else:
+        parts = ()
     if wish.check is not None:
         check = wish.check
     else:
@@ -130,13 +152,14 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     specs = await asyncio.to_thread(runner_specs, controller, wish.runners)
     await agent.warm()  # the size all begin with is shown before the start
     return RaceOrder(
-        wish.prompt,
+        wish.prompt or GO_ON,
         parts,
         specs,
         start,
         check=check.strip(),
         pick=wish.pick,
         cost=wish.cost,
+        steps=wish.steps,
         files=len(await shared_files(agent.ports.project)),
     )
 
@@ -210,7 +233,15 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     if each is None:
         each = agent.ports.budget.cost
     alike = not any(spec.context for spec in order.specs)
-    return RacePrice(len(order.specs), each, prefix, total, alike=alike, files=order.files)
+    return RacePrice(
+        len(order.specs),
+        each,
+        prefix,
+        total,
+        alike=alike,
+        files=order.files,
+        steps=order.steps,
+    )
 
 
 # -- after a race
@@ -221,6 +252,7 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
 
     Raises a `UserFacingError` or OSError where it can't be begun.
     """
+    from tui_agent.agent.intake import nothing_left
     from tui_agent.agent.race.race import Race
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
@@ -233,6 +265,10 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
             "A race is going on in this session: take one with /race take N, or end it with /race drop."
         )
     agent = controller.idle_agent
+    if not order.parts and nothing_left(agent.session.beside(order.start).active_path()):
+        raise CommandError(
+            "There is no work to go on with: the last answer is complete. Add a prompt after --."
+        )
     if dropped := {entry for spec in order.specs for entry in left_out(spec.context)}:
         view = resolve(agent.session.beside(order.start).active_path())
         sent = {
@@ -283,6 +319,8 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     After the race it goes to the branch of a runner of the last one that began on the path;
     ``over`` is another one.
     """
+    from tui_agent.agent.intake import nothing_left
+
     agent = controller.idle_agent
     race = None
     if over is None:
@@ -303,7 +341,10 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     took = name
     if told:
         took = f"{name}, {told}"
-    controller.say(f"Took {took}.{saved} /undo takes that back; the others are branches in /tree.")
+    told = f"Took {took}.{saved} /undo takes that back; the others are branches in /tree."
+    if not nothing_left(agent.session.active_path()):
+        told += " Its work is not done: F8 goes on with it."
+    controller.say(told)
     controller.frontend.refresh_facts()
 
 
@@ -452,7 +493,7 @@ async def check(controller: Controller, argument: str) -> None:
     "race",
     "run one prompt several times at once and take the best",
     key="f7",
-    argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
+    argument="[PROMPT|RUNNERS -- PROMPT|CONTEXTS|take N|stop|drop]",
     place=165,
     yields=True,
     words="parallel, compare models, best of, attempts",
@@ -460,7 +501,7 @@ async def check(controller: Controller, argument: str) -> None:
 async def race(controller: Controller, argument: str) -> None:
     word, _, rest = argument.strip().partition(" ")
     can_ask = controller.race is None and controller.frontend.has_screen
-    match "--" if " -- " in argument else word:
+    match "--" if _is_order(argument) else word:
         case "" if can_ask:
             await ask_for_race(controller, controller.frontend.draft.strip())
         case "" | "show":
@@ -484,6 +525,13 @@ async def race(controller: Controller, argument: str) -> None:
             await ask_for_race(controller, argument.strip())
         case _:
             await _ask_and_begin(controller, read_wish(argument))
+
+
+def _is_order(argument: str) -> bool:
+    """Whether an argument names runners, and is not the prompt of a race or one of its actions."""
+    from tui_agent.agent.race.specs import all_name_contexts
+
+    return " -- " in argument or all_name_contexts(argument.partition(" --")[0])
 
 
 async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:

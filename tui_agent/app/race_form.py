@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, WHOLE
-from tui_agent.app.format import dollars_in, one_line, short_model, visible
+from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, PRUNED, WHOLE
+from tui_agent.app.format import dollars_in, one_line, plural, short_model, visible
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.session.effort import Effort
 
@@ -46,8 +46,8 @@ async def ask_for_order(
             if not task:
                 return None
             order = replace(order, prompt=task)
-        answer = await controller.ask(Choice(title, _rows(order, here), price(order), at=at))
-        specs, at = list(order.specs), answer or ""
+        at = await controller.ask(Choice(title, _rows(order, here), price(order), at=at)) or ""
+        specs = list(order.specs)
         match at.split():
             case ["start"]:
                 return order
@@ -60,21 +60,27 @@ async def ask_for_order(
                 order = replace(order, specs=(*specs[:place], *changed, *specs[place + 1 :]))
             case ["add"]:
                 order = replace(order, specs=(*specs, specs[-1]))
-            case ["check"]:
-                check = await controller.ask(
-                    TextLine("Check: a command, such as make test", order.check)
-                )
-                if check is not None:
-                    order = replace(order, check=check)
-            case ["limit"]:
-                order = replace(order, cost=await _limit(controller, order.cost))
-            case ["take"]:
-                pick = await controller.ask(
-                    Choice("Which one is taken?", list(PICKS.items()), at=order.pick)
-                )
-                order = replace(order, pick=next((one for one in PICKS if one == pick), order.pick))
+            case [row]:
+                order = await _with_end(controller, order, row)
             case _:
                 return None
+
+
+async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceOrder:
+    """Return the order with another check, limit, number of steps or choice at the end."""
+    match row:
+        case "check":
+            question = TextLine("Check: a command, such as make test", order.check)
+            check = await controller.ask(question)
+            return order if check is None else replace(order, check=check)
+        case "limit":
+            return replace(order, cost=await _limit(controller, order.cost))
+        case "steps":
+            return replace(order, steps=await _steps(controller, order.steps))
+        case _:
+            picks = Choice("Which one is taken?", list(PICKS.items()), at=order.pick)
+            pick = await controller.ask(picks)
+            return replace(order, pick=next((one for one in PICKS if one == pick), order.pick))
 
 
 def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
@@ -82,6 +88,10 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
         limit = "none"
     else:
         limit = f"${order.cost:g} for each runner"
+    if order.steps is None:
+        end = "when its work is done"
+    else:
+        end = f"after {plural(order.steps, 'step')}"
     rows = [("start", "Start the race"), ("task", f"Task      {one_line(order.prompt, 60)}")]
     for place, spec in enumerate(order.specs):
         if spec.effort or here.effort:
@@ -100,6 +110,7 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
     rows += [
         ("check", f"Check     {one_line(order.check, 60) or 'none'}"),
         ("limit", f"Limit     {limit}"),
+        ("steps", f"Ends      {end}"),
     ]
     return [*rows, ("take", f"Take      {PICKS[order.pick]}")]
 
@@ -116,6 +127,17 @@ async def _limit(controller: Controller, cost: float | None) -> float | None:
         except ValueError:
             question = replace(question, text=text, details="That is no amount.")
     return cost
+
+
+async def _steps(controller: Controller, steps: int | None) -> int | None:
+    question = TextLine("Steps each looks ahead; empty is until its work is done", str(steps or ""))
+    while (text := await controller.ask(question)) is not None:
+        if not text:
+            return None
+        if text.isdecimal() and int(text):
+            return int(text)
+        question = replace(question, text=text, details="That is no number of steps.")
+    return steps
 
 
 async def _change(
@@ -137,8 +159,12 @@ async def _change(
         *((level, level) for level in Effort),
     ]
     kinds = [(AS_HERE, f"as here: {here.mode}"), *((mode, one_line(mode, 40)) for mode in modes)]
-    seen = [(WHOLE, "all of it"), (COMPACTED, "a summary")]
-    if spec.context not in {"", COMPACTED}:
+    seen = [
+        (WHOLE, "all of it"),
+        (PRUNED, "all but old outputs"),
+        (COMPACTED, "a summary"),
+    ]
+    if spec.context not in {"", PRUNED, COMPACTED}:
         seen.append((spec.context, spec.context))
     match await controller.ask(Choice(f"What of {number}?", answers)):
         case "model":

@@ -22,6 +22,7 @@ STATE_MARKS: Mapping[str, str] = {
     "done": "○",
     "passed": "✓",
     "failed": "✗",
+    "paused": "‖",
     "stopped": "■",
     "error": "!",
     "cut_off": "…",
@@ -44,6 +45,8 @@ class RacePrice:
     """Whether all see the same of the conversation."""
     files: int = 0
     """Files that each copy of the project gets."""
+    steps: int | None = None
+    """Steps that each looks ahead; None where each works to its end."""
 
     @property
     def most(self) -> float | None:
@@ -54,6 +57,8 @@ class RacePrice:
 
     def sentence(self) -> str:
         who = plural(self.runners, "attempt")
+        if self.steps is not None:
+            who += f" of at most {plural(self.steps, 'step')}"
         if self.files >= MANY_FILES:
             who += f", each in a copy of {self.files:,} files"
         if self.most is None or self.each is None:
@@ -112,8 +117,17 @@ def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
     )
 
 
+def headline(row: RaceRunner) -> str:
+    """Return a runner's name, and how large its next request is."""
+    if not row.next_request:
+        return row.name
+    return f"{row.name} · next request {tokens(row.next_request)}"
+
+
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
-    table = [(number, row, (f"{number}", row.name, *cells(row))) for number, row in ranked(rows)]
+    table = [
+        (number, row, (f"{number}", headline(row), *cells(row))) for number, row in ranked(rows)
+    ]
     widths = []
     if table:
         widths = [max(len(line[at]) for _, _, line in table) for at in range(len(table[0][2]))]

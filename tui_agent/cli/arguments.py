@@ -298,7 +298,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--race",
         metavar="RUNNERS",
         help="run the prompt several times at once, each in its own copy: 3, 'same, sonnet, 2x effort=high',"
-        " or with other contexts: 'whole; without #12 #14; compacted'",
+        " or with other contexts: 'whole; pruned; without #12 #14; compacted'",
     )
     headless.add_argument(
         "--check",

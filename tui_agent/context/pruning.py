@@ -66,6 +66,8 @@ class Moment:
     """The situation, as far as it decides whether to prune."""
 
     asked: bool = False
+    in_work: bool = False
+    """Turns protect nothing: only the newest tokens and steps do, as under pressure."""
     model_switched: bool = False
     run_ended: bool = False
     cache_cold: bool = False

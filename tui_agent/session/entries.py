@@ -301,6 +301,8 @@ class RunnerState(StrEnum):
     """The check ended with exit code 0."""
     FAILED = "failed"
     """The check ended otherwise, or could not be run."""
+    PAUSED = "paused"
+    """It made the steps it was to look ahead; there was no check. It can be continued."""
     STOPPED = "stopped"
     """The user stopped it, or another one was first."""
     ERROR = "error"
@@ -335,7 +337,9 @@ class RaceRunner(_Record):
     effort: Effort | None = None
     mode: str = ""
     context: str = Field(default="", exclude_if=lambda context: not context)
-    """The part of the conversation it saw: "compacted" or "without #12 #14"; "" for all of it."""
+    """The part of the conversation it saw: "pruned", "compacted" or "without #12 #14"; "" for all."""
+    next_request: int = Field(default=0, exclude_if=lambda tokens: not tokens)
+    """Tokens of the request with which its branch goes on; 0 unless contexts are compared."""
     root: int | None = None
     """The first entry of its branch; None before there is one."""
     leaf: int | None = None
@@ -355,7 +359,7 @@ class RaceRunner(_Record):
     @property
     def rank(self) -> tuple[int, float, float]:
         """Sorts runners, the best first: by the check, then by cost, then by time."""
-        best = (RunnerState.PASSED, RunnerState.DONE, RunnerState.FAILED)
+        best = (RunnerState.PASSED, RunnerState.DONE, RunnerState.PAUSED, RunnerState.FAILED)
         return best.index(self.state) if self.state in best else len(best), self.cost, self.seconds
 
 

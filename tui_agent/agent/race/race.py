@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.agent.clients import CallCost, complete
+from tui_agent.agent.compaction_outcome import Cleared
 from tui_agent.agent.events import (
     AgentEvent,
     EntryAppended,
@@ -30,9 +31,10 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.race.copies import Copy, RaceHome, make_copy
-from tui_agent.agent.race.specs import COMPACTED, Pick, RunnerSpec, left_out, names_of
+from tui_agent.agent.race.specs import COMPACTED, PRUNED, Pick, RunnerSpec, left_out, names_of
 from tui_agent.agent.run_budget import BudgetMeter, Used
 from tui_agent.agent.shell import run_check
+from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
@@ -149,7 +151,8 @@ class RaceError(UserFacingError):
 class RaceOrder:
     """The race to run.
 
-    ``cost`` is US dollars for each runner; ``start`` is where the branches begin.
+    ``cost`` is US dollars for each runner; ``start`` is where the branches begin. Without
+    ``parts`` the runners go on with the work at hand there, and ``prompt`` only names it.
     """
 
     prompt: str
@@ -159,6 +162,8 @@ class RaceOrder:
     check: str = ""
     pick: Pick = "none"
     cost: float | None = None
+    steps: int | None = None
+    """Steps that each runner looks ahead; None: until its work is done."""
     files: int = 0
     """Files of the project that each copy gets, as they are listed."""
 
@@ -262,12 +267,32 @@ class Runner:
         self.agent = race.make_agent(self)
         self.agent.channel.subscribe(self._hear)
         self._end_relay = self.agent.questions.relay(self._ask)
-        if (
-            is_new
-            and self.record.context == COMPACTED
-            and (problem := (await self.agent.compact()).problem)
-        ):
-            raise RaceError(problem)
+        if is_new:
+            await self._change_context(self.agent)
+
+    async def _change_context(self, agent: "Agent") -> None:
+        """Prune or compact as the runner's context says; raises RaceError where there is nothing to gain."""
+        began = time.monotonic()
+        if self.record.context == PRUNED:
+            freed = await agent.context.prune(Moment(asked=True, in_work=True))
+            if not freed:
+                raise RaceError("There are no old outputs to clear.")
+        if self.record.context == COMPACTED:
+            outcome = await agent.compact()
+            if outcome.problem:
+                raise RaceError(outcome.problem)
+            if isinstance(outcome, Cleared):
+                raise RaceError("There is too little to summarise: old outputs alone would go.")
+        # The meter counts a run from zero: what was spent before it is noted here.
+        meter = agent.ports.meter
+        seconds = time.monotonic() - began
+        self.update(cost=meter.cost, tokens=meter.tokens, seconds=seconds, **self._size(agent))
+
+    def _size(self, agent: "Agent") -> dict[str, int]:
+        """Return the size of its next request, where the race compares contexts."""
+        if not any(spec.context for spec in self._race.order.specs):
+            return {}
+        return {"next_request": agent.context_size().total}
 
     async def _after_run(self, agent: "Agent") -> None:
         ended = self._ended or RunEnded("interrupted")
@@ -277,8 +302,10 @@ class Runner:
             "files": amount.files,
             "additions": amount.additions,
             "deletions": amount.deletions,
+            **self._size(agent),
         }
-        if ended.reason not in {"done", "length"}:
+        is_paused = ended.reason == "step_limit" and ended.steps == agent.ports.pause_after
+        if ended.reason not in {"done", "length"} and not is_paused:
             if ended.reason == "interrupted":
                 state = RunnerState.STOPPED
             else:
@@ -287,7 +314,7 @@ class Runner:
             return
         command = self._race.order.check
         if not command:
-            self.update(state=RunnerState.DONE, **found)
+            self.update(state=RunnerState.PAUSED if is_paused else RunnerState.DONE, **found)
             return
         self.update(state=RunnerState.CHECKING, **found)
         entry = await run_check(command, agent.ports, agent.tools.gate.view())
@@ -406,7 +433,7 @@ class Race:
             RaceStarted(race.id, start, order.prompt, check=order.check, runners=rows, most=most)
         )
         for runner in race.runners:
-            runner.begin(order.parts)
+            runner.begin(order.parts or None)
         return race
 
     async def copied(self, number: int) -> Copy:
@@ -466,6 +493,7 @@ class Race:
             meter=BudgetMeter(
                 main.ports.meter.has_price, before=Used(runner.record.cost, runner.record.tokens)
             ),
+            pause_after=self.order.steps,
             budget=replace(main.ports.budget, cost=self.order.cost or main.ports.budget.cost),
         )
         agent = Agent(
@@ -502,7 +530,8 @@ class Race:
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
         self.over.clear()
-        runner.begin(self.order.parts if runner.record.root is None else None)
+        is_new = runner.record.root is None
+        runner.begin((self.order.parts or None) if is_new else None)
 
     async def end_runners(self) -> None:
         """End all runners; their changes are on their branches then."""
@@ -562,7 +591,7 @@ class Race:
         if all(other.state.is_over for other in self.runners):
             if self.order.pick == "best" and self.picked is None:
                 best = min(self.runners, key=lambda other: other.figures.rank)
-                if best.state in {RunnerState.PASSED, RunnerState.DONE}:
+                if best.state in {RunnerState.PASSED, RunnerState.DONE, RunnerState.PAUSED}:
                     self.picked = best.number
                 else:
                     self.picked = None

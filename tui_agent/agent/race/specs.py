@@ -19,10 +19,11 @@ MOST_RUNNERS = 8
 SAME = "same"
 """Stands for a runner with the conversation's own model, effort and mode."""
 WHOLE = "whole"
+PRUNED = "pruned"
 COMPACTED = "compacted"
 WITHOUT = "without"
-"""The part of the conversation a runner sees: all of it, a summary, or not these entries (``without
-#12 #14``)."""
+"""The part of the conversation a runner sees: all of it, all but old outputs, a summary, or not
+these entries (``without #12 #14``)."""
 
 _OTHER_KEYS = {"agent": "mode", "think": "effort"}
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
@@ -36,7 +37,7 @@ class RunnersError(UserFacingError):
 class RunnerSpec:
     """One runner. Values "" or None are the conversation's. ``mode`` may be the name of an agent.
 
-    ``context`` is ``compacted`` or ``without #12 #14``; "" is the whole conversation.
+    ``context`` is ``pruned``, ``compacted`` or ``without #12 #14``; "" is the whole conversation.
     """
 
     model: str = ""
@@ -59,14 +60,11 @@ def parse_runners(
 
     Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``;
     alone, a word is a level, a mode or agent of ``modes``, or else a model, whose id ``find_model``
-    returns. ``whole``, ``compacted`` and ``without #12 #14`` say how much of the conversation it
-    sees. ``3x`` before them makes three. Raises RunnersError.
+    returns. ``whole``, ``pruned``, ``compacted`` and ``without #12 #14`` say how much of the
+    conversation it sees. ``3x`` before them makes three. Raises RunnersError.
     """
     found: list[RunnerSpec] = []
-    for part in re.split(r"[,;\n]", text):
-        item = part.strip()
-        if not item:
-            continue
+    for item in _items(text):
         count = 1
         words = item
         times = _TIMES.fullmatch(item)
@@ -80,6 +78,13 @@ def parse_runners(
             " Write for example: 3, or: 2x same, effort=high."
         )
     return tuple(found)
+
+
+def all_name_contexts(text: str) -> bool:
+    """Whether a text names at least two runners, each by what it sees of the conversation."""
+    items = _items(text)
+    contexts = {WHOLE, PRUNED, COMPACTED, WITHOUT}
+    return len(items) > 1 and all(contexts & set(item.lower().split()) for item in items)
 
 
 def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
@@ -107,6 +112,10 @@ def without(entries: Iterable[int]) -> str:
 
 def left_out(context: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"#(\d+)", context))
+
+
+def _items(text: str) -> list[str]:
+    return [item for part in re.split(r"[,;\n]", text) if (item := part.strip())]
 
 
 def _spec(
@@ -159,12 +168,14 @@ def _context(words: Sequence[str]) -> tuple[str, list[str]]:
     for word in words:
         if re.fullmatch(r"#\d+", word):
             entries.append(word)
-        elif word.lower() in {COMPACTED, WITHOUT}:
+        elif word.lower() in {PRUNED, COMPACTED, WITHOUT}:
             named.append(word.lower())
         elif word.lower() != WHOLE:
             rest.append(word)
     if len(named) > 1 or (WITHOUT in named) != bool(entries):
-        raise RunnersError("Write what a runner sees as: whole, compacted, or without #12 #14.")
+        raise RunnersError(
+            "Write what a runner sees as: whole, pruned, compacted, or without #12 #14."
+        )
     if entries:
         return without(left_out(" ".join(entries))), rest
     return "".join(named), rest

@@ -15,6 +15,7 @@ from textual.content import Content
 
 from tui_agent.app.format import money, one_line, short_model, visible
 from tui_agent.app.frontend import Choice, TextLine
+from tui_agent.app.race_text import headline
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
 from tui_agent.ui.later import Later
@@ -48,6 +49,7 @@ TONES: Final = {
     RunnerState.DONE: "text",
     RunnerState.PASSED: "good",
     RunnerState.FAILED: "error",
+    RunnerState.PAUSED: "text",
     RunnerState.STOPPED: "warning",
     RunnerState.ERROR: "error",
     RunnerState.CUT_OFF: "warning",
@@ -62,7 +64,9 @@ PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc bac
 MAX_COLUMNS: Final = 3
 """Runners at most whose last lines stand beside each other."""
 GAP: Final = 2
-HELD_UP: Final = frozenset({RunnerState.CUT_OFF, RunnerState.STOPPED, RunnerState.ERROR})
+HELD_UP: Final = frozenset(
+    {RunnerState.CUT_OFF, RunnerState.PAUSED, RunnerState.STOPPED, RunnerState.ERROR}
+)
 
 
 async def act_on_runner(
@@ -252,7 +256,7 @@ class RaceScreen(PanePage):
                 continue
             agent = agents[shown[place] - 1]
             if agent is not None:
-                name = visible(self._race.runners[shown[place] - 1].name)
+                name = visible(headline(self._race.runners[shown[place] - 1]))
                 pane.follow(f"{shown[place]} {name}", agent)
         return bool(shown)
 
@@ -276,7 +280,7 @@ class RaceScreen(PanePage):
             runner.effort and f"effort {runner.effort}",
             runner.mode,
         )
-        yield " · ".join(filter(None, (runner.name, *facts)))
+        yield " · ".join(filter(None, (headline(runner), *facts)))
         if runner.problem:
             yield runner.problem
         if runner.check is not None:
@@ -294,7 +298,10 @@ class RaceScreen(PanePage):
             width = size.width
         rows = max(2, size.height if in_columns else size.height // len(runners))
         shown = [
-            [f"{number} {runner.name}", *self._written(number, runner, max(8, width))[1 - rows :]]
+            [
+                f"{number} {headline(runner)}",
+                *self._written(number, runner, max(8, width))[1 - rows :],
+            ]
             for number, runner in enumerate(runners, 1)
         ]
         if not in_columns:

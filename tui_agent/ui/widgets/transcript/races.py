@@ -29,6 +29,7 @@ STYLES: Final = {
     RunnerState.DONE: "status-idle",
     RunnerState.PASSED: "status-ok",
     RunnerState.FAILED: "status-error",
+    RunnerState.PAUSED: "status-idle",
     RunnerState.STOPPED: "status-warning",
     RunnerState.ERROR: "status-error",
     RunnerState.CUT_OFF: "status-warning",
