@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -23,6 +23,7 @@ from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.run_budget import RunBudget
 from tui_agent.context.settings import (
     FIXED,
+    ONLY_USER,
     CacheSettings,
     CompactionSettings,
     ContextSettings,
@@ -89,10 +90,6 @@ _OTHER_NAMES = {
     "autoCompactEnabled": "compaction.auto",
 }
 """Settings of OpenCode, Pi and Claude Code by their names there, with those they have here."""
-
-ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
-"""Marks a setting that a project's own file can't make: what it says would be run, or is about
-other projects."""
 
 _MISSING = object()
 

@@ -27,6 +27,7 @@ from tui_agent.app.services import AppServices
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.model.catalog import ModelInfo, Prices
 from tui_agent.model.plan_limits import PlanUse
 from tui_agent.model.protocol import ModelClient
 from tui_agent.resources import prompt
@@ -56,6 +57,10 @@ class FixedDirectory:
     with_documents: set[str] = field(default_factory=set)
     """Models that take PDFs as they are."""
     plan: PlanUse = field(default_factory=PlanUse)
+    prices: tuple[Prices, ...] = ()
+
+    def info(self, model: str) -> ModelInfo:
+        return ModelInfo(model, "test", self.window, prices=self.prices, cache_marks=True)
 
     async def refresh(self, model: str) -> None:
         """Ask nobody."""

@@ -4,17 +4,21 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agents import FixedDirectory
 from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import Clock, press, until
 from tui_agent.context.settings import CacheSettings, CompactionSettings, ContextSettings
+from tui_agent.model.catalog import Prices
 from tui_agent.session.entries import Usage
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 CACHED = Usage(input=300, cache_read=2_800, output=20)
 """Few enough tokens to be believed for the few words that are sent."""
+LONG = Usage(input=100, cache_read=80_000, output=10)
 FORGOTTEN = "The provider has forgotten this conversation"
+OFFER = "The provider forgets this conversation within a minute: compacted now"
 
 
 def a_stage(
@@ -80,7 +84,6 @@ async def test_it_is_told_at_the_moment_the_cache_cools_and_when_it_does_so_agai
 async def test_compacting_is_offered_in_the_last_minute_and_once(tmp_path: Path) -> None:
     clock = Clock()
     stage = a_stage(tmp_path, clock)
-    offer = "The provider forgets this conversation within a minute: compacted now"
     async with stage.run() as pilot:
         for _turn in range(4):
             await stage.say("word " * 600, pilot)
@@ -88,15 +91,15 @@ async def test_compacting_is_offered_in_the_last_minute_and_once(tmp_path: Path)
         stage.main.controller.frontend.refresh_facts()
         stage.main.view.cold_cache.look()
         await pilot.pause()
-        assert offer not in stage.text()
+        assert OFFER not in stage.text()
         clock.now += 50
         stage.main.view.cold_cache.look()
-        await until(lambda: offer in " ".join(stage.text().split()), pilot)
+        await until(lambda: OFFER in " ".join(stage.text().split()), pilot)
         assert "less." in stage.text()
         stage.main.notice.clear()
         stage.main.view.cold_cache.look()
         await pilot.pause()
-        assert offer not in stage.text()
+        assert OFFER not in stage.text()
         clock.now += 60
         await press(pilot, "h")
         await until(lambda: FORGOTTEN in " ".join(stage.text().split()), pilot)
@@ -146,3 +149,43 @@ async def test_a_switch_asks_what_it_makes_the_provider_read_anew(tmp_path: Path
             await pilot.press("down", "down", "enter")
             await until(lambda: not isinstance(stage.screen, ChoiceScreen), pilot)
             assert (agent.effort.chosen, agent.model) == before
+
+
+async def test_the_cache_is_pinged_while_that_pays_and_then_compacting_is_offered(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(
+        tmp_path,
+        lambda request: Reply(
+            "Done.", usage=Usage(cache_read=80_000, output=1) if request.ping else LONG, cost=0.024
+        ),
+        services={"clock": clock, "reread_cost": lambda _model, tokens: tokens * 3e-6},
+        clock=lambda: int(clock.now * 1000),
+        session_clock=lambda: int(clock.now * 1000),
+        settings=ContextSettings(
+            cache=CacheSettings(warn_tokens=2_000, keep_warm=True),
+            compaction=CompactionSettings(keep_recent=100, summary_share=0.005),
+        ),
+        directory=FixedDirectory(100_000, prices=(Prices(3e-6, 15e-6, 0.3e-6, 3.75e-6),)),
+    )
+    async with stage.run((120, 100)) as pilot:
+        for _turn in range(4):
+            await stage.say("word " * 600, pilot)
+        for spent in ("$0.02", "$0.05"):
+            clock.now += 250
+            stage.main.view.cold_cache.look()
+            await stage.until_text(f"kept warm {spent}", pilot)
+            assert OFFER not in " ".join(stage.text().split())
+        assert "kept warm $0.05" in stage.text()
+        clock.now += 250
+        stage.main.view.cold_cache.look()
+        await until(lambda: OFFER in " ".join(stage.text().split()), pilot)
+        assert sum(request.ping for request in stage.client.requests) == 2
+        stage.main.controller.begin("status")
+        await until(lambda: "Pings of the provider" in stage.text(), pilot)
+        said = stage.text()
+        assert said.count("about to forget the conversation (cache.keep_warm)") == 2
+        assert "keeping the cache warm" in said
+        assert "a ping is" in said

@@ -60,6 +60,7 @@ from tui_agent.session.session import Session
 from tui_agent.tools.questions import Asker, Person
 
 if TYPE_CHECKING:
+    from tui_agent.agent.cache_pings import CachePings
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.tokens import TokenCounter
@@ -211,6 +212,12 @@ class Agent:
         from tui_agent.agent.context_inspector import ContextInspector
 
         return ContextInspector(self.session, self.ports, self.context)
+
+    @cached_property
+    def cache_pings(self) -> "CachePings":
+        from tui_agent.agent.cache_pings import CachePings
+
+        return CachePings(self)
 
     @cached_property
     def navigator(self) -> "Navigator":

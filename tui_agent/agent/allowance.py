@@ -62,6 +62,17 @@ class Allowance:
             raise BudgetUsedUpError("cost", f"Stopped: {fact}")
         self.ports.meter.extensions[period] = spent
 
+    async def covers(self, dollars: float) -> bool:
+        """Whether so much more can be spent without a question."""
+        for period in PERIODS:
+            limit = self.limit(period)
+            if limit is None:
+                continue
+            spent = await asyncio.to_thread(self.spent, period)
+            if spent + dollars > limit + self.ports.meter.extensions.get(period, 0.0):
+                return False
+        return True
+
     def limit(self, period: Period) -> float | None:
         """Return the budget of a period by the settings."""
         budget = self.ports.budget

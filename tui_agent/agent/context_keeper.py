@@ -150,6 +150,7 @@ class ContextKeeper:
         """A compaction the user asked for during a run: its focus, "" for none."""
         self.sent: SentRequest | None = None
         """The last request that went out."""
+        self._pinged = 0, 0
         self.watch = CacheWatch(journal.session, journal.channel)
         """Reports misses of the provider's cache."""
 
@@ -265,7 +266,7 @@ class ContextKeeper:
             max_output_tokens=self._room_for_answer(),
             effort=self.effort.level,
             session=self._ports.cache_session or self._session.id,
-            cache_ttl=self._cache_ttl(self._ports.clock()),
+            cache_ttl=self.cache_ttl(self._ports.clock()),
             blobs={
                 digest: data for digest in wanted if (data := self._ports.blob(digest)) is not None
             },
@@ -710,23 +711,30 @@ class ContextKeeper:
     def _view(self) -> ContextView:
         return resolve(self._session.active_path())
 
-    def _last_answer(self) -> AssistantEntry | None:
+    def last_answer(self) -> AssistantEntry | None:
+        """Return the newest answer of the path that did not fail."""
         return newest(
             self._session.active_path(), AssistantEntry, where=lambda entry: not entry.error
         )
 
     def _model_switched(self) -> bool:
-        last = self._last_answer()
+        last = self.last_answer()
         return last is not None and last.model != self.model
 
     def cache_state(self) -> CacheState:
-        last = self._last_answer()
+        last = self.last_answer()
         used = None
         if last is not None and last.model == self.model:
             used = last.created_at
-        return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self._cache_ttl())
+            if self._pinged[0] == last.id:
+                used = self._pinged[1]
+        return cache_state(used, self._ports.clock(), self.settings().cache, ttl=self.cache_ttl())
 
-    def _cache_ttl(self, now: int | None = None) -> CacheTtl:
+    def pinged(self, answer: AssistantEntry) -> None:
+        """Take in that the provider was just had to read the request of an answer again."""
+        self._pinged = answer.id, self._ports.clock()
+
+    def cache_ttl(self, now: int | None = None) -> CacheTtl:
         """Return how long the request made now asks the provider to keep it; without ``now``, how long the last did."""
         if not self._ports.directory.traits(self.model).hour_cache:
             return "5m"

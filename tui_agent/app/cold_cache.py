@@ -1,4 +1,7 @@
-"""Says when the provider is about to forget a long conversation, when it has, and when its cache missed."""
+"""Says when the provider is about to forget a long conversation, when it has, and when its cache missed.
+
+Shortly before, it is pinged where that pays; compacting is offered where it is not, or no more.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -26,6 +29,7 @@ class ColdCache:
         """The answer after which a cold cache was reported; None in another session."""
         self._offered: int | None = None
         """The answer after which compacting was offered."""
+        self._is_pinging = False
 
     def look(self) -> None:
         """Report what the next request reads again, or what compacting saves; cheap while the cache stays warm."""
@@ -40,9 +44,24 @@ class ColdCache:
             self.told = answer.id
             self._controller.frontend.refresh_facts()
             self._controller.soon(self._tell(agent))
-        elif state.seconds_left <= OFFER_SECONDS and answer.id != self._offered:
-            self._offered = answer.id
-            self._controller.soon(self._offer(agent))
+        elif (
+            state.seconds_left <= OFFER_SECONDS
+            and answer.id != self._offered
+            and not self._is_pinging
+        ):
+            self._is_pinging = True
+            self._controller.soon(self._ping_or_offer(agent, answer.id))
+
+    async def _ping_or_offer(self, agent: "Agent", answer: int) -> None:
+        try:
+            was_kept = await agent.cache_pings.ping()
+        finally:
+            self._is_pinging = False
+        if was_kept:
+            self._controller.frontend.refresh_facts()
+            return
+        self._offered = answer
+        await self._offer(agent)
 
     async def _tell(self, agent: "Agent") -> None:
         forgotten = await agent.inspector.forgotten_tokens()

@@ -9,7 +9,7 @@ from tui_agent.agent.context_inspector import RoomMade
 from tui_agent.agent.context_map import ContextMap
 from tui_agent.app.context_text import miss_cause
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.app.spending import Spending, spending_sections
+from tui_agent.app.spending import PING_CAUSE, Spending, spending_sections
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.session.records import EntryHeader, children
@@ -119,6 +119,7 @@ def cost_json(found: Spending) -> str:
         "kinds": {str(purpose): asdict(spent) for purpose, spent in found.purposes.items()},
         "days": {day.isoformat(): cost for day, cost in sorted(found.days.items())},
         "cache_misses": {why: asdict(missed) for why, missed in found.misses.items()},
+        "pings": [{"at": ping.at, "cost": ping.cost, "cause": PING_CAUSE} for ping in found.pings],
         "all_sessions": {day.isoformat(): cost for day, cost in found.all_sessions.items()},
         "requests": [record._asdict() | missed.get(record.id, {}) for record in found.steps],
     }

@@ -10,7 +10,7 @@ from tui_agent.app.format import money, plural, tokens, visible
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import KINDS, RaceEntry, Usage
-from tui_agent.session.records import Purpose, Reported, RequestRecord
+from tui_agent.session.records import Purpose, Reported, RequestRecord, SideCost
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -25,6 +25,8 @@ MAX_REQUESTS = 40
 
 DAYS = 7
 """Days for which the cost of all sessions is listed."""
+
+PING_CAUSE = "the provider was about to forget the conversation (cache.keep_warm)"
 
 _INDENT = 11
 """Cells before the tokens of a model: those of its dollars."""
@@ -101,6 +103,8 @@ class Spending:
     """The requests of the current path, oldest first, with the extra dollars of a cache miss."""
     misses: dict[str, Missed] = field(default_factory=dict)
     """Their cache misses, by the reason in words."""
+    pings: list[SideCost] = field(default_factory=list)
+    """The pings that kept the provider's cache warm, oldest first."""
     all_sessions: dict[date, float] = field(default_factory=dict)
     """The dollars of all sessions on each of the last days."""
 
@@ -117,7 +121,7 @@ class Spending:
 
 def spending(
     records: Sequence[RequestRecord],
-    side_costs: Mapping[Purpose, float],
+    side_costs: Sequence[SideCost],
     departures: Mapping[int, int],
     price: Price,
     elsewhere: Mapping[int, Purpose],
@@ -136,10 +140,18 @@ def spending(
     for record in records:
         if elsewhere.get(record.id) is Purpose.SUBAGENTS:
             _add(found, record, Purpose.SUBAGENTS, price)
-    for purpose, dollars in side_costs.items():
+    for purpose, dollars in _by_purpose(side_costs).items():
         if dollars > _NOTHING:
             found.purposes.setdefault(purpose, Spent()).cost += dollars
             found.total.cost += dollars
+    found.pings.extend(call for call in side_costs if call.purpose is Purpose.PINGS)
+    return found
+
+
+def _by_purpose(side_costs: Sequence[SideCost]) -> dict[Purpose, float]:
+    found: dict[Purpose, float] = {}
+    for call in side_costs:
+        found[call.purpose] = found.get(call.purpose, 0.0) + call.cost
     return found
 
 
@@ -188,9 +200,9 @@ def look_up(
     # Subagents had sessions of their own once, whose cost is part of this one's side costs.
     subagents = store.subagent_requests(session.id)
     side_costs = store.side_costs(session.id)
-    rest = session.info.side_cost - sum(side_costs.values())
+    rest = session.info.side_cost - sum(call.cost for call in side_costs)
     rest -= sum(record.cost or 0.0 for record in subagents)
-    side_costs[Purpose.OTHER] = side_costs.get(Purpose.OTHER, 0.0) + rest
+    side_costs.append(SideCost(0, Purpose.OTHER, rest))
     found = spending(records, side_costs, departures, price, _elsewhere(session, records))
     for record in subagents:
         _add(found, record, Purpose.SUBAGENTS, price)
@@ -251,6 +263,8 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
     sections.append(("By purpose", kinds))
     if found.misses:
         sections.append(("Cache misses on this branch", _miss_rows(found)))
+    if found.pings:
+        sections.append(("Pings of the provider's cache", _ping_rows(found.pings)))
     if found.path:
         sections.append((_ledger_heading(found), _ledger_rows(found)))
     return [*sections, *_day_sections(found)]
@@ -262,6 +276,14 @@ def _miss_rows(found: Spending) -> list[str]:
         dollars = f"~{money(missed.cost)}" if missed.cost else "–"
         times = plural(missed.requests, "request")
         rows.append(f"{dollars:>9}  {times:<13} {tokens(missed.tokens)} read anew: {why}")
+    return rows
+
+
+def _ping_rows(pings: Sequence[SideCost]) -> list[str]:
+    rows = []
+    for ping in pings[-MAX_REQUESTS:]:
+        at = f"{_local(ping.at):%Y-%m-%d %H:%M}"
+        rows.append(f"{money(ping.cost):>9}  {at}  {PING_CAUSE}")
     return rows
 
 

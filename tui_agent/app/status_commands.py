@@ -128,17 +128,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
         "jobs", f"{agent.jobs.running} running (/jobs)" if agent.jobs.running else "none running"
     )
     yield ""
-    yield Heading("Context")
-    size = agent.context_size()
-    about_size = f"{'~' if size.estimated else ''}{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
-    yield _row("next request", f"{about_size} (/context)")
-    yield _row(
-        "compaction",
-        f"automatic, at {tokens(size.threshold)}" if size.threshold else "only when asked for",
-    )
-    cache = agent.inspector.known_cache()
-    warm = cache and (f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
-    yield _row("prompt cache", warm or "the provider has not reported one")
+    yield from _context_lines(agent)
     yield ""
     yield Heading(COST)
     costs = agent.session.reader.costs()
@@ -158,6 +148,36 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
         yield _row("plan", line)
     if copied := sum(costs.values()) - (agent.session.reader.own_cost() or 0.0):
         yield _row("before the fork", f"{money(copied)}, paid by another session")
+
+
+def _context_lines(agent: Agent) -> Iterator[str]:
+    yield Heading("Context")
+    size = agent.context_size()
+    about_size = f"{'~' if size.estimated else ''}{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
+    yield _row("next request", f"{about_size} (/context)")
+    yield _row(
+        "compaction",
+        f"automatic, at {tokens(size.threshold)}" if size.threshold else "only when asked for",
+    )
+    cache = agent.inspector.known_cache()
+    warm = cache and (f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
+    yield _row("prompt cache", warm or "the provider has not reported one")
+    if agent.context.settings().cache.keep_warm:
+        yield _row("kept warm", _ping_words(agent))
+
+
+def _ping_words(agent: Agent) -> str:
+    spent = agent.cache_pings.spent()
+    done = ""
+    if spent is not None:
+        done = f"for {money(spent)} since the last answer; "
+    forecast = agent.cache_pings.forecast()
+    if forecast is None:
+        return f"{done}no ping: the cache or its prices are unknown, or nothing of it will be read"
+    odds = f"{forecast.chance:.0%} to save {money(forecast.saving)} for {money(forecast.price)}"
+    if forecast.pays:
+        return f"{done}a ping is worth it ({odds})"
+    return f"{done}a ping is not worth it ({odds})"
 
 
 @Command(

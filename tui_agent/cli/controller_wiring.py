@@ -326,15 +326,7 @@ class ControllerWiring(AppServices):
         return [describe_reply(outcome, catalog) for outcome in outcomes]
 
     def reread_cost(self, model: str, tokens: int) -> float | None:
-        info = self._wiring.catalog.info(model)
-        if not info.prices:
-            return None
-        prices = next(
-            (row for row in reversed(info.prices) if tokens > row.over or not row.over),
-            info.prices[0],
-        )
-        anew = prices.cache_write if info.cache_marks else prices.input
-        return max(0.0, tokens * (anew - prices.cache_read))
+        return self._wiring.catalog.info(model).reread_cost(tokens)
 
     def provider_keys(self) -> Mapping[str, str]:
         found = self._wiring.router.keys.available()

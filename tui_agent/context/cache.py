@@ -176,9 +176,15 @@ def cache_state(
     """
     if last_used_at is None:
         return CacheState(warm=False, seconds_left=0)
-    kept = _HOUR if ttl == "1h" else settings.ttl_seconds
-    left = kept - max(0, now - last_used_at) / 1_000
+    left = lifetime(ttl, settings) - max(0, now - last_used_at) / 1_000
     return CacheState(warm=left > 0, seconds_left=max(0, round(left)))
+
+
+def lifetime(ttl: CacheTtl, settings: CacheSettings) -> int:
+    """Return the seconds a provider keeps a prefix that was asked to be kept so long."""
+    if ttl == "1h":
+        return _HOUR
+    return settings.ttl_seconds
 
 
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:

@@ -75,7 +75,8 @@ class ModelRequest:
     ``effort`` is a level the model has, None for its own default. ``session`` is the id of the
     session, by which a provider finds the cache of this conversation again. ``cache_ttl`` is how
     long cache marks ask to be kept. ``compact`` asks for the provider's own compaction of the
-    messages instead of an answer.
+    messages instead of an answer. ``ping`` only has the provider read the request, so that it keeps
+    it in its cache: the answer may be as short as the provider allows.
     """
 
     model: str
@@ -87,11 +88,19 @@ class ModelRequest:
     session: str | None = None
     cache_ttl: CacheTtl = "5m"
     compact: bool = False
+    ping: bool = False
     search_hosts: tuple[str, ...] | None = None
     """The provider is to search the web itself, on these hosts or, without any, on all; None: it
     isn't."""
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
+
+    @property
+    def answer_tokens(self) -> int | None:
+        """The most tokens of the answer; None leaves it to the provider."""
+        if self.ping:
+            return 1
+        return self.max_output_tokens
 
 
 def wire_tool(tool: ToolSchema) -> dict[str, Any]:

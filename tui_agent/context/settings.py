@@ -32,6 +32,10 @@ Tokens = Annotated[int, Field(ge=0)]
 FIXED: Final = object()
 """Marks a field that is no setting: a constant of the rules that benchmarks and tests vary."""
 
+ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
+"""Marks a setting that a project's own file can't make: what it says would be run or paid for, or
+is about other projects."""
+
 FixedShare = Annotated[float, Field(ge=0, le=1), FIXED]
 """A fraction that no user sets, 0 to 1."""
 
@@ -330,6 +334,10 @@ class CacheSettings(_Settings):
     the pauses of the conversation make it cheaper."""
     ttl_seconds: int = Field(default=300, ge=0)
     """Seconds a prompt prefix stays cached after its last use, unless an hour was requested."""
+    keep_warm: bool = Field(default=False, json_schema_extra=ONLY_USER)
+    """While you are away, ping the provider a minute before it forgets the conversation, at most
+    twice in a pause and only if that is expected to save more than it costs. `/cost` lists each
+    ping."""
     warn_tokens: Tokens = 50_000
     """Uncached tokens from which on you are warned, and asked before switching the model, effort or
     agent. 0: never."""

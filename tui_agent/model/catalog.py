@@ -23,6 +23,7 @@ from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.effort import Effort
+from tui_agent.session.entries import Usage
 from tui_agent.session.records import Reported
 
 ASSUMED_WINDOW = 32_768
@@ -149,6 +150,21 @@ class ModelInfo:
             + (usage.cache_write - hour_writes) * prices.cache_write
             + hour_writes * hour
         )
+
+    def reread_cost(self, tokens: int, *, for_hour: bool = False) -> float | None:
+        """Return what it costs more to read a prompt without the cache, in US dollars.
+
+        None when prices are unknown. ``for_hour``: it is cached for an hour again.
+        """
+        if self.cache_marks:
+            anew = Usage(cache_write=tokens)
+        else:
+            anew = Usage(input=tokens)
+        price = self.cost(anew, hour_writes=anew.cache_write * for_hour)
+        read = self.cost(Usage(cache_read=tokens))
+        if price is None or read is None:
+            return None
+        return max(0.0, price - read)
 
 
 class Catalog:

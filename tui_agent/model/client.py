@@ -258,7 +258,7 @@ class ProviderClient:
     ) -> tuple[Shape, Refusal] | None:
         """Return the shape to try after an error, and the part that was refused; None where it is no such refusal."""
         body = read_body(attempt.failure.text if attempt.failure is not None else "")
-        if attempt.request.compact:
+        if attempt.request.compact or attempt.request.ping:
             refusal = None
         else:
             refusal = find_refusal(error, body, attempt.sent)

@@ -17,7 +17,19 @@ class Purpose(StrEnum):
     RACES = "races"
     SIDE_QUESTIONS = "side questions"
     GOALS = "goals"
+    PINGS = "keeping the cache warm"
     OTHER = "titles and other"
+
+
+class SideCost(NamedTuple):
+    """A call that is no entry of its session: when (milliseconds since the epoch), and US dollars.
+
+    Negative where an entry has them now.
+    """
+
+    at: int
+    purpose: Purpose
+    cost: float
 
 
 class EntryHeader(NamedTuple):

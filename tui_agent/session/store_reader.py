@@ -26,6 +26,7 @@ from tui_agent.session.records import (
     SearchHit,
     SessionInfo,
     SessionTotals,
+    SideCost,
     TypedText,
 )
 from tui_agent.session.rows import BodyError, entry_from
@@ -196,16 +197,18 @@ class StoreReader:
             spent = entry_table.spent_by_day(connection, round(first.timestamp() * 1_000))
         return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
 
-    def side_costs(self, session_id: str) -> dict[Purpose, float]:
-        """Return the US dollars of a session's calls that are no entries, by purpose; old ones have none."""
+    def side_costs(self, session_id: str) -> list[SideCost]:
+        """Return the calls of a session that are no entries, oldest first; old sessions name none."""
         number = self.number(session_id)
         with self.reader() as connection:
             rows = connection.execute(
-                "SELECT purpose, sum(cost) FROM side_costs WHERE session = ? GROUP BY purpose",
+                "SELECT at, purpose, cost FROM side_costs WHERE session = ? ORDER BY at",
                 (number,),
             ).fetchall()
         known = set(Purpose)
-        return {Purpose(purpose): cost for purpose, cost in rows if purpose in known}
+        return [
+            SideCost(at, Purpose(purpose), cost) for at, purpose, cost in rows if purpose in known
+        ]
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
         """Return the requests of a session's subagents; takes a moment when they worked long."""

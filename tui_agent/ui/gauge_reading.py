@@ -39,6 +39,7 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         cost,
         warm,
         shares,
+        pinged=agent.cache_pings.spent(),
         has_summary=agent.context.has_summary,
         can_compact=True,
     )

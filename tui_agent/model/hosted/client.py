@@ -54,8 +54,8 @@ def build_call(
         call["tools"] = [wire_tool(tool) for tool in request.tools]
         if request.tool_choice != "auto":
             call["tool_choice"] = request.tool_choice
-    if request.max_output_tokens is not None:
-        call["max_tokens"] = request.max_output_tokens
+    if request.answer_tokens is not None:
+        call["max_tokens"] = request.answer_tokens
     if request.effort is not None:
         call.setdefault(
             "reasoning_effort", "none" if request.effort is Effort.OFF else str(request.effort)

@@ -96,8 +96,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["tools"] = [wire_tool(tool) for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
-    if request.max_output_tokens is not None:
-        body[chat.max_tokens] = request.max_output_tokens
+    if request.answer_tokens is not None:
+        body[chat.max_tokens] = request.answer_tokens
     if with_reasoning:
         body |= _effort(request.effort, route)
     if chat.cache_key and request.session:

@@ -101,8 +101,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
 
 def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
     config: dict[str, Any] = {}
-    if request.max_output_tokens is not None:
-        config["maxOutputTokens"] = request.max_output_tokens
+    if request.answer_tokens is not None:
+        config["maxOutputTokens"] = request.answer_tokens
     if not route.info.reasoning:
         return config
     thinking: dict[str, Any] = {"includeThoughts": request.effort is not Effort.OFF}

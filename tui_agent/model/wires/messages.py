@@ -123,7 +123,11 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     )
     if model is not None and model.style == "budget" and not _may_think_on(turns):
         thinking.field.clear()
-    body: dict[str, Any] = {"model": route.name, "max_tokens": thinking.max_tokens, "stream": True}
+    body: dict[str, Any] = {
+        "model": route.name,
+        "max_tokens": thinking.room(request),
+        "stream": True,
+    }
     if system := _system(request, route):
         body["system"] = system
     body["messages"] = turns
@@ -169,6 +173,12 @@ class _Thinking:
     field: dict[str, Any] = field(default_factory=dict)
     effort: str = ""
     is_off: bool = False
+
+    def room(self, request: ModelRequest) -> int:
+        """Return the most tokens of an answer; a budget has to fit in, also where no answer is wanted."""
+        if request.ping and "budget_tokens" not in self.field:
+            return 1
+        return self.max_tokens
 
 
 def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thinking:

@@ -39,8 +39,8 @@ _TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
     options: dict[str, Any] = {"num_ctx": route.info.context_window}
-    if request.max_output_tokens is not None:
-        options["num_predict"] = request.max_output_tokens
+    if request.answer_tokens is not None:
+        options["num_predict"] = request.answer_tokens
     options |= {key: value for key, value in route.options.items() if key not in _TOP}
     body: dict[str, Any] = {"model": route.name, "stream": True}
     if request.tools and request.tool_choice != "none":

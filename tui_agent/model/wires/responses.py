@@ -118,8 +118,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["tools"] = tools
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
-    if request.max_output_tokens is not None:
-        body["max_output_tokens"] = max(request.max_output_tokens, _MIN_OUTPUT_TOKENS)
+    if request.answer_tokens is not None:
+        body["max_output_tokens"] = max(request.answer_tokens, _MIN_OUTPUT_TOKENS)
     if form.cache_key and request.session:
         body["prompt_cache_key"] = request.session[:_MAX_CACHE_KEY_CHARS]
     if route.chat.prompt_progress:

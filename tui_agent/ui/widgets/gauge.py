@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from tui_agent.app.format import tokens
+from tui_agent.app.format import money, tokens
 from tui_agent.app.status_marks import GLYPHS as STANDING_GLYPHS
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.app.status_marks import style_of
@@ -81,6 +81,8 @@ class GaugeReading:
     warm_until: float | None = None
     shares: Mapping[Standing, int] = field(default_factory=dict)
     """Tokens of the history by how the model has them; the rest of it is simply sent."""
+    pinged: float | None = None
+    """US dollars of the pings that kept the provider's cache warm since the last answer."""
     has_summary: bool = False
     can_compact: bool = False
 
@@ -170,6 +172,8 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
         found.append("summary ready")
     if reading.warm_until is not None and (left := reading.warm_until - now) <= WARM_SECONDS:
         found.append(f"warm {ceil(left / 60)}m" if left > 0 else "cold")
+    elif reading.pinged is not None:
+        found.append(f"kept warm {money(reading.pinged)}")
     if reading.cache_share is not None and reading.cache_share < LOW_CACHE_SHARE:
         found.append(f"cache {reading.cache_share:.0%}")
     if (

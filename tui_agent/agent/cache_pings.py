@@ -1,0 +1,189 @@
+"""Pings that keep the provider's cache of a conversation warm while its user is away.
+
+A ping sends the last request again, for the shortest answer the provider allows. It is no entry, so
+no later request changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tui_agent.agent.events import CostKnown, Notice
+from tui_agent.context.cache import lifetime
+from tui_agent.lazy import dataclass
+from tui_agent.model.protocol import ModelError, ReasoningDelta, TextDelta, UsageReport
+from tui_agent.session.entries import AssistantEntry, Entry, Usage, UserEntry
+from tui_agent.session.records import Purpose
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_agent.agent.agent import Agent
+    from tui_agent.context.request import ModelRequest
+
+MOST_PINGS = 2
+"""Pings in one pause. In 382 recorded pauses two saved most: whoever is away longer stays away."""
+
+USUAL_CHANCE = 0.3
+"""Chance that a user comes back in the time that a ping adds, as in the recorded pauses."""
+
+USUAL_WEIGHT = 4
+"""Pauses of this session that count as much as the usual chance."""
+
+LEAST_GAIN = 0.01
+"""US dollars that a ping has to be expected to save, beside its price."""
+
+SECONDS = 30.0
+"""Seconds after which a ping is given up."""
+
+MOST_CHARACTERS = 200
+"""Characters of an answer to a ping after which it is cut off: some providers take no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a ping is expected to bring. Amounts are US dollars.
+
+    ``chance``: the user comes back in the time that it adds, 0 to 1. ``saving``: what the next
+    request costs less then.
+    """
+
+    chance: float
+    price: float
+    saving: float
+
+    @property
+    def pays(self) -> bool:
+        return self.chance * self.saving - self.price >= LEAST_GAIN
+
+
+class CachePings:
+    """The pings of one session. ``prices`` are of those since the last answer, in US dollars."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._answer = 0
+        self._has_failed = False
+        self.prices: list[float] = []
+
+    def spent(self) -> float | None:
+        """Return the US dollars of the pings since the last answer; None where there was none."""
+        answer = self._agent.context.last_answer()
+        if answer is None or answer.id != self._answer or not self.prices:
+            return None
+        return sum(self.prices)
+
+    def forecast(self) -> Forecast | None:
+        """Return what a ping now would bring; None where it would keep nothing, or nobody knows its price."""
+        agent = self._agent
+        context = agent.context
+        answer = context.last_answer()
+        if answer is None or answer.usage is None or agent.inspector.known_cache() is None:
+            return None
+        if self._request() is None:
+            return None
+        ttl = context.cache_ttl()
+        tokens = answer.usage.prompt
+        info = agent.ports.directory.info(agent.model)
+        price = info.cost(Usage(cache_read=tokens, output=1))
+        saving = info.reread_cost(tokens, for_hour=ttl == "1h")
+        if price is None or saving is None:
+            return None
+        away = (agent.ports.clock() - answer.created_at) / 1_000
+        cold = away + context.cache_state().seconds_left
+        until = away + lifetime(ttl, context.settings().cache)
+        chance = chance_of_return(pauses(agent.session.active_path()), away, cold, until)
+        return Forecast(chance, price, saving)
+
+    async def ping(self) -> bool:
+        """Ping if the settings say so and it pays; returns whether the cache was kept."""
+        agent = self._agent
+        answer = agent.context.last_answer()
+        if answer is None or not agent.context.settings().cache.keep_warm:
+            return False
+        if answer.id != self._answer:
+            self._answer = answer.id
+            self._has_failed = False
+            self.prices = []
+        if self._has_failed or len(self.prices) >= MOST_PINGS:
+            return False
+        forecast = self.forecast()
+        request = self._request()
+        if forecast is None or request is None or not forecast.pays:
+            return False
+        if not await agent.allowance.covers(forecast.price):
+            return False
+        try:
+            report = await self._send(request)
+        except (ModelError, TimeoutError) as error:
+            self._has_failed = True
+            why = str(error) or f"no answer in {SECONDS:.0f} s"
+            agent.channel.emit(Notice(f"The cache is not kept warm: {why}", "warning"))
+            return False
+        self._book(answer, report, forecast)
+        return True
+
+    def _request(self) -> ModelRequest | None:
+        """Return the last request, if the next one extends it."""
+        context = self._agent.context
+        sent = context.sent
+        if sent is None or sent.request.effort != context.effort.level:
+            return None
+        if self._agent.inspector.prefix_break() is not None:
+            return None
+        return replace(sent.request, ping=True)
+
+    async def _send(self, request: ModelRequest) -> UsageReport | None:
+        """Send a ping and return the report on it; None where it was cut off before."""
+        written = 0
+        client = self._agent.ports.client
+        async with asyncio.timeout(SECONDS), aclosing(client.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, UsageReport):
+                    return event
+                if isinstance(event, TextDelta | ReasoningDelta):
+                    written += len(event.text)
+                if written > MOST_CHARACTERS:
+                    return None
+        return None
+
+    def _book(self, answer: AssistantEntry, report: UsageReport | None, forecast: Forecast) -> None:
+        agent = self._agent
+        price = forecast.price
+        if report is not None and report.cost is not None:
+            price = report.cost
+        self.prices.append(price)
+        agent.session.add_cost(price, Purpose.PINGS)
+        agent.context.pinged(answer)
+        if report is not None and not report.usage.cache_read:
+            self._has_failed = True
+            text = "The provider had forgotten this conversation before the ping; it is not pinged again in this pause"
+            agent.channel.emit(Notice(f"{text}.", "warning"))
+        agent.channel.emit(CostKnown())
+
+
+def pauses(path: Sequence[Entry]) -> list[float]:
+    """Return the seconds from each last answer of a run to the user's next message."""
+    found = []
+    ended: int | None = None
+    for entry in path:
+        if isinstance(entry, AssistantEntry):
+            ended = entry.created_at
+        elif isinstance(entry, UserEntry) and not entry.synthetic and ended is not None:
+            found.append((entry.created_at - ended) / 1_000)
+            ended = None
+    return found
+
+
+def chance_of_return(earlier: Sequence[float], away: float, cold: float, until: float) -> float:
+    """Return the chance that a user who is away so long comes back between ``cold`` and ``until``.
+
+    All are seconds since the last answer. Of ``earlier`` pauses those count that were as long; the
+    usual chance counts as much as ``USUAL_WEIGHT`` of them.
+    """
+    as_long = [pause for pause in earlier if pause > away]
+    back = sum(cold < pause <= until for pause in as_long)
+    return (back + USUAL_WEIGHT * USUAL_CHANCE) / (len(as_long) + USUAL_WEIGHT)
