@@ -184,7 +184,7 @@ class UiSettings(BaseModel):
         default=1.0,
         ge=0,
         le=10,
-        description="Seconds without typing before a permission question takes keys.",
+        description="Seconds without typing before a permission question takes keys, or a page that comes late opens.",
     )
     vim: bool = Field(
         default=False, description="vi keys in the prompt; escape enters normal mode."

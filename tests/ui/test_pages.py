@@ -7,9 +7,9 @@ import pytest
 from textual.content import Content
 from textual.widgets import Static
 
-from tests.support.ui_app import Stage, run_command, screen_text, until
+from tests.support.ui_app import STILL, Stage, make_stage, run_command, screen_text, until
 from tui_agent.app.copy_commands import last_code
-from tui_agent.app.frontend import Choice, LongText, TextLine
+from tui_agent.app.frontend import Choice, LongText, Output, TextLine
 from tui_agent.app.report_commands import todo_lines
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -128,3 +128,37 @@ async def test_a_dialog_shows_its_title_and_its_keys_in_any_size(
             part.region.bottom for part in shown.query(".dialog > *") if part is not shown.keys
         )
         assert last == keys.y
+
+
+@pytest.mark.parametrize("question", [None, TextLine("Name?")])
+async def test_a_page_that_comes_late_waits_for_a_pause_in_typing(
+    tmp_path: Path, question: TextLine | None
+) -> None:
+    now = 1_000.0
+    settings = STILL.model_copy(update={"typing_pause": 0.05})
+    stage = make_stage(tmp_path, settings=settings, clock=lambda: now)
+    async with stage.run() as pilot:
+        main = stage.main
+        await main.controller.run("clear-nothing")
+        now += 1
+        await pilot.press("h", "i")
+        if question is None:
+            main.show(Output("Late", "text"))
+        else:
+            main.controller.soon(main.ask(question))
+        await pilot.press(" ", "u")
+        assert stage.app.screen is main
+        assert main.prompt.text == "hi u"
+        now += 1
+        await until(lambda: stage.app.screen is not main, pilot)
+        assert main.prompt.text == "hi u"
+
+
+async def test_keys_typed_before_a_command_hold_up_no_page(tmp_path: Path) -> None:
+    settings = STILL.model_copy(update={"typing_pause": 30.0})
+    stage = make_stage(tmp_path, settings=settings)
+    async with stage.run() as pilot:
+        await pilot.press("h", "i")
+        stage.main.command_begins()
+        stage.main.show(Output("At once", "text"))
+        await until(lambda: stage.app.screen is not stage.main, pilot)

@@ -187,6 +187,7 @@ class Controller:
 
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[bool | None]:
         """Run a command in a task of its own; nothing waits for it."""
+        self.frontend.command_begins()
         command = find(name, self.commands)
         if command is not None and self.attached.is_set() and self.frontend.has_screen:
             count_use(self.services.state_dir, command.name)

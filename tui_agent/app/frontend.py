@@ -359,6 +359,9 @@ class Frontend:
     keymap: Mapping[str, str] = MappingProxyType({})
     """The user's own keys, by the name of their action."""
 
+    def command_begins(self) -> None:
+        """Note that the user gave a command now."""
+
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
     ) -> None:

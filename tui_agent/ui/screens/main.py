@@ -134,6 +134,8 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
         self._escaped = float("-inf")
+        self._commanded = float("-inf")
+        self._typing_pause = 0.0
         self._held_letter = ""
         self._files = FileSource(self.controller)
         self.unsent = UnsentKeeper(self.controller)
@@ -251,6 +253,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         if isinstance(question, Choice) and question.inline and view is not None:
             take_away = view.ask_choice(question, answered)
         else:
+            await self._pause_in_typing()
             screen = pages.screen_for(question, self.controller)
             self.app.push_screen(screen, answered)
             take_away = screen.leave
@@ -272,9 +275,32 @@ class MainScreen(BoundedScreen[None], Frontend):
         from tui_agent.ui import pages
         from tui_agent.ui.screens.viewer import ViewerScreen
 
+        if self._keys_awaited():
+            self._show_in_a_pause(page)
+            return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and isinstance(self.app.screen, ViewerScreen)):
             self.app.push_screen(pages.screen_of(page, self.controller))
+
+    @work
+    async def _show_in_a_pause(self, page: Page) -> None:
+        await self._pause_in_typing()
+        self.show(page)
+
+    async def _pause_in_typing(self) -> None:
+        """Wait while somebody types who went on since the last command: a page would take the keys."""
+        while wait := self._keys_awaited():  # noqa: ASYNC110 - time ends it
+            await asyncio.sleep(wait)
+
+    def _keys_awaited(self) -> float:
+        """Return the seconds until a page may open."""
+        typed = self.prompt.last_typed
+        if self.app.screen is not self or typed <= self._commanded:
+            return 0.0
+        return max(0.0, typed + self._typing_pause - self.clock())
+
+    def command_begins(self) -> None:
+        self._commanded = self.clock()
 
     def opening(self) -> None:
         self.unsent.save()
@@ -409,6 +435,7 @@ class MainScreen(BoundedScreen[None], Frontend):
 
             self.keymap = use_keys(self, self.keymap, config.keys)
         self.prompt.vim = settings.vim
+        self._typing_pause = settings.typing_pause
         self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
