@@ -160,7 +160,7 @@ def test_each_request_says_what_the_cache_held_and_why_not_the_rest(store: Store
     found.add_step(step(6, CacheMiss(9_000, 0, None)), None)
     found.add_step(step(8, read=36_000), None)
     said = dict(spending_sections(found, {}))
-    assert said["Cache misses on this branch"] == [
+    assert said["Cache misses, all branches"] == [
         "   ~$0.38  2 requests    45k read anew: the provider had forgotten it",
         "        –  1 request     9k read anew: nothing changed here, the provider alone knows why",
     ]

@@ -19,7 +19,13 @@ from tui_agent.agent.timeline import (
     steps_of,
 )
 from tui_agent.context.budget import Weights, measure, within
-from tui_agent.context.cache import CacheState, PrefixBreak, cached_origins, ever_cached
+from tui_agent.context.cache import (
+    CacheState,
+    PrefixBreak,
+    cached_origins,
+    ever_cached,
+    lifetime,
+)
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings, shares
 from tui_agent.context.projection import project
@@ -115,8 +121,6 @@ class ContextInspector:
         """Return every request of the path, oldest first, and last the one that would be sent next."""
         session = self._session
         outline = self._session.path_outline()
-        directory = self._ports.directory
-        settings = self._ports.settings
         returns = session.returns()
         now = self._context.size()
         wanted = _of_kinds(outline, CHANGING_KINDS)
@@ -135,18 +139,50 @@ class ContextInspector:
             shape = PathShape(
                 outline.ids, session.reader.requests(), session.reader.load(wanted), returns
             )
-            steps = steps_of(
-                shape,
-                lambda model: ModelScale(
-                    within(directory.limits(model), settings).window,
-                    directory.counter(model).calibrated,
-                ),
-                self._context.settings().cache.ttl_seconds,
-            )
+            steps = self._steps_of(shape)
             marks = marks_after(shape, steps[-1].answer if steps else None)
             return [*steps, next_one._replace(marks=marks)]
 
         return await asyncio.to_thread(look)
+
+    async def left_steps(self) -> list[Step]:
+        """Return the requests of the branches that were left, those of subagents and runners too."""
+        return await asyncio.to_thread(self._left_steps, set(self._session.path_outline().ids))
+
+    def _left_steps(self, seen: set[int]) -> list[Step]:
+        reader = self._session.reader
+        spine = reader.spine()
+        requests = {request.id: request for request in reader.requests()}
+        found: list[Step] = []
+        for leaf in sorted(requests, reverse=True):
+            # From the request before the branch, which its first one is compared with.
+            ids: list[int] = []
+            at: int | None = leaf
+            while at is not None and not (at in seen and at in requests):
+                ids.append(at)
+                at = spine.parent(at)
+            if not ids or leaf in seen:
+                continue
+            before = [] if at is None else [at]
+            ids = [*before, *reversed(ids)]
+            seen.update(ids)
+            changes = reader.load(
+                entry_id for entry_id in ids if spine.kind(entry_id) in CHANGING_KINDS
+            )
+            shape = PathShape(ids, [requests[one] for one in ids if one in requests], changes, ())
+            found += [step for step in self._steps_of(shape) if step.answer != at]
+        return found
+
+    def _steps_of(self, shape: PathShape) -> list[Step]:
+        directory = self._ports.directory
+        settings = self._ports.settings
+
+        def scale_of(model: str) -> ModelScale:
+            window = within(directory.limits(model), settings).window
+            return ModelScale(window, directory.counter(model).calibrated)
+
+        cold_seconds = lifetime(self._context.cache_ttl(), self._context.settings().cache)
+        return steps_of(shape, scale_of, cold_seconds)
 
     async def map_of(self, step: Step) -> ContextMap:
         if step.answer is None:

@@ -102,7 +102,7 @@ class Spending:
     path: list[tuple[Step, float | None]] = field(default_factory=list)
     """The requests of the current path, oldest first, with the extra dollars of a cache miss."""
     misses: dict[str, Missed] = field(default_factory=dict)
-    """Their cache misses, by the reason in words."""
+    """The cache misses of all branches, by the reason in words."""
     pings: list[SideCost] = field(default_factory=list)
     """The pings that kept the provider's cache warm, oldest first."""
     all_sessions: dict[date, float] = field(default_factory=dict)
@@ -111,6 +111,10 @@ class Spending:
     def add_step(self, step: Step, dollars: float | None) -> None:
         """Take a request of the current path; ``dollars`` is the extra cost of its cache miss."""
         self.path.append((step, dollars))
+        self.add_miss(step, dollars)
+
+    def add_miss(self, step: Step, dollars: float | None) -> None:
+        """Take in the cache miss of a request of any branch, if it had one."""
         if step.miss is None:
             return
         missed = self.misses.setdefault(miss_cause(step.miss), Missed())
@@ -262,7 +266,7 @@ def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[s
     kinds = [_row(spent, str(kind), priced=priced) for kind, spent in _by_cost(found.purposes)]
     sections.append(("By purpose", kinds))
     if found.misses:
-        sections.append(("Cache misses on this branch", _miss_rows(found)))
+        sections.append(("Cache misses, all branches", _miss_rows(found)))
     if found.pings:
         sections.append(("Pings of the provider's cache", _ping_rows(found.pings)))
     if found.path:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui_agent.agent.agent import Agent
+    from tui_agent.agent.timeline import Step
     from tui_agent.app.controller import Controller
     from tui_agent.app.spending import Spending
     from tui_agent.processes.jobs import Jobs
@@ -68,12 +69,17 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     )
     now = datetime.fromtimestamp(controller.clock()).astimezone()
     found.all_sessions.update(await asyncio.to_thread(services.store.spent_by_day, now, DAYS))
+
+    def extra(step: Step) -> float | None:
+        if step.miss is None:
+            return None
+        return services.reread_cost(step.model, step.miss.missed)
+
     for step in await agent.inspector.timeline():
-        dollars = None
-        if step.miss is not None:
-            dollars = services.reread_cost(step.model, step.miss.missed)
         if step.answer is not None:
-            found.add_step(step, dollars)
+            found.add_step(step, extra(step))
+    for step in await agent.inspector.left_steps():
+        found.add_miss(step, extra(step))
     return found, names
 
 
