@@ -248,6 +248,8 @@ def test_the_reason_of_a_chain_names_every_command() -> None:
     assert reasons(commit, fetch, shell) == "changes the git repository (git commit)"
     removal, listing = command("rm -rf build"), command("ls", harmless=True)
     assert reasons(listing, removal, command("sh"), removal) == "it runs rm, and it runs sh"
+    settings = PermissionNeed(Permission.EDIT, ".tool", detail="make")
+    assert reasons(settings) == "it changes .tool"
 
 
 ATTEMPTS = blocks((Path(__file__).parent / "data" / "bypass.txt").read_bytes().decode())

@@ -409,9 +409,10 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         return need.unclear
     if need.exceeds:
         return f"it has an option that “{need.exceeds}” does not stand for"
+    shows_change = need.detail_kind == "diff"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
-        Permission.EDIT: CHANGES_A_FILE,
+        Permission.EDIT: CHANGES_A_FILE if shows_change else f"it changes {need.pattern}",
         Permission.BASH: f"it runs {_program(need)}",
         Permission.TOOL: "it runs a function of a tool file",
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",

@@ -51,6 +51,7 @@ OUTPUT_DIRECTORIES = listed(
     .build deriveddata zig-out zig-cache .zig-cache cmakefiles cmake-build-debug cmake-build-release
     builddir _deps .elixir_ls dist-newstyle .stack-work .sass-cache _site storybook-static
     test-results playwright-report bazel-out .ipynb_checkpoints .import-linter_cache .bloop .metals
+    .benchmarks
     """
 )
 """Directories that programs make again, by name in lower case, where they are ignored."""
@@ -93,7 +94,7 @@ _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
 CACHE_DIRECTORIES = listed(
     """
     .pytest_cache .mypy_cache .ruff_cache .hypothesis .nyc_output .parcel-cache .turbo .sass-cache
-    .ipynb_checkpoints .import-linter_cache .eggs
+    .ipynb_checkpoints .import-linter_cache .eggs .benchmarks
     """
 )
 """Those of them that are nobody's sources, whether git ignores them or not."""
