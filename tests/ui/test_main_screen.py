@@ -1,6 +1,7 @@
 """The main screen: sessions, the agent's events, commands."""
 
 import asyncio
+import re
 import string
 import subprocess
 import sys
@@ -40,6 +41,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.commands import command_table
 from tui_agent.app.controller import READ_ONLY
+from tui_agent.app.names_elsewhere import ELSEWHERE
 from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
@@ -330,7 +332,31 @@ async def test_an_unknown_command_is_answered_with_close_names(stage: Stage) -> 
     async with stage.run() as pilot:
         await send(pilot, "/modle")
         assert "There is no command /modle. Did you mean /mode or /model?" in screen_text(stage)
+        await send(pilot, "/stop")
+        assert "There is no command /stop. Escape stops the agent" in screen_text(stage)
         assert stage.agent.sent == []
+
+
+async def test_enter_runs_no_command_that_only_resembles_what_was_typed(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        for typed, found in (
+            ("/unsandboxed", "/outside "),
+            ("/approve", "/mode "),
+            ("/cmpct", "/compact "),
+        ):
+            await send(pilot, typed)
+            assert stage.main.prompt.text == found
+            assert stage.app.screen is stage.main
+            stage.main.prompt.reset()
+        await send(pilot, "/hotkeys")
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
+
+
+def test_other_programs_names_are_no_commands_and_name_only_commands_there_are() -> None:
+    names = {name for command in command_table() for name in (command.name, *command.aliases)}
+    assert not names & set(ELSEWHERE)
+    for text in ELSEWHERE.values():
+        assert set(re.findall(r"(?<!\w)/([a-z]+)", text)) <= names
 
 
 async def test_every_command_runs_without_an_argument(stage: Stage) -> None:

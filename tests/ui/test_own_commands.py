@@ -10,6 +10,7 @@ from tests.support.ui_app import Stage, make_stage, screen_text, send, until, wr
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.knowledge.commands import UserCommand
 from tui_agent.agent.knowledge.knowledge import CommandRow
+from tui_agent.app.commands import find
 from tui_agent.session.entries import TextPart
 from tui_agent.ui.screens.equipment import EquipmentScreen
 from tui_agent.ui.screens.help import HelpScreen
@@ -17,6 +18,7 @@ from tui_agent.ui.screens.help import HelpScreen
 ROWS = (
     CommandRow("review", "look at the change", "[BRANCH]"),
     CommandRow("help", "must not hide the real one"),
+    CommandRow("branch", "a name of our own comes before another name of /fork"),
     CommandRow("skill:pdf", "reads and fills in PDFs", "[TASK]"),
 )
 
@@ -54,8 +56,9 @@ async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None
         assert str(stage.main.popup.options[0].prompt).startswith("/review ")
         stage.main.prompt.reset()
         names = [command.name for command in stage.main.controller.commands]
-        assert names[-2:] == ["review", "skill:pdf"]
+        assert names[-3:] == ["review", "branch", "skill:pdf"]
         assert names.count("help") == 1
+        assert find("branch", stage.main.controller.commands).name == "branch"
         await enter(pilot, "/help")
         assert isinstance(stage.app.screen, HelpScreen)
         await write(pilot, "review")

@@ -32,6 +32,20 @@ async def test_new_line_keys_make_the_prompt_grow(stage: Stage, key: str) -> Non
         assert stage.agent.sent == []
 
 
+async def test_enter_after_a_backslash_makes_a_new_line(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        await write(pilot, "one\\")
+        await pilot.press("enter")
+        await write(pilot, "two")
+        assert stage.main.prompt.text == "one\ntwo"
+        await pilot.press("enter")
+        await until(lambda: stage.agent.sent, pilot)
+        assert "one\ntwo" in stage.agent.sent[0][0]
+        await write(pilot, "!echo a\\")
+        await pilot.press("enter")
+        assert stage.main.prompt.text == "!echo a\\\n"
+
+
 async def test_during_a_run_enter_steers_and_alt_enter_queues(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())

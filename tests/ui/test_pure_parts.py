@@ -99,6 +99,8 @@ def test_one_line_is_one_harmless_line(text: str) -> None:
         ("!ls", ShellIntent("ls", excluded=False)),
         ("!! env ", ShellIntent("env", excluded=True)),
         ("!", None),
+        (" ? ", CommandIntent("help", "")),
+        ("?!", MessageIntent("?!")),
     ],
 )
 def test_what_a_prompt_means(text: str, intent: object) -> None:

@@ -11,6 +11,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib import import_module
@@ -110,8 +111,19 @@ def commands_of(agent: Agent | None) -> list[Command]:
         own = ()
     names = {row.name for row in own}
     kept = [_as_now(row, agent) for row in table if not (row.yields and row.name in names)]
-    taken = {name for row in kept for name in (row.name, *row.aliases)}
-    return [*kept, *(row for row in own if row.name not in taken)]
+    taken = {row.name for row in kept}
+    return [
+        *(_without_aliases(row, names) for row in kept),
+        *(row for row in own if row.name not in taken),
+    ]
+
+
+def _without_aliases(row: Command, names: AbstractSet[str]) -> Command:
+    """Return a row without the other names that the user gave to commands of their own."""
+    left = tuple(name for name in row.aliases if name not in names)
+    if left == row.aliases:
+        return row
+    return replace(row, aliases=left)
 
 
 def _as_now(row: Command, agent: Agent | None) -> Command:

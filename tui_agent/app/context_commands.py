@@ -301,6 +301,7 @@ async def view(controller: Controller, _argument: str) -> None:
     argument="[TEXT]",
     needs_screen=True,
     place=380,
+    aliases=("config",),
     words="configuration, options, preferences, turn off, disable, automatic compaction",
 )
 async def settings(controller: Controller, argument: str) -> None:

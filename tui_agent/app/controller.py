@@ -227,6 +227,10 @@ class Controller:
 
     def unknown(self, name: str, arguments: str = "") -> str:
         """Return the complaint about a command that there is not; with arguments it may have been a message."""
+        from tui_agent.app.names_elsewhere import ELSEWHERE
+
+        if name in ELSEWHERE:
+            return f"There is no command /{name}. {ELSEWHERE[name]}"
         names = [known for command in self.commands for known in (command.name, *command.aliases)]
         begins = []
         if len(name) >= 2:

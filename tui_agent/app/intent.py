@@ -37,11 +37,13 @@ def parse(text: str) -> Intent | None:
     """Return the intent of a prompt, None when it is empty.
 
     A slash begins a command only at the very first character; a path such as ``/usr/lib is full``
-    is a message.
+    is a message. A question mark alone asks for the keys.
     """
     stripped = text.strip()
     if not stripped:
         return None
+    if stripped == "?":
+        return CommandIntent("help", "")
     if text.startswith("!"):
         excluded = text.startswith("!!")
         command = text[2 if excluded else 1 :].strip()

@@ -130,6 +130,7 @@ async def tools(controller: Controller, _argument: str) -> None:
     "switch to another agent",
     argument="[NAME]",
     place=270,
+    aliases=("agents",),
     words="persona, role, subagent",
 )
 async def agent(controller: Controller, argument: str) -> None:
@@ -153,7 +154,8 @@ async def agent(controller: Controller, argument: str) -> None:
     "choose how answers are written",
     argument="[NAME]",
     place=272,
-    words="tone, output style, short, verbose",
+    aliases=("output-style",),
+    words="tone, output, short, verbose",
 )
 async def style(controller: Controller, argument: str) -> None:
     chooser = controller.open_agent

@@ -81,6 +81,7 @@ async def forget(controller: Controller, argument: str) -> None:
     "answer what is proposed for the project's memory, and edit it",
     argument="[take TOPIC|drop TOPIC|undo]",
     place=283,
+    aliases=("memories",),
     words="notes, facts, proposals",
 )
 async def memory(controller: Controller, argument: str) -> None:

@@ -130,6 +130,7 @@ async def mode(controller: Controller, argument: str) -> None:
     "show what is allowed, asked and denied, and why",
     needs_screen=True,
     place=160,
+    aliases=("approvals",),
     words="approve, always allow, rules, revoke",
 )
 async def permissions(controller: Controller, _argument: str) -> None:

@@ -222,7 +222,8 @@ def _size(size: "ContextSize") -> str:
     key="f9",
     argument="[LEVEL]",
     place=140,
-    words="thinking, reasoning, level",
+    aliases=("thinking",),
+    words="reasoning, level",
 )
 async def effort(controller: "Controller", argument: str) -> None:
     agent = controller.open_agent

@@ -24,7 +24,8 @@ _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancell
     "cost",
     "show tokens and dollars spent",
     place=340,
-    words="price, money, usage, budget, spending",
+    aliases=("usage",),
+    words="price, money, budget, spending",
 )
 async def cost(controller: Controller, argument: str) -> None:
     from tui_agent.app import session_reports, status_commands
@@ -68,9 +69,9 @@ def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     "find a command, a key or a setting",
     key="f1",
     hint="help",
-    aliases=("keys",),
+    aliases=("keys", "hotkeys", "keymap", "keybindings"),
     place=390,
-    words="shortcuts, keybindings, how do I, palette",
+    words="shortcuts, how do I, palette",
 )
 async def show_help(controller: Controller, _argument: str) -> None:
     if controller.frontend.has_screen:

@@ -89,7 +89,13 @@ async def sessions(controller: Controller, argument: str) -> None:
         controller.frontend.go_to(request)
 
 
-@Command("fork", "continue in a copy of this session", place=60, words="branch off, duplicate")
+@Command(
+    "fork",
+    "continue in a copy of this session",
+    place=60,
+    aliases=("branch", "clone"),
+    words="duplicate",
+)
 async def fork(controller: Controller, _argument: str) -> None:
     await controller.open(OpenRequest(controller.open_agent.session.id, OpenHow.FORK))
     controller.say(FORKED)
@@ -100,7 +106,8 @@ async def fork(controller: Controller, _argument: str) -> None:
     "give this session a title",
     argument="[TITLE]",
     place=70,
-    words="name, change the title",
+    aliases=("name",),
+    words="change the title",
 )
 async def rename(controller: Controller, argument: str) -> None:
     session = controller.open_agent.session
@@ -292,7 +299,8 @@ async def leave(controller: Controller, _argument: str) -> None:
     "go on without this terminal; tui-agent attach shows it again",
     needs_screen=True,
     place=410,
-    words="background, leave it running, close the terminal",
+    aliases=("background",),
+    words="leave it running, close the terminal",
 )
 async def detach(controller: Controller, _argument: str) -> None:
     if controller.services.let_terminals_go():

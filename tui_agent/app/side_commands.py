@@ -28,7 +28,8 @@ _ANSWERS = (
     argument="QUESTION",
     needs_screen=True,
     place=216,
-    words="side question, while it works",
+    aliases=("side",),
+    words="question, while it works",
 )
 async def btw(controller: Controller, argument: str) -> None:
     """Show the answer over the conversation, which goes on meanwhile."""

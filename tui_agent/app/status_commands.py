@@ -283,6 +283,7 @@ async def diff(controller: Controller, argument: str) -> None:
     argument="[stop N]",
     place=330,
     yields=True,
+    aliases=("ps", "tasks"),
     words="processes, server, kill, terminal, dev server",
 )
 async def jobs(controller: Controller, argument: str) -> None:

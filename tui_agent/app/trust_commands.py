@@ -27,6 +27,7 @@ _FOLLOWS = "A new session (/new) follows."
     "list, add or remove plugins: skills, commands, agents, hooks, servers",
     argument="[add FOLDER|GIT-URL|remove NAME]",
     place=262,
+    aliases=("plugins",),
     words="extension, marketplace, install",
 )
 async def plugin(controller: Controller, argument: str) -> None:

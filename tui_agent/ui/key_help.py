@@ -25,7 +25,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("alt+enter", "while it works: queue it, to be sent when it is done"),
     ("escape ctrl+c", "stop, interrupt; twice, prompt empty: go back, or quit"),
     ("tab", "into the conversation: j k move, o opens whole outputs"),
-    ("shift+enter ctrl+j", "new line"),
+    ("shift+enter ctrl+j", "new line; so does enter after a backslash"),
     ("up down", "earlier messages, from the first or last line"),
     ("/name @file #12", "a command, attach a file or image, an entry"),
     ("!command", "run a shell command; !!command keeps it from the model"),

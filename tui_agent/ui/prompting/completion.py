@@ -56,6 +56,9 @@ class Candidate:
     offsets: tuple[int, ...] = ()
     takes_argument: bool = False
     """For a command: whether Enter should wait for more after it."""
+    is_meant: bool = True
+    """For a command: whether its name begins with what was typed, or is another name of it. Enter
+    runs only these; any other is put into the prompt."""
     score: float = 0.0
     """How well it fits, to put the candidates of several sources in one order. Without a query all
     score 0."""
@@ -212,20 +215,30 @@ def mention(name: str) -> str:
 def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     """Return the commands whose name fits the query, best first, then those found by another word.
 
-    Without a query all, in their order.
+    Without a query all, in their order. A name that other programs have gets none, so that Enter
+    says what there is instead.
     """
     scored: list[tuple[bool, float, int, Candidate]] = []
     for order, command in enumerate(commands):
         match = fuzzy_match(query, command.name)
-        if query and not match.offsets and not _is_called(command, query):
+        is_meant = command.name.startswith(query.lower()) or query.lower() in command.aliases
+        if query and not (match.offsets or is_meant or _is_called(command, query)):
             continue
         name = f"/{command.name}"
         offsets = shifted(match, 1).offsets
-        candidate = Candidate(f"{name} ", name, command.help, offsets, command.takes_argument)
-        begins = command.name.startswith(query.lower())
-        scored.append((not begins, -match.score, order, candidate))
+        candidate = Candidate(
+            f"{name} ", name, command.help, offsets, command.takes_argument, is_meant
+        )
+        scored.append((not is_meant, -match.score, order, candidate))
     scored.sort(key=lambda item: item[:3])
-    return [candidate for *_key, candidate in scored]
+    found = [candidate for *_key, candidate in scored]
+    if any(candidate.is_meant for candidate in found):
+        return found
+    from tui_agent.app.names_elsewhere import ELSEWHERE
+
+    if query in ELSEWHERE:
+        return []
+    return found
 
 
 def _is_called(command: "Command", query: str) -> bool:

@@ -225,6 +225,8 @@ class Prompt(TextArea):
             self._catch_up()
             if self._popup.display and self._take_completion():
                 return
+            if self._continues():
+                return
         text = self.full_text
         if not text.strip():
             self.post_message(self.SentNothing())
@@ -233,6 +235,20 @@ class Prompt(TextArea):
         self._walk.add(text)
         self.reset()
         self.post_message(self.Sent(text, follow_up))
+
+    def _continues(self) -> bool:
+        """Make a new line where the cursor stands after a backslash; return whether it did.
+
+        Works in terminals that send the same for Enter and Shift+Enter. A shell command keeps the
+        backslash.
+        """
+        row, column = self.cursor_location
+        if not self.selection.is_empty or not self.document.get_line(row)[:column].endswith("\\"):
+            return False
+        if not self.shell:
+            self.delete((row, column - 1), (row, column))
+        self.action_newline()
+        return True
 
     def action_newline(self) -> None:
         self.last_typed = self._clock()
@@ -517,7 +533,10 @@ class Prompt(TextArea):
         )
 
     def _take_completion(self) -> bool:
-        """Complete on Enter; False when a command is complete and should be sent instead."""
+        """Complete on Enter; False when a command is complete and should be sent instead.
+
+        A command that only resembles what was typed is completed: ``/stop`` must not run ``/mode``.
+        """
         choice = self._popup.choice
         if choice is None:
             return False
@@ -531,8 +550,9 @@ class Prompt(TextArea):
                 token.kind == "entry" and token.query.isdigit()
             ):
                 return False
+        is_chosen = candidate.is_meant or self._popup.moved
         self._put_in(token, candidate)
-        return token.kind != "command" or candidate.takes_argument
+        return token.kind != "command" or candidate.takes_argument or not is_chosen
 
     # -- external editor
 

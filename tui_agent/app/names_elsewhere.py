@@ -1,0 +1,25 @@
+"""Commands of Claude Code, Codex and Pi that are no command here, with the way to the same thing."""
+
+from collections.abc import Mapping
+
+ELSEWHERE: Mapping[str, str] = {
+    "add-dir": "Let commands reach it with [sandbox] read and write in config.toml; files outside are asked about.",
+    "archive": "/sessions lists them: xx deletes one, u takes that back.",
+    "autocompact": "/settings compaction changes when the history is summarised.",
+    "cd": "A session stays in its directory: start tui-agent in the other one.",
+    "delete": "/sessions lists them: xx deletes one, u takes that back.",
+    "hooks": "tui-agent doctor lists the hooks; they are written in config.toml.",
+    "ide": "Editors connect with the Agent Client Protocol: tui-agent acp.",
+    "mention": "Type @ and a part of the file's name.",
+    "reload": "/new begins a session that reads everything again; /mcp reload starts the servers again.",
+    "sandbox": "/status shows it, and /settings sandbox changes it.",
+    "session": "/status shows this session, /sessions all of them.",
+    "share": "/export page.html writes a page that needs no server.",
+    "statusline": "Set ui.status_line to a command: /settings status_line.",
+    "stop": "Escape stops the agent, /jobs stop N a background job.",
+    "terminal-setup": "Ctrl+J makes a new line in every terminal, and so does Enter after a backslash.",
+    "update": "Run tui-agent update in a shell.",
+    "vim": "/settings vim switches the vi keys on.",
+    "worktree": "/race works in copies of the project, and /fork continues in a copy of the session.",
+}
+"""The name, and what to do instead."""
