@@ -83,7 +83,7 @@ _NAME = re.compile(
     (^|_)(
         API_?KEYS? | (ACCESS|SECRET|PRIVATE|SIGNING|ENCRYPTION|MASTER|ACCOUNT|SERVICE|DEPLOY)_?KEYS?(_ID)? |
         (ACCESS|AUTH|REFRESH|BEARER|ID|BOT|SESSION)?_?TOKENS? | SECRETS? | PASSPHRASE | PASS | PW |
-        CREDENTIALS? | PAT | OAUTH | COOKIES? | DSN
+        CREDENTIALS? | PAT | OAUTH | (SET)?COOKIES? | DSN | SONAR_LOGIN
     )(_|$)
     | PASSWORD | PASSWD | _(?<!PUBLIC_)(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY
     | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
@@ -152,18 +152,39 @@ _SEED_LENGTHS = frozenset({12, 15, 18, 21, 24})
 _SEED_LINE = re.compile(
     r"(?m)(?:^|[\"'=:])[ \t]*((?:[a-z]{3,8} ){11,23}[a-z]{3,8})[ \t]*(?=[\"',;\r]|$)"
 )
-_OPTIONS = (
+_IN_VARIABLE = (
     re.compile(r"(?:^|\s)-p(?=\S*[a-z])(?=\S*[A-Z])(?=\S*\d)[^\s/:=,$]{6,}(?=\s|$)"),
+    re.compile(r"(?:^|\s)-[aw][ =](?=\S*[a-zA-Z])(?=\S*\d)[^\s/:=,$-][^\s/:=,$]{5,}(?=\s|$)"),
     re.compile(r"(?:^|\s)(?:-u|--user)[ =]?[^\s:]+\s(?:.*\s)?-p[^\s/:=,$-][^\s/:,$]{3,}(?=\s|$)"),
     re.compile(
-        r"(?:^|\s)(?:-u|-U|-a|--user|--auth|--proxy-user)[ =]?[\w.@-]+:"
+        r"(?:^|\s)(?:-u|-U|-a|--?user|--?auth|--proxy-user)[ =]?[\w.@-]+:"
         r"(?=[^\s:]*[A-Za-z])(?=[^\s:]*[\d!@#%^&*~])[^\s/:$]{6,}"
     ),
     re.compile(
-        r"^(?:admin|root|user|postgres|elastic|sa|guest|test|api|neo4j|mysql|service)[:/]"
+        r"^(?:admin|root|user|postgres|elastic|sa|guest|test|api|neo4j|mysql|service|pass)[:/]"
         r"(?!v?\d+[.-])(?=[^\s:/]*[A-Za-z])(?=[^\s:/]*[\d!#%^&*~])[^\s:/$@]{6,}$"
     ),
+    re.compile(r"(?i)^(?:basic|digest|token|apikey)(?:\s+|%20)(?=\S*\d)[\w.~+/=%-]{8,}$"),
+    re.compile(r"(?i)\b(?:php)?sess(?:ion)?(?:_?id)?=(?=[a-z-]*\d)[\w%.+-]{16,}"),
+    re.compile(
+        r"(?:^|[,;&?\s])[\w.-]+=(?=[\w%+-]*[a-z])(?=[\w%+-]*[A-Z])(?=[\w%+-]*\d)[\w%+-]{20,}={0,2}(?=$|[,;&\s])"
+    ),
+    re.compile(r"^WIFI:.*;P:[^;]{4,};"),
 )
+"""Passwords and keys in options, headers and cookies. In a text they may be anything."""
+
+_GIVEN = re.compile(
+    r"""
+    (?:^|[\s{,;&?"'])
+    (?:
+        --?(?P<option>[A-Za-z][\w.-]{1,80})(?:=|[ ]+(?![\w.-]+=))
+        | (?P<name>[A-Za-z_][\w.-]{1,80})["']?[ ]*[=:][ ]*
+    )
+    ["']?(?P<value>[^\s"',;{}&]{4,})
+    """,
+    re.VERBOSE,
+)
+"""What a variable gives to a name or an option."""
 
 _LONG = re.compile(
     r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
@@ -314,7 +335,15 @@ _SHAPES = (
         _shape(begin, 24)
         for begin in ("lin_api_", "lin_oauth_", "figd_", "PMAK-", "NRAK-", "NRII-", "xkeysib-")
     ),
-    *(_shape(begin, 40, _WORD) for begin in ("secret_", "ntn_")),
+    *(_shape(begin, 40, _WORD) for begin in ("secret_", "ntn_", "bkua_", "apify_api_", "sgp_")),
+    *(_shape(begin, 40, "[a-f0-9]") for begin in ("squ_", "sqp_", "sqa_", "e2b_")),
+    *(
+        _shape(begin, 30)
+        for begin in ("CCIPAT_", "CCIPRJ_", "lsv2_pt_", "lsv2_sk_", "jina_", "tvly-")
+    ),
+    *(_shape(begin, 30, strict=True) for begin in ("phx_", "rnd_", "vercel_blob_rw_", "xoxd-")),
+    _shape("dt0c01.", 64, r"[A-Z0-9.]"),
+    _shape("django-insecure-", 32, r"[^\s\"'`]"),
 )
 _RULES = (
     *_SHAPES,
@@ -337,10 +366,10 @@ _RULES = (
     _Rule(("/with/key/",), r"/with/key/([\w-]{16,})"),
     _Rule(("pipedream.net",), r"://([a-z0-9]{10,})\.m\.pipedream\.net"),
     _Rule(
-        ("hook", "incoming", "hc-ping"),
-        r"(?i)https?://[^\s\"'<>?#]{0,200}?(?:hooks?|incoming|hc-ping)[\w-]*(?:\.[\w.-]+)?(?::\d+)?/"
-        r"(?:(?!commit|blob|tree|raw)[\w.~-]+/){0,4}?"
-        rf"({_UUID}|(?!(?:[0-9a-f]{{40}}|[0-9a-f]{{64}})(?!\w))(?=(?:[a-z]*\d){{3}})(?=\d*[a-z])[a-z0-9]{{16,}})"
+        ("hook", "incoming", "hc-ping", "/integration/", "/receiver/"),
+        r"(?i)https?://[^\s\"'<>?#]{0,200}?(?:hooks?|incoming|hc-ping|/integration|/receiver)[\w-]*(?:\.[\w.-]+)?"
+        r"(?::\d+)?/(?:(?!commit|blob|tree|raw)[\w.~-]+/){0,4}?"
+        rf"({_UUID}|(?![0-9a-f]{{40}}(?!\w))(?=(?:[a-z]*\d){{3}})(?=\d*[a-z])[a-z0-9]{{16,}})"
         r"(?![\w-])",
     ),
     _Rule(
@@ -349,6 +378,9 @@ _RULES = (
         random=True,
     ),
     _Rule(("-us",), r"(?<![0-9a-z])[0-9a-f]{32}-us\d{1,2}(?!\d)", random=True),
+    _Rule(("atlasv1.",), r"(?<!\w)\w{14}\.atlasv1\.[\w-]{40,}"),
+    _Rule(("pat",), r"(?<!\w)pat\w{14}\.[0-9a-f]{64}(?!\w)"),
+    _Rule(("NRAL",), r"(?<!\w)[0-9A-Za-z]{36}(?:[0-9A-Za-z]{8})?NRAL(?!\w)", random=True),
     _Rule((":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
     _Rule(("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
     # Hashes of passwords; with its first dollar sign one would be taken for the name of a variable.
@@ -473,9 +505,22 @@ def is_secret_value(value: str, name: str = "") -> bool:
     return False
 
 
-def is_secret_in_options(value: str) -> bool:
-    """Return whether options for some program, as a variable holds them, name a password: ``-uroot -pS3cr3tPass9``."""
-    return any(form.search(value) for form in _OPTIONS)
+def is_secret_in_variable(value: str) -> bool:
+    """Return whether options or settings, as a variable holds them, name a password: ``-uroot -pS3cr3tPass9``.
+
+    They are data: unlike in code, what is given to the name of a secret is one.
+    """
+    return any(form.search(value) for form in _IN_VARIABLE) or any(
+        map(_is_given, _GIVEN.finditer(value))
+    )
+
+
+def _is_given(match: re.Match[str]) -> bool:
+    name = match["option"] or match["name"]
+    value = match["value"]
+    if not _is_for_secret(name) or _PLACEHOLDER.match(value) or value.startswith(("/", "-")):
+        return False
+    return _NUMBER.fullmatch(value) is None or _PASSWORD_NAME.search(_upper(name)) is not None
 
 
 def is_secret_name(name: str) -> bool:

@@ -115,3 +115,10 @@ def test_a_file_that_changed_is_looked_at_again(tmp_path: Path) -> None:
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert not before.holds()
     assert scan_project(tmp_path).secrets == [path]
+
+
+def test_a_text_with_zeros_in_it_is_still_looked_through(tmp_path: Path) -> None:
+    key = f"API_KEY={made(40)}\n".encode()
+    (tmp_path / "app.log").write_bytes(b"\0" + key)
+    (tmp_path / "program").write_bytes(b"\x7fELF" + b"\0" * 40 + key)
+    assert set(scan_project(tmp_path).secrets) == {tmp_path / "app.log"}

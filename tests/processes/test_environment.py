@@ -201,7 +201,18 @@ BASE32_BYTES = made(42, LETTERS + DIGITS + "+/") + "8="
         BASE32_BYTES, made(42, LETTERS + DIGITS + "-_") + "8=", f"0x{made(64, HEX)}", made(64, HEX), SEED,
         f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{made(400)}", f"MC4CAQAwBQYDK2VwBCIEI{made(44)}", f"xprv{made(107)}",
         f"S{made(55, UPPER + '234567')}", str(list(range(64))),
+        # Data is named as in no code, and headers, cookies and options are in variables only.
+        "--set auth.password=S3cr3tPass9,x=y", "db: {user: a, password: S3cr3tPass9}", "xmpp:me@x password=S3cr3tPass9",
+        "--pw=swordfish", "--pass swordfish", "-setcookie S3cr3tPass9", "pass:S3cr3tPass9", "-h cache -a S3cr3tPass9",
+        "-D cn=admin,dc=x -w S3cr3tPass9", "-auth user:S3cr3tPass9", "WIFI:T:WPA;S:net;P:S3cr3tPass9;;",
+        "Basic YWRtaW46UzNjcjN0", "Authorization=Basic%20YWRtaW46UzNjcjN0", f"x-honeycomb-team={made(22)}",
+        f"session={made(24)}; Path=/", f"sessionid={made(32, HEX)}", f"-Dsonar.login={made(40, HEX)}",
+        f"{made(14)}.atlasv1.{made(60)}", f"pat{made(14)}.{made(64, HEX)}", f"{made(36, HEX)}NRAL",
+        f"bkua_{made(40, HEX)}", f"CCIPAT_{made(22)}_{made(40, HEX)}", f"django-insecure-{made(24)}#$%&{made(20)}",
         # Addresses that are secrets.
+        f"https://sentry.io/api/hooks/release/builtin/12345/{made(64, HEX)}/",
+        f"https://events.pagerduty.com/integration/{made(32, HEX)}/enqueue",
+        f"https://logs.collector.sumologic.com/receiver/v1/http/{made(48).lower()}==",
         f"https://api.netlify.com/build_hooks/{made(24, HEX)}", "https://hooks.zapier.com/hooks/catch/123456/b2k8xyz/",
         f"https://n8n.example.com/webhook/{UUID}", f"http://n8n.local:5678/webhook-test/{UUID}", f"https://hc-ping.com/{UUID}",
         "https://api.vercel.com/v1/integrations/deploy/prj_abcDEF123/aBcDeF1234", f"https://hook.eu1.make.com/{made(32)}",
@@ -229,6 +240,9 @@ def test_values_that_are_secrets_by_their_form(value: str) -> None:
         ("DOCS", "https://docs.github.com/en/webhooks/webhook-events-and-payloads"), ("SESSION", f"w0t0p0:{UUID}"),
         ("HOOKS", "https://github.com/x/pre-commit-hooks/commit/3f786850e387550fdab836ed7e6dc881de23001b"),
         ("TASKS", "build test lint docs deploy clean check format types cover audit bench"), ("ZERO", f"0x{'0' * 64}"),
+        ("OPTS", "--password-file=/run/secrets/db --token-ttl=3600 --auth=basic"), ("AT", "a/b?guid=0a1b2c3d&page=2"),
+        ("TITLE", "pass the test: with a token of love"), ("PLACE", "--set db.password=$DB_PASSWORD"),
+        ("NOW", "key: value"), ("MAKEFLAGS", "-j8 -p -w"), ("SESSION_MANAGER", "local/host:@/tmp/.ICE-unix/1234"),
         ("SAID", "how to build a small web app with python and some other tools"), ("VERSION", "1.24.3-rc1"),
     ],
 )  # fmt: skip

@@ -39,6 +39,8 @@ _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
 """Size of the largest file of an installed program that is looked into: larger ones are data of its
 makers."""
+_FEWEST_BETWEEN_ZEROS = 16
+"""Bytes of a text for each zero in it, at least; programs and databases have fewer."""
 _PACKAGES = ("/node_modules/", "/site-packages/")
 _LIBRARIES = listed(
     """
@@ -83,12 +85,17 @@ def is_looked_into(path: str, size: int) -> bool:
 
 
 def text_in(data: bytes) -> str:
-    """Return the text that the bytes of a file are; "" for anything that is no text."""
+    """Return the text that the bytes of a file are; "" for anything that is no text.
+
+    Commands see that whole: a text with a few zeros in it still is one.
+    """
     if data.isascii() and b"\0" not in data:
         return data.decode("ascii")
     encoding = detect(data)
     if encoding is None and b"\0" in data:
-        return ""
+        if data.count(b"\0") * _FEWEST_BETWEEN_ZEROS > len(data):
+            return ""
+        data = data.replace(b"\0", b" ")
     return (encoding or UTF_8).decode(data)
 
 

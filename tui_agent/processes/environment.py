@@ -67,7 +67,7 @@ class SafeEnvironment(Mapping[str, str]):
 def holds_secret(name: str, value: str) -> bool:
     from tui_agent.secret_detector import (
         has_secret,
-        is_secret_in_options,
+        is_secret_in_variable,
         is_secret_name,
         is_secret_value,
     )
@@ -76,7 +76,7 @@ def holds_secret(name: str, value: str) -> bool:
         is_secret_name(name)
         or has_secret(value)
         or is_secret_value(value, name)
-        or is_secret_in_options(value)
+        or is_secret_in_variable(value)
     )
 
 

@@ -66,11 +66,18 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
         if refusal is None:
             continue
         number = _WORDS[refusal[0]]
-        rest = _WHO.sub("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
+        rest, of_shell = _WHO.subn("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
         quoted = _QUOTED.findall(rest)
-        # What could not be made is not there: its name may stand alone.
-        unmade = {*quoted, rest.strip(" :\t")} if number == errno.EROFS else set[str]()
+        # What could not be made is not there: its name may stand alone. Landlock says of it what
+        # servers say, too.
+        unmade = set[str]()
+        if number in {errno.EROFS, errno.EACCES}:
+            unmade |= {*quoted}
+        if number == errno.EROFS or (number == errno.EACCES and of_shell):
+            unmade.add(rest.strip(" :\t"))
         for text in dict.fromkeys([*quoted, *_PATH.findall(rest)]):
+            if text == ".":
+                continue  # the end of a sentence
             try:
                 path = Path(os.path.normpath(cwd / at_home(text.rstrip("."))))
                 known = "/" in text or text in unmade or os.path.lexists(path)
