@@ -33,6 +33,10 @@ async def test_ctrl_c_clears_what_was_written_and_quits_when_pressed_again_soon(
             await write(pilot, text)
             await pilot.press("ctrl+c")
             await until(lambda: not stage.main.prompt.text, pilot)
+            await press(pilot, "up")
+            assert stage.main.prompt.text == text, "it is not lost"
+            await press(pilot, "down")
+            assert not stage.main.prompt.text
             assert stage.app._exit is False
         await pilot.press("ctrl+c")
         assert "Press ctrl+c again to quit." in screen_text(stage)

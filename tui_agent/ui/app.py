@@ -429,7 +429,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             main.action_interrupt()
             return
         if self.screen is main and main.prompt.text:
-            main.prompt.reset()
+            main.prompt.put_aside()
             return
         if now - self._last_ctrl_c <= QUIT_WINDOW:
             main.controller.begin("quit")

@@ -36,7 +36,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
         "any other letter",
         "in the conversation: begins a message, as long as it does nothing to the block",
     ),
-    ("ctrl+c", "copy what is selected, or clear the prompt"),
+    ("ctrl+c", "copy what is selected, or clear the prompt; up brings that back"),
     ("ctrl+v", "paste an image from the clipboard: it is attached"),
     ("ctrl+x ctrl+e", "one after the other: write in $VISUAL or $EDITOR"),
     ("ctrl+a ctrl+e", "the begin and the end of the line; alt+left and alt+right go by words"),

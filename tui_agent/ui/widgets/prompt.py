@@ -174,6 +174,11 @@ class Prompt(TextArea):
             self._walk.add(self.full_text)
         self.set_draft(text)
 
+    def put_aside(self) -> None:
+        """Clear the prompt; the draft is found in the history (up)."""
+        self.replace_draft("")
+        self.reset()
+
     def rewrite_typed(self, clean: Callable[[str], str]) -> None:
         """Replace the draft and the earlier texts by what ``clean`` makes of them."""
         self._walk.rewrite(clean)
