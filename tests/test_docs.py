@@ -285,7 +285,7 @@ async def test_the_files_of_the_page_are_tools_that_work(
     }
     assert "reading a.txt" in "".join(space.live)
     about = tools["count_words"].schema().parameters["properties"]
-    assert about["shortest"]["description"] == "letters that a word has at least"
+    assert about["shortest"]["description"] == "fewest letters of a word that counts"
 
     planned = json.loads(
         await call("plan_week", start="2026-03-02", topics=["tests", "docs"], tone="merry")

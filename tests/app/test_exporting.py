@@ -277,3 +277,18 @@ def test_files_are_named_after_the_session(store, session, tmp_path):
     assert name == f"fix-the-login-redirect-{session.id[-8:]}.html"
     (tmp_path / name).touch()
     assert order.file_name("Fix: the Login/redirect!", tmp_path) == name.replace(".html", "-2.html")
+
+
+@pytest.mark.parametrize(
+    ("form", "name"),
+    [(ExportFormat.CODEX, "rollout-*-{}.jsonl"), (ExportFormat.CLAUDE_CODE, "{}.jsonl")],
+)
+def test_files_that_are_found_by_their_name_make_their_directory(
+    store: Store, session: Session, tmp_path: Path, form: ExportFormat, name: str
+) -> None:
+    day = tmp_path / "2026/11/24"
+    written, _size = write_export(store, ExportOrder(session.id, form), day)
+    assert list(day.glob(name.format(session.id))) == [written]
+    chosen = tmp_path / "mine.jsonl"
+    assert write_export(store, ExportOrder(session.id, form), chosen)[0] == chosen
+    assert chosen.is_file()

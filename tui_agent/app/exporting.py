@@ -69,6 +69,10 @@ class ExportFormat(StrEnum):
     CODEX = "codex"
 
 
+_FOUND_BY_NAME = frozenset({ExportFormat.CLAUDE_CODE, ExportFormat.CODEX})
+"""Formats of other programs, which look for a file by its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
     """An export to make.
@@ -85,11 +89,7 @@ class ExportOrder:
     @property
     def all_branches(self) -> bool:
         # Formats read from top to bottom have the current branch, unless all are asked for.
-        one = self.leaf is not None or self.format in {
-            ExportFormat.MARKDOWN,
-            ExportFormat.CLAUDE_CODE,
-            ExportFormat.CODEX,
-        }
+        one = self.leaf is not None or self.format in {ExportFormat.MARKDOWN, *_FOUND_BY_NAME}
         if self.whole is not None:
             return self.whole
         return not one
@@ -169,13 +169,16 @@ def write_export(
 ) -> tuple[Path, int]:
     """Write the export to a file only its owner can read, all of it or nothing; return the file and its bytes.
 
-    In a directory the file gets a name of its own.
+    In a directory the file gets a name of its own. Claude Code and Codex find a session by that name
+    only, so for them a path without an ending is a directory, made if needed.
 
     Raises:
         SessionNotFound: there is no such session.
         FileExistsError: the file is there already, and it is not to be replaced.
         OSError: it can't be written.
     """
+    if order.format in _FOUND_BY_NAME and format_of(path.name) is None:
+        path.mkdir(parents=True, exist_ok=True)
     if is_directory(path):
         info = store.session(order.session_id)
         path /= order.file_name(info.title or info.first_message, path)
