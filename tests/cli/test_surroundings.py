@@ -100,7 +100,8 @@ def test_letters_that_a_locale_does_not_have_are_replaced(
 
 ENDLESS = """
 import asyncio, atexit, threading
-from tui_agent.cli.ending import leave, run_to_end
+from tui_agent.__main__ import leave
+from tui_agent.cli.ending import run_to_end
 
 async def work():
     going = asyncio.Event()

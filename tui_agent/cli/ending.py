@@ -1,17 +1,12 @@
 """The end of the program: how it answers signals, and that it ends soon, whatever its threads compute."""
 
 import asyncio
-import atexit
-import logging
-import os
 import signal
-import sys
-import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import monotonic
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -81,13 +76,3 @@ async def _with_its_tasks(work: Coroutine[Any, Any, T]) -> T:
                 task.cancel()
         if others:
             await asyncio.wait(others)
-
-
-def leave(code: int) -> NoReturn:
-    """End the process with an exit code, threads that go on with it."""
-    names = ", ".join(thread.name for thread in threading.enumerate())
-    logging.getLogger(__name__).debug("Left with the threads %s", names)
-    atexit._run_exitfuncs()  # noqa: SLF001 - the exit handlers, which do not wait for threads
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
