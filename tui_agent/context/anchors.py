@@ -195,7 +195,15 @@ class _Finder:
         for minus_score, rank, text in sorted(ranked)[:most]:
             kind = _KINDS[rank]
             weight, seen, address = self.known[kind, text]
-            best.append(Anchor(kind, text, int(address), round(weight, 2), int(seen), -minus_score))
+            anchor = Anchor(
+                kind,
+                text,
+                entry_id=int(address),
+                weight=round(weight, 2),
+                seen=int(seen),
+                score=-minus_score,
+            )
+            best.append(anchor)
         return tuple(best)
 
     def _refer(self, kind: AnchorKind, text: str, entry_id: int, weight: float) -> None:

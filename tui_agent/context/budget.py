@@ -357,7 +357,13 @@ def estimate_path(
         settled = before.settled + sum(map(weights.of, tail[:newest]))
         unsettled = sum(map(weights.of, tail[newest:]))
         return Estimate(
-            before.head, settled, unsettled, before.cut + newest, len(path), first, last
+            head=before.head,
+            settled=settled,
+            unsettled=unsettled,
+            cut=before.cut + newest,
+            length=len(path),
+            first=first,
+            last=last,
         )
     weights = Weights(resolve(path), counter, asked)
     total = sum(tokens for _, tokens in weights.all())
@@ -372,7 +378,15 @@ def estimate_path(
         unsettled = 0
     else:
         unsettled = sum(map(weights.of, path[cut:]))
-    return Estimate(weights.head(), total - unsettled, unsettled, cut, len(path), first, last)
+    return Estimate(
+        head=weights.head(),
+        settled=total - unsettled,
+        unsettled=unsettled,
+        cut=cut,
+        length=len(path),
+        first=first,
+        last=last,
+    )
 
 
 def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: RequestModel) -> int:

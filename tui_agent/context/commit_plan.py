@@ -150,7 +150,7 @@ def plan_commit(
     found = _first_that_fits(path, _ladder(path, plan, summary, measures, goal), goal, measures)
     if isinstance(found, Commit):
         return found
-    return _refusal(plan, size, overhead, found, goal, measures)
+    return _refusal(plan, size, overhead, after=found, goal=goal, measures=measures)
 
 
 def plan_cuts(
@@ -355,6 +355,7 @@ def _refusal(
     plan: CompactionPlan,
     size: ContextSize,
     overhead: Sequence[tuple[str, int]],
+    *,
     after: int,
     goal: _Goal,
     measures: Measures,
