@@ -169,6 +169,50 @@ async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
     assert harness.agent.session_cost() == pytest.approx(spent)
 
 
+class Connecting(Slow):
+    """Takes some turns of the event loop until a step's request is sent, and tells of it."""
+
+    def __init__(self, worker: Worker, happened: list[str]) -> None:
+        super().__init__(worker)
+        self.let_go.set()
+        self.happened = happened
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if not is_summary_call(request):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            self.happened.append("sent")
+        async for event in super().stream(request):
+            yield event
+
+
+async def test_a_step_s_request_is_sent_before_work_on_a_summary_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui_agent.agent.compactor.HEAD_START", 60)
+    happened: list[str] = []
+    client = Connecting(Steady(999, summary=SUMMARISED), happened)
+    harness = a_harness(tmp_path, client)
+    begin = PreparedSummary.begin
+    wanted = harness.agent.ports.hooks.wanted
+
+    def begun(self: PreparedSummary, order: CompactionOrder, needless: Any) -> None:
+        happened.append("begun")
+        begin(self, order, needless)
+
+    async def work(event: str, tool: str = "") -> bool:
+        if event == "before_compact":
+            happened.append("work")
+            client.worker.steps = 0
+        return await wanted(event, tool)
+
+    monkeypatch.setattr(PreparedSummary, "begin", begun)
+    monkeypatch.setattr(harness.agent.ports.hooks, "wanted", work)
+    assert (await harness.say("Read everything. Never stop early.")).reason == "done"
+    at = happened.index("begun")
+    assert happened[at : at + 3] == ["begun", "sent", "work"]
+
+
 async def test_a_summary_that_is_ready_is_used_where_kept_outputs_must_be_cleared_or_cut(
     tmp_path: Path,
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.allowance import Allowance
@@ -474,6 +475,7 @@ class Agent:
         await self.ports.hooks.warm()
 
         def load() -> None:
+            import_module("tui_agent.agent.compactor")
             for kind in OF_A_TURN:
                 kind.model_rebuild()
             for tool in self.ports.own_tools:

@@ -12,6 +12,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from typing import Literal
 
@@ -27,11 +28,16 @@ from tui_agent.agent.compaction_outcome import (
     Postponed,
 )
 from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
     CompactionEnded,
     CompactionProgress,
     CompactionStarted,
     CostKnown,
     Notice,
+    PromptProgress,
+    ReasoningProgress,
+    ToolCallProgress,
 )
 from tui_agent.agent.hooks.payloads import AfterCompact, CompactAnswer
 from tui_agent.agent.hooks.preparation import compaction_payload
@@ -104,8 +110,13 @@ _PLAIN = "Compacted by rule, without a model: the ordinary way failed. The log h
 
 _SHORTEST = "…"
 """The shortest summary there is."""
+HEAD_START = 0.25
+"""Seconds by which the step's own request goes before a summary, unless its answer begins sooner."""
 _STILL_COVERED = {PRUNED, CUT_OUTPUTS}
 """Steps after which a prepared summary still covers all that leaves the context."""
+
+_ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
+"""Events of an answer that has begun."""
 
 
 @dataclass(slots=True)
@@ -725,6 +736,7 @@ class PreparedSummary:
         tried = self._occasion()
         drafted = None
         try:
+            await self._own_request()
             drafted = await self._written(order, needless, spent)
         except Exception:  # nothing that goes wrong beside the work may end it: it is summarised in the ordinary way
             log.exception("no summary prepared")
@@ -740,6 +752,22 @@ class PreparedSummary:
         self.review(order.model)
         if self.ready is not None:
             self._ask(order.model)
+
+    async def _own_request(self) -> None:
+        """Wait until the step's own request is on its way: planning beside it would hold it up."""
+        answering = asyncio.Event()
+
+        def watch(event: AgentEvent) -> None:
+            if isinstance(event, _ANSWERING):
+                answering.set()
+
+        leave = self._channel.subscribe(watch)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HEAD_START):
+                    await answering.wait()
+        finally:
+            leave()
 
     def _ask(self, model: str) -> None:
         """Say that the summary can be looked at, where the settings want that; no answer is a yes."""
