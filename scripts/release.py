@@ -90,8 +90,9 @@ def check_versions(_release: Release) -> str:
     if f'version = "{expected}"' not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"):
         raise CheckError(f"pyproject.toml has another version than {expected}")
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    if not re.search(rf"^## .*\b{re.escape(expected)}\b", changelog, re.MULTILINE):
-        raise CheckError(f"CHANGELOG.md has no section for {expected}")
+    newest = re.search(r"^## (\S+)", changelog, re.MULTILINE)
+    if newest is None or newest[1] != expected:
+        raise CheckError(f"CHANGELOG.md does not begin with a section for {expected}")
     return expected
 
 

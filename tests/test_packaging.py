@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -172,6 +173,11 @@ def test_workflows_run_what_a_checkout_has_and_publish_without_a_password() -> N
 def test_the_version_is_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == __version__
+    newest = re.search(
+        r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert newest is not None
+    assert newest[1] == __version__
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])

@@ -1,3 +1,3 @@
 """Which version this is."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
