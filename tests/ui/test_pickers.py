@@ -156,6 +156,20 @@ async def test_a_held_session_says_so_and_offers_three_ways(tmp_path: Path) -> N
         assert stage.requests[-1] == OpenRequest(other.id, OpenHow.TAKE_OVER)
 
 
+async def test_a_session_of_a_detached_run_names_the_command_that_shows_it(tmp_path: Path) -> None:
+    names: dict[str, str] = {}
+    start = FirstView(screen="sessions")
+    stage = make_stage(tmp_path, start=start, detached_run=lambda found: names.get(found, ""))
+    other = make_session(stage, "busy")
+    other.hold()
+    names[other.id] = "k7f2"
+    async with stage.run((100, 24)) as pilot:
+        found = await rows(stage, pilot, 2)
+        position = next(number for number, row in enumerate(found) if "busy" in row)
+        await press(pilot, *["down"] * position, "enter")
+        await until(lambda: "goes on as k7f2: tui-agent attach k7f2" in screen_text(stage), pilot)
+
+
 async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
         await pilot.press("f2")

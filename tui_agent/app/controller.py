@@ -441,6 +441,8 @@ class Controller:
 
     async def _ask_how_to_open(self, request: OpenRequest, held: SessionHeld) -> None:
         question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
+        if name := await asyncio.to_thread(self.services.detached_run, held.session_id):
+            question = f"This session goes on as {name}: tui-agent attach {name} shows it."
         how = await self.ask(
             Choice(question, [(OpenHow.READ_ONLY, "Read it only"), *_WAYS], inline=True)
         )

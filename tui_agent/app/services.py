@@ -116,6 +116,8 @@ class AppServices(Protocol):
     """Takes note that an agent made earlier is the one on the screen again."""
     let_terminals_go: Callable[[], bool]
     """Takes a detached run off the terminals that show it; False where this is no detached run."""
+    detached_run: Callable[[str], str]
+    """Returns the name of the detached run that has a session open, "" where none has."""
     go_on_detached: Callable[[Session, bool], None]
     """Has a session go on in a detached run once this program has ended.
 

@@ -227,6 +227,11 @@ class ControllerWiring(AppServices):
         let_terminals_go(self.detached_as)
         return True
 
+    def detached_run(self, session_id: str) -> str:
+        from tui_agent.cli.detached.runs import run_of
+
+        return run_of(session_id)
+
     def go_on_detached(self, session: Session, is_running: bool) -> None:  # noqa: FBT001 - as declared
         given = self._wiring.arguments
         flags = ["--trust"] if given.trust else []

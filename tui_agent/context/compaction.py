@@ -324,7 +324,10 @@ def _nothing_to_summarise(
         message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {head}"
         return Refusal(RefusalReason.FIXED_OVERHEAD, message)
     after = " once old outputs are pruned" if pruned is not None else ""
-    message = f"The messages take only {total:,} tokens{after}, and the newest {weighed.keep:,} are always kept whole."
+    message = (
+        f"The messages take only {total:,} tokens{after}, and the newest {weighed.keep:,} are kept. "
+        "/compact #N summarises up to an entry of your choice."
+    )
     if culprit := too_large(weighed.view.entries, weighed.shown, size.budget // 2):
         message = f"There is nothing to summarise. {culprit}"
     offered = oversized

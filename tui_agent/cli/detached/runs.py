@@ -126,6 +126,15 @@ def session_of(name: str) -> str:
         return ""
 
 
+def run_of(session_id: str) -> str:
+    """Return the name of the run that has a session open, "" where none has."""
+    try:
+        runs = all_runs()
+    except DetachedError:
+        return ""
+    return next((name for name in runs if session_of(name) == session_id), "")
+
+
 def all_runs() -> dict[str, Run]:
     """Return the runs that go on, oldest first; the files of others are removed."""
     found = dict[str, Run]()
