@@ -26,8 +26,10 @@ from tui_agent.config import Config
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.model.settings import ModelSettings
 from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.errors import SessionHeld
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
+from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.widgets.options import Options
 
 
@@ -168,6 +170,19 @@ async def test_a_session_of_a_detached_run_names_the_command_that_shows_it(tmp_p
         position = next(number for number, row in enumerate(found) if "busy" in row)
         await press(pilot, *["down"] * position, "enter")
         await until(lambda: "goes on as k7f2: tui-agent attach k7f2" in screen_text(stage), pilot)
+
+
+async def test_without_a_session_the_way_to_one_is_said(tmp_path: Path) -> None:
+    def refuse(_request: OpenRequest) -> Session:
+        raise SessionHeld("busy", 1, "elsewhere", 0)
+
+    stage = make_stage(tmp_path, start=FirstView(OpenRequest("busy")), open_session=refuse)
+    async with stage.app.run_test(size=(100, 24)) as pilot:
+        await until(lambda: "open in process 1 on elsewhere" in screen_text(stage), pilot)
+        await press(pilot, "escape")
+        await until(lambda: "No session is open.  ctrl+n begin one" in screen_text(stage), pilot)
+        await send(pilot, "/hotkeys")
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
 
 
 async def test_models_with_a_key_come_first_and_one_is_picked_by_typing(stage: Stage) -> None:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
-from tui_agent.app.commands import Command, commands_of, count_use, find
+from tui_agent.app.commands import Command, commands_of, count_use, find, remedy_of
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice, Frontend, Page, Question, Remedy, Severity
-from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.intent import CommandIntent, Intent, MessageIntent, ShellIntent, parse
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.run_state import RunState
 from tui_agent.app.services import OpenHow, OpenRequest
@@ -52,7 +52,7 @@ WORKING = "The agent is working: press Escape first."
 COPYING = "Copying the session …"
 """Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
 
-SESSIONLESS_COMMANDS = frozenset({"quit", "exit", "help", "keys", "doctor"})
+SESSIONLESS_COMMANDS = frozenset({"quit", "help", "doctor"})
 """Commands that need no session."""
 
 _WAYS = (
@@ -448,6 +448,9 @@ class Controller:
         )
         if how is None:
             self._stay_without(request)
+            if self.agent is None:
+                begin = remedy_of("new", self.frontend.keymap, "begin one")
+                self.say("No session is open.", remedy=begin)
         else:
             await self.open(
                 replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how))
@@ -503,9 +506,7 @@ class Outbox:
         """Send a message or run a command; before there is a session it waits for one."""
         controller = self._controller
         intent = parse(text)
-        if controller.agent is None and not (
-            isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS
-        ):
+        if controller.agent is None and not self._needs_no_session(intent):
             self._early.append((text, follow_up))
             controller.open_again()
             return
@@ -525,6 +526,12 @@ class Outbox:
                 self.submit(message, follow_up=follow_up)
             case _:
                 pass
+
+    def _needs_no_session(self, intent: Intent | None) -> bool:
+        if not isinstance(intent, CommandIntent):
+            return False
+        command = find(intent.name, self._controller.commands)
+        return command is not None and command.name in SESSIONLESS_COMMANDS
 
     def send_early(self) -> None:
         early = self._early
