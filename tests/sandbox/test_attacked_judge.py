@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 import stat
 import subprocess
 from collections.abc import AsyncIterator
@@ -32,24 +31,6 @@ async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[C
     await box.sandbox.aclose()
 
 
-def outside(box: Contained) -> dict[str, tuple[int, int]]:
-    """Return mode and size of everything in the home beside the project and this program's own files."""
-    paths = list[Path]()
-    for place, directories, files in os.walk(box.home):
-        # A job changes the project meanwhile.
-        directories[:] = [
-            name
-            for name in directories
-            if Path(place) / name not in (box.root, box.home / ".cache")
-        ]
-        paths += (Path(place) / name for name in (*directories, *files))
-    states = {path.relative_to(box.home).as_posix(): path.lstat() for path in paths}
-    return {
-        name: (state.st_mode, state.st_size * stat.S_ISREG(state.st_mode))
-        for name, state in states.items()
-    }
-
-
 VIEWS = {"build": OUTPUTS, "auto-edit": PROJECT, "allowed": PROJECT.opened(Grants(sources=True))}
 every_view = pytest.mark.parametrize("view", list(VIEWS.values()), ids=list(VIEWS))
 
@@ -63,13 +44,13 @@ async def test_a_directory_in_the_place_of_a_link_changes_nothing_where_it_led(
         (box.root / link).symlink_to(target)
     box.git("add", "-f", *leads)
     (box.root / "dist/link").symlink_to("../../../.ssh")
-    before = outside(box)
+    before = box.outside()
     for place in (*leads, "dist/link"):
         await box.run(
             f"python3 -c \"import os; n = '{place}'; os.unlink(n); os.mkdir(n); os.chmod(n, 0o6777);"
             " open(n + '/x', 'w').close()\"", view,
         )  # fmt: skip
-    assert outside(box) == before
+    assert box.outside() == before
 
 
 def test_what_is_in_the_way_of_a_new_directory_is_not_followed(tmp_path: Path) -> None:
@@ -175,40 +156,12 @@ while True:
 """
 
 
-EXCHANGES = """
-import ctypes, os, random, stat
-libc = ctypes.CDLL(None)
-os.chdir("dist")
-up = ["../../../.ssh", "../../../.claude", "../../..", "/", "../../../.ssh/id_rsa", "/etc/hostname"]
-names = [f"{place}{name}" for place in ("", "a/", "a/b/") for name in "abcdef"]
-def exchange(one, other): libc.renameat2(-100, one.encode(), -100, other.encode(), random.choice([0, 1, 2, 4]))
-def link(one, _other): os.symlink(random.choice(up), one)
-def hard(one, other): os.link(other, one)
-def pipe(one, _other): os.mkfifo(one)
-def device(one, _other): os.mknod(one, 0o600 | stat.S_IFCHR, 0)
-def mode(one, _other): os.chmod(one, random.choice([0, 0o500, 0o777, 0o6777, 0o1000]), follow_symlinks=True)
-def make(one, _other): os.mkdir(one, random.choice([0, 0o700, 0o777]))
-def write(one, _other): open(one, "w").write("x" * random.randrange(100))
-def gone(one, _other): os.unlink(one)
-def rmdir(one, _other): os.rmdir(one)
-while True:
-    try:
-        if random.random() < .002:
-            os.system("rm -rf a b c d e f")
-        do = random.choice([*[exchange] * 3, link, hard, pipe, device, mode, make, make, write, gone, rmdir])
-        if do is not write:
-            do(random.choice(names), random.choice(names))
-    except (OSError, NotImplementedError):
-        pass
-"""
-
-
-@pytest.mark.parametrize("attack", [FLIPS, PIPES, EXCHANGES], ids=["links", "pipes", "exchanges"])
+@pytest.mark.parametrize("attack", [FLIPS, PIPES], ids=["links", "pipes"])
 async def test_a_look_at_a_job_that_changes_everything_harms_nothing(
     box: Contained, attack: str
 ) -> None:
     box.file("attack.txt", attack)
-    before = outside(box)
+    before = box.outside()
     launch = await box.sandbox.launch(
         ["python3", "attack.txt"], box.root, box.root, OUTPUTS, box.environment(), live=True
     )
@@ -221,13 +174,13 @@ async def test_a_look_at_a_job_that_changes_everything_harms_nothing(
         async with asyncio.timeout(60):
             for _ in range(40):
                 await box.sandbox.look(launch, process.pid)
-                assert outside(box) == before
+                assert box.outside() == before
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
         await box.sandbox.finish(launch, "", None)
-    assert outside(box) == before
+    assert box.outside() == before
 
 
 ACTING = (

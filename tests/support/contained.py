@@ -1,7 +1,9 @@
 """A project in a home directory, and commands that run in the sandbox there."""
 
 import asyncio
+import os
 import shutil
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,6 +182,21 @@ class Contained:
             for one in self.sandbox.launches
             if one.layer and one.layer.place.exists()
         ]
+
+    def outside(self) -> dict[str, tuple[int, int]]:
+        """Return mode and size of everything in the home beside the project and this program's own files."""
+        states = dict[str, os.stat_result]()
+        for place, directories, files in os.walk(self.home):
+            # A job changes the project meanwhile.
+            left_out = (self.root, self.home / ".cache")
+            directories[:] = [name for name in directories if Path(place) / name not in left_out]
+            for name in (*directories, *files):
+                path = Path(place) / name
+                states[path.relative_to(self.home).as_posix()] = path.lstat()
+        return {
+            name: (state.st_mode, state.st_size * stat.S_ISREG(state.st_mode))
+            for name, state in states.items()
+        }
 
     def tree(self) -> dict[str, str]:
         """Return every file of the project with its content, links with where they lead."""

@@ -266,6 +266,7 @@ def paths_from(names: Any) -> tuple[str, ...]:
 
 
 def _inside(name: str) -> str:
+    os.fsencode(name)  # what is no name at all is a ValueError
     path = PurePosixPath(name)
     if (
         len(name) > _MAX_PATH
