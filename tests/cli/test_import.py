@@ -256,16 +256,33 @@ def test_mistakes_are_one_sentence(
     assert not (here / "talk.xyz").exists()
 
 
-@pytest.mark.parametrize("named", ["/", "..", "link"])
+@pytest.mark.parametrize(
+    "named",
+    [
+        "/",
+        "..",
+        "PROJECT/link",
+        "link",
+        "link/tmp",
+        "~",
+        "~root",
+        "missing",
+        "file",
+        "file/x",
+        "x\0y",
+        "x" * 5_000,
+    ],
+)
 def test_a_file_from_elsewhere_does_not_say_where_its_session_works(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "link").symlink_to("/")
+    (project / "file").write_text("")
     monkeypatch.chdir(project)
     file = tmp_path / "x.jsonl"
-    cwd = named if named != "link" else str(project / "link")
+    cwd = named.replace("PROJECT", str(project))
     file.write_text(claude_line("why?", side=False).replace('"/shop"', json.dumps(cwd)))
     assert run(["sessions", "import", str(file)]) == 0
     assert "It works in this directory, not in " in capsys.readouterr().out
@@ -276,6 +293,22 @@ def test_a_file_from_elsewhere_does_not_say_where_its_session_works(
         assert list(session.labels().values()) == ["imported (Claude Code)"]
 
 
+@pytest.mark.parametrize("named", ["inner", "./inner", "again", "outside/../inner"])
+def test_a_session_works_where_a_name_leads_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    inner = tmp_path / "project" / "inner"
+    inner.mkdir(parents=True)
+    (inner.parent / "again").symlink_to("inner")
+    monkeypatch.chdir(inner.parent)
+    file = tmp_path / "x.jsonl"
+    file.write_text(claude_line("why?", side=False).replace('"/shop"', json.dumps(named)))
+    assert run(["sessions", "import", str(file)]) == 0
+    with open_store() as store:
+        (info,) = store.sessions()
+        assert Path(info.cwd) == inner
+
+
 @pytest.mark.parametrize("place", ["home", "project"])
 def test_a_session_of_ones_own_stays_where_it_worked(
     here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
@@ -283,6 +316,7 @@ def test_a_session_of_ones_own_stays_where_it_worked(
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     file = tmp_path / (".claude/projects/p/s.jsonl" if place == "home" else "s.jsonl")
     file.parent.mkdir(parents=True, exist_ok=True)
+    (Path.cwd() / "sub").mkdir()
     where = "/shop" if place == "home" else str(Path.cwd() / "sub")
     file.write_text(claude_line("why?", side=False).replace("/shop", where))
     assert run(["sessions", "import", str(file)]) == 0

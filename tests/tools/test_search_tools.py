@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -364,3 +365,61 @@ async def test_names_behind_a_link_that_a_job_puts_in_the_way_are_not_listed(
     monkeypatch.setattr(IgnoreRules, "above", after)
     with pytest.raises(ToolError):
         await space.call(LS, path="src")
+
+
+async def test_lines_behind_a_link_that_a_job_puts_in_the_way_are_not_shown(
+    space: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ripgrep looks names up anew: a directory is a link while it reads, and one again afterwards."""
+    inside = {
+        "a.txt": "mark\nown\n",
+        "odd.txt": "mark \ufffd\n".encode("utf-16"),
+        "same.txt": "mark both\n",
+    }
+    for name, content in inside.items():
+        space.file(f"dist/a/{name}", content)
+    outside = space.root.parent / "outside"
+    outside.mkdir()
+    for name in (*inside, ".env", "canary.txt", "key.pem"):
+        (outside / name).write_text("first\nmark canary\n")
+    (outside / "same.txt").write_text("mark both\nmark canary\n")
+    place = space.root / "dist/a"
+    searched = grep_module.run_ripgrep
+
+    async def led_elsewhere(*given: Any, **named: Any) -> ripgrep.Search:
+        place.rename(place.with_name("b"))
+        place.symlink_to(outside)
+        (space.root / "dist/b").rename(space.root / "dist/real")
+        try:
+            return await searched(*given, **named)
+        finally:
+            place.unlink()
+            (space.root / "dist/real").rename(place)
+
+    plain = (await space.call(GREP, pattern="mark", path="dist/a")).output
+    assert plain.split("\n") == [
+        "dist/a/a.txt:1: mark",
+        "dist/a/odd.txt:1: mark \ufffd",
+        "dist/a/same.txt:1: mark both",
+    ]
+    monkeypatch.setattr(grep_module, "run_ripgrep", led_elsewhere)
+    said = (await space.call(GREP, pattern="mark", path="dist/a", context=1)).output
+    assert "canary" not in said
+    assert ".pem" not in said
+    assert ".env" not in said
+    assert said.split("\n")[0] == "dist/a/same.txt:1: mark both"
+
+
+async def test_a_line_is_shown_whatever_its_file_is_encoded_in(space: Workspace) -> None:
+    long = "mark " + "x" * 5_000
+    encodings = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252")
+    for name in encodings:
+        space.file(f"{name}.txt", f"first é\r\n{long}\r\nmark é\r\n".encode(name))
+        space.file(f"{name}.one", "mark é".encode(name))
+    said = (await space.call(GREP, pattern="mark")).output.split("\n")
+    for name in ("utf-8", "utf-8-sig", "utf-16", "cp1252"):
+        assert f"{name}.txt:3: mark é" in said
+        assert f"{name}.one:1: mark é" in said
+        assert any(line.startswith(f"{name}.txt:2: mark xxx") for line in said)
+    alone = (await space.call(GREP, pattern="mark", path="utf-16-le.txt")).output
+    assert "mark é" in alone

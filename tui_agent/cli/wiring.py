@@ -288,7 +288,9 @@ class Wiring:
         """
         config = self.loaded.config
         recorded = Path(session.info.cwd)
-        cwd = recorded if is_directory(recorded) else self.cwd
+        cwd = self.cwd
+        if recorded.is_absolute() and is_directory(recorded):
+            cwd = recorded
         demo = cwd.is_relative_to(data_dir() / "demo")
         foreign = self.foreign(cwd)
         project = find_project(cwd)

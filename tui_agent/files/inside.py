@@ -14,7 +14,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from tui_agent.files.descriptors import REGULAR, descend, entries, open_beneath, open_path
+from tui_agent.files.descriptors import (
+    REGULAR,
+    descend,
+    entries,
+    open_beneath,
+    open_path,
+    open_regular,
+)
 
 _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """How a file is opened that a link may lead to."""
@@ -140,6 +147,23 @@ def directory(path: Path) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
+    """Give a regular file below a directory for reading, for as long as the block runs.
+
+    Raises:
+        OSError: it is not there, it is no regular file, or a link is in the way.
+    """
+    folder, _, name = path.rpartition("/")
+    parent = open_beneath(root, folder)
+    try:
+        descriptor, _state = open_regular(parent, name)
+    finally:
+        os.close(parent)
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
 
 
 def open_file(path: Path) -> BinaryIO:

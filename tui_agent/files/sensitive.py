@@ -47,7 +47,8 @@ INERT_NAMES = listed(
 
 _SETTINGS = in_order(
     """
-    .json .jsonc .json5 .toml .yaml .yml .ini .cfg .conf .properties .plist .xml
+    .json .jsonc .json5 .toml .yaml .yml .ini .cfg .conf .properties .plist .xml .pth .desktop
+    .code-workspace .sublime-project rust-toolchain sitecustomize.py usercustomize.py
     """
 )
 """How names of settings end, in lower case."""

@@ -3,18 +3,20 @@
 import asyncio
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import name_globs
+from tui_agent.files.inside import directory, file_beneath
 from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, list_files, run_ripgrep
-from tui_agent.files.secret_files import is_secret_file, shown_line
+from tui_agent.files.secret_files import is_secret_file, shown_line, text_in
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
@@ -50,7 +52,11 @@ _BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
 _IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
 _CUT_SHORT = b": WARNING: stopped searching binary file"
 _SECRETS_SHOWN = 3
-_LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
+_LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
+_SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
+"""How ripgrep ends a line of which it shows the beginning."""
+_MAX_OTHER_BYTES = 16 * 1024**2
+"""Bytes of a file in another encoding in which a line is looked for again."""
 
 _NOT_UTF_8 = (
     r"(?-u:[\xC0-\xFF](?:[\x00-\x7F\xC0-\xFF]|$)"
@@ -66,6 +72,16 @@ _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
 _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
 
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line that ripgrep found: its number, where it begins in the file, and whether it is a match."""
+
+    number: int
+    offset: int
+    line: bytes
+    hit: bool
+
+
 @dataclass(slots=True)
 class Matches:
     """Matches by path, in whatever order files come in."""
@@ -79,22 +95,22 @@ class Matches:
     unread: list[str] = field(default_factory=list)
     """Files that are not UTF-8 and were searched for ASCII characters alone."""
     timed_out: bool = False
-    _rows: dict[str, list[tuple[int, bytes, bool]]] = field(default_factory=dict)
-    """Number and text of a line, and whether it is a match, by path."""
+    _rows: dict[str, list[_Row]] = field(default_factory=dict)
+    """By path."""
     _held: int = 0
     _limit: str | None = None
     """Paths after this one are not shown."""
 
-    def add(self, path: str, number: int, line: bytes, *, hit: bool = True) -> None:
+    def add(self, path: str, row: _Row) -> None:
         """Take a line; those of one file come together and in order."""
-        if hit:
+        if row.hit:
             self.total += 1
             self.paths.add(path)
         if self._limit is not None and path > self._limit:
             return
         rows = self._rows.setdefault(path, [])
         if len(rows) < MAX_ROWS:
-            rows.append((number, line, hit))
+            rows.append(row)
             self._held += 1
         if self._held > 10 * MAX_ROWS:
             self._forget()
@@ -107,27 +123,27 @@ class Matches:
         ``apart`` puts dashes between groups.
         """
         found: list[tuple[str, bool]] = []
-        for path in sorted(self._rows):
+        for path, rows in _still_there(scope, self._rows):
             name = scope.shown(path)
             real = scope.directory / path
             last = -1
             if scope.single_file is None and is_secret_file(real):
-                self.secrets.append(name)
+                self.secrets.append(path)
                 continue
             whole = scope.single_file is not None and is_secret_file(real)
-            for number, data, hit in self._rows[path]:
-                line = line_text(data, real)
-                if apart and found and number != last + 1:
+            for row in rows:
+                line = line_text(row.line, real)
+                if apart and found and row.number != last + 1:
                     found.append(("--", False))
-                text = cut_line(line if whole else shown_line(real, number, line))
-                found.append((f"{name}:{number}{':' if hit else '-'} {text}", hit))
-                last = number
+                text = cut_line(line if whole else shown_line(real, row.number, line))
+                found.append((f"{name}:{row.number}{':' if row.hit else '-'} {text}", row.hit))
+                last = row.number
                 if len(found) >= MAX_ROWS:
                     return found
         return found
 
     def _forget(self) -> None:
-        kept: dict[str, list[tuple[int, bytes, bool]]] = {}
+        kept: dict[str, list[_Row]] = {}
         self._held = 0
         for path in sorted(self._rows):
             kept[path] = self._rows[path]
@@ -136,6 +152,38 @@ class Matches:
             if self._held >= MAX_ROWS:
                 break
         self._rows = kept
+
+
+def _still_there(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tuple[str, list[_Row]]]:
+    """Yield the files by path, each with those of its lines that are really in it.
+
+    Ripgrep goes by names: a job that puts links in the place of directories leads it elsewhere.
+    """
+    with suppress(OSError), directory(scope.directory) as root:
+        for path in sorted(found):
+            with suppress(OSError), file_beneath(root, path) as file:
+                if rows := [row for row in found[path] if _is_in(file, row)]:
+                    yield path, rows
+
+
+def _is_in(file: BinaryIO, row: _Row) -> bool:
+    plain = _SHORTENED.sub(b"", row.line.removesuffix(b"\r"))
+    file.seek(row.offset)
+    if file.read(len(plain)) == plain:
+        return True
+    # In another encoding, or behind a mark of one.
+    file.seek(0)
+    return plain.decode(errors="replace") in text_in(file.read(_MAX_OTHER_BYTES))
+
+
+def _beneath(scope: Scope, paths: Iterable[str]) -> list[str]:
+    """Return the paths of files that are there without a link on the way."""
+    found = []
+    with suppress(OSError), directory(scope.directory) as root:
+        for path in paths:
+            with suppress(OSError), file_beneath(root, path):
+                found.append(path)
+    return found
 
 
 class GrepInput(ToolInput):
@@ -243,7 +291,8 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
         scope = replace(scope, glob="")
         found = await _search(query, scope)
     if found.total:
-        return found, [_BINARY.format(names=scope.some(found.cut_short))] if found.cut_short else []
+        cut_short = await asyncio.to_thread(_beneath, scope, found.cut_short)
+        return found, [_BINARY.format(names=scope.some(cut_short))] if cut_short else []
     if not query.literal and re.escape(query.pattern) != query.pattern:
         as_text = await _search(replace(query, literal=True), scope)
         if as_text.total:
@@ -304,7 +353,7 @@ def _some(scope: Scope, paths: Iterable[str]) -> str:
     Looks at files: what is a secret is not named.
     """
     named: list[str] = []
-    for path in sorted(paths):
+    for path in _beneath(scope, sorted(paths)):
         if not is_secret_file(scope.directory / path):
             named.append(path)
         if len(named) > MAX_NAMED:
@@ -323,16 +372,14 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
             narrower = [NARROWER.format(shown=hits, total=found.total, what=what)]
         return "\n".join([*narrower, *notes])
 
-    if found.secrets:
-        more = ", ..." if len(found.secrets) > _SECRETS_SHOWN else ""
-        names = ", ".join(sorted(found.secrets)[:_SECRETS_SHOWN])
+    if secrets := _beneath(scope, found.secrets):
+        more = ", ..." if len(secrets) > _SECRETS_SHOWN else ""
+        names = ", ".join(map(scope.shown, sorted(secrets)[:_SECRETS_SHOWN]))
         notes.append(
             f"[Not shown, may hold secrets: {names}{more}. Name one as path to search it.]"
         )
-    if found.unread:
-        notes.append(
-            f"[Not UTF-8, only searched for ASCII characters: {scope.some(found.unread)}.]"
-        )
+    if unread := _beneath(scope, found.unread):
+        notes.append(f"[Not UTF-8, only searched for ASCII characters: {scope.some(unread)}.]")
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")
     return Output(
@@ -415,7 +462,7 @@ async def _run(
             if is_sensitive(path) and not shown_secrets:
                 secrets.update({path: None} if hit else {})
             elif shown_secrets or scope.takes(path):
-                found.add(path, int(parts[1]), parts[3], hit=hit)
+                found.add(path, _Row(int(parts[1]), int(parts[3]), parts[4], hit))
 
     arguments = [
         *_matching(query),
@@ -444,7 +491,7 @@ async def _run(
                 reason.rpartition("error: ")[2].partition(" Consider enabling")[0]
             )
         raise ToolError(f"The search failed: {reason}.")
-    found.secrets += [scope.shown(path) for path in secrets if scope.takes(path)]
+    found.secrets += [path for path in secrets if scope.takes(path)]
     found.timed_out |= search.timed_out
 
 
@@ -460,7 +507,7 @@ def _matching(query: _Query) -> list[str]:
 
 def _showing(query: _Query) -> list[str]:
     """Return ripgrep's options for the lines it shows."""
-    options = ["--line-number", "--with-filename", "--no-heading", "--null"]
+    options = ["--line-number", "--byte-offset", "--with-filename", "--no-heading", "--null"]
     # In bytes; lines still too long are cut when shown.
     options += [f"--max-columns={8 * MAX_COLUMNS}", "--max-columns-preview"]
     if query.context:

@@ -13,7 +13,7 @@ from sqlite3 import Connection
 
 from tui_agent.json_text import as_dict, as_text
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_file, real_path
+from tui_agent.path_checks import is_directory, is_file, real_path
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
 from tui_agent.session.entries import Entry, UserEntry
@@ -216,6 +216,18 @@ def import_file(
     return imported
 
 
+def _directory_in(place: Path, named: str) -> str:
+    """Return the directory that a file names if it is there, below a place; else that.
+
+    As it leads now: what is relative, or a link, would lead elsewhere later.
+    """
+    here = real_path(place)
+    there = real_path(here / named)
+    if there.is_relative_to(here) and is_directory(there):
+        return str(there)
+    return str(here)
+
+
 @dataclass(frozen=True, slots=True)
 class _SessionImport:
     """Stores one session inside a transaction. ``digest`` is the file's."""
@@ -261,14 +273,14 @@ class _SessionImport:
 
     def _new(self, session: IncomingSession, session_id: str, came: ImportChange) -> Imported:
         at = session.created_at or self.store.clock()
-        cwd = session.cwd
-        place = self.belongs_to
-        if place is not None and not real_path(place / cwd).is_relative_to(real_path(place)):
-            cwd = str(place)
+        named = valid(session.cwd)
+        cwd = named
+        if self.belongs_to is not None:
+            cwd = _directory_in(self.belongs_to, named)
         number = forking.insert_session(
             self.connection,
             session_id=session_id,
-            cwd=valid(cwd),
+            cwd=cwd,
             title=valid(session.title or _first_words(session)),
             at=at,
             origin=session.origin,
@@ -282,7 +294,9 @@ class _SessionImport:
         if session.leaf is not None and session.leaf not in session.labels:
             label = f"imported ({session.source})"
             entry_table.set_label(self.connection, number, session.leaf, label, at)
-        return replace(told, named_directory=session.cwd if cwd != session.cwd else "")
+        if str(real_path(self.belongs_to / named)) == cwd:
+            return told
+        return replace(told, named_directory=session.cwd)
 
     def _more(self, session: IncomingSession, number: int, known: int) -> Imported:
         new = max(0, len(session.entries) - known)
