@@ -105,6 +105,7 @@ def test_options_that_do_not_go_together_are_refused(words: list[str], why: str)
         ({"anthropic/claude-haiku-4-5": {"threshold": "80%"}}, ("anthropic",), DEFAULT_MODELS[0]),
         ({}, (), ""),
         ({"openai/my-model": MINE, "chosen": "openai/other"}, ("anthropic",), "openai/other"),
+        ({"chosen": "demo"}, ("anthropic",), DEFAULT_MODELS[0]),
     ],
 )
 def test_the_only_server_of_the_settings_is_used_and_a_correction_of_the_catalog_is_none(
@@ -113,6 +114,13 @@ def test_the_only_server_of_the_settings_is_used_and_a_correction_of_the_catalog
     tables = {name: table for name, table in models.items() if name != "chosen"}
     config = Config.model_validate({"model": models.get("chosen"), "models": tables})
     assert choose_model(config, providers, lambda _model: True) == chosen
+
+
+def test_the_demo_by_its_model_is_the_demo() -> None:
+    """It plays with files of its own, and is no model for the project's."""
+    arguments = parse(["-m", "demo"])
+    assert arguments.demo
+    assert arguments.model is None
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -195,6 +195,15 @@ async def test_the_demo_is_one_key_away(tmp_path: Path, keys: list[str]) -> None
         assert not stage.main.prompt.text
 
 
+async def test_the_demo_among_the_models_is_the_demo(tmp_path: Path) -> None:
+    """Its script would act on the project, and be the model of the next start."""
+    stage = make_stage(tmp_path)
+    async with stage.run():
+        await stage.main.controller.run("model", "demo")
+        assert stage.requests[-1] == OpenRequest(demo=True)
+        assert stage.saved == {}
+
+
 @pytest.mark.parametrize(
     "text", ["hello", "look at this", "list the files", "do it", "so what", "1 thing"]
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line, short_model, tokens
 from tui_agent.app.frontend import Choice, ModelChoice, ModelPick, Severity
+from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
@@ -66,10 +67,16 @@ def set_up(controller: "Controller", pick: ModelPick) -> None:
 async def choose_model(controller: "Controller", name: str, *, only_here: bool = False) -> bool:
     """Use a model if there may be one of that name; ask where the catalog doesn't have it.
 
+    The demo's opens the demo: it plays with files of its own.
+
     Returns whether the model changed.
     """
+    from tui_agent.model.demo import DEMO_MODEL
     from tui_agent.model.naming import NameStanding
 
+    if name == DEMO_MODEL and controller.frontend.has_screen:
+        await controller.open(OpenRequest(demo=True))
+        return False
     verdict = await asyncio.to_thread(controller.services.judge_model, name)
     if verdict is None or verdict.standing is NameStanding.KNOWN:
         return await use_model(controller, name, only_here=only_here)

@@ -119,10 +119,21 @@ def parse(argv: list[str]) -> argparse.Namespace:
             )
         arguments.print = arguments.prompt
         arguments.prompt = None
+    if arguments.model is not None:
+        _take_demo(arguments)
     _check(arguments)
     if not is_directory(arguments.cwd):
         raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
     return arguments
+
+
+def _take_demo(arguments: Namespace) -> None:
+    """Have the demo's model play with files of its own, not with the project's."""
+    from tui_agent.model.demo import DEMO_MODEL
+
+    if arguments.model == DEMO_MODEL:
+        arguments.model = None
+        arguments.demo = True
 
 
 def named_run(arguments: Namespace) -> Namespace:

@@ -12,7 +12,7 @@ from tui_agent.agent.clients import NO_MODEL
 from tui_agent.app.logins import keys_of
 from tui_agent.config import Config, load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
-from tui_agent.model.demo import DemoCatalog
+from tui_agent.model.demo import DEMO_MODEL, DemoCatalog
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import Logins
@@ -54,7 +54,8 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
     ``providers`` are those with a key, ``knows`` says whether the catalog has a model. "" when
     there is none, or when several servers are set up and the user has to say which.
     """
-    if config.model:
+    # The demo plays with files of its own: chosen for a project it would act on that.
+    if config.model and config.model != DEMO_MODEL:
         return config.model
     own = own_models(config)
     if len(own) == 1:

@@ -35,8 +35,8 @@ class ExitCode(IntEnum):
         3,
         "stopped",
         (
-            "stopped: something was refused and nothing else was done, a doom loop, no more steps, an answer cut, "
-            "empty or with calls that can't be read"
+            "stopped: a refused call and nothing else done, a doom loop, no steps left, or an answer that was "
+            "cut off, empty or had unreadable calls"
         ),
     )
     BUDGET = (
@@ -48,7 +48,7 @@ class ExitCode(IntEnum):
     INTERRUPTED = (
         130,
         "interrupted",
-        "interrupted (Ctrl+C, a signal); what was said until then is kept",
+        "interrupted (Ctrl+C, a signal); the answer so far is kept",
     )
 
 
