@@ -142,9 +142,8 @@ class Agent:
         self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
         """The files of the project: the session's changes to them, and how they go along when one
         moves."""
-        if ports.is_subagent:
-            self._subagents = None
-        else:
+        self._subagents: Subagents[Agent] | None = None
+        if not ports.is_subagent:
             self._subagents = Subagents(self)
         self.tools: ToolRunner = ToolRunner(
             self._journal,
@@ -225,6 +224,14 @@ class Agent:
         from tui_agent.agent.navigator import Navigator
 
         return Navigator(self._journal, self.ports, self.context, running=lambda: self.running)
+
+    def make_subagent(
+        self, session: Session, ports: AgentPorts, *, model: str, mode: str, effort: Effort | None
+    ) -> "Agent":
+        """Return an agent beside this one that shares its permissions and record of changed files."""
+        worker = Agent(session, ports, model=model, mode=mode, effort=effort)
+        worker.tools.share(self.tools)
+        return worker
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
         """Append entries now, or before the next step of a run, so that none of them parts a call from its result.

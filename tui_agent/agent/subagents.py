@@ -7,10 +7,11 @@ window, step limit and tools, and ends with its parent. It returns its last answ
 import asyncio
 from collections.abc import Callable
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, Self, TypeVar
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -22,20 +23,18 @@ from tui_agent.agent.events import (
 from tui_agent.agent.hooks.payloads import SubagentStart
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Mode
-from tui_agent.agent.ports import Adjustable
+from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.preparing import subagents_of
 from tui_agent.agent.prompt_head import with_system_prompt
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, SubagentEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
 from tui_agent.tools.functions.tool_files import ToolFiles
-
-if TYPE_CHECKING:
-    from tui_agent.agent.agent import Agent
 
 MAX_STEPS = 60
 """Steps of a subagent whose kind names no limit."""
@@ -54,12 +53,37 @@ class FinishedSubagent:
     """Nothing happens any more."""
 
 
-class Subagents:
+class WorkingAgent(Protocol):
+    """An agent as its subagents know it, and they each other: the `Agent` class stands on this module."""
+
+    session: Session
+    ports: AgentPorts
+    channel: EventChannel
+    questions: Questions
+    context: ContextKeeper
+
+    def make_subagent(
+        self, session: Session, ports: AgentPorts, *, model: str, mode: str, effort: Effort | None
+    ) -> Self: ...
+
+    def adopt(self, adjusted: Adjustable) -> None: ...
+
+    def submit(self, message: str) -> None: ...
+
+    async def wait_idle(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+A = TypeVar("A", bound=WorkingAgent)
+
+
+class Subagents(Generic[A]):
     """Starts subagents for one agent. Their changes to files are the parent's to undo."""
 
-    def __init__(self, parent: "Agent") -> None:
+    def __init__(self, parent: A) -> None:
         self._parent = parent
-        self.working: dict[str, Agent] = {}
+        self.working: dict[str, A] = {}
         """The subagents that work now, by the call they work on."""
         self._kinds: dict[str, AgentSpec] = {}
         self._branches: dict[str, Session] = {}
@@ -140,7 +164,7 @@ class Subagents:
 
     async def _work(
         self,
-        worker: "Agent",
+        worker: A,
         spec: AgentSpec,
         task: str,
         report: Callable[[str], None],
@@ -206,19 +230,17 @@ class Subagents:
         session.append(SubagentEntry(agent=agent, task=task, call_id=call_id, call=call))
         return session
 
-    def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> "Agent":
+    def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> A:
         """Return the agent that does the task.
 
         In the conversation its requests begin with the bytes of the parent's, so that the provider
         knows them: prompt, tools, model, effort and mode are the parent's. Of its kind it has the
         rules, the limit and the tools it may use; calls of others are refused.
         """
-        from tui_agent.agent.agent import Agent
-
         parent = self._parent
-        ports = self._parent.ports
-        model = parent.model
-        mode = parent.mode
+        ports = parent.ports
+        model = parent.context.model
+        mode = parent.context.mode
         effort = parent.context.chosen_effort
         own = replace(ports, is_subagent=True, titles=False, checkpoints=None, pause_after=None)
         if in_conversation:
@@ -239,15 +261,12 @@ class Subagents:
             model = spec.model or model
             effort = spec.effort or effort
             if ports.knowledge.primary(mode) is not None:
-                mode = (
-                    Mode.BUILD
-                )  # the mode is another agent's name, whose prompt and tools are not this one's
+                # The mode names another agent, whose prompt and tools are not this one's.
+                mode = Mode.BUILD
         if spec.plans_only:
             mode = Mode.PLAN
         own.adopt(_within(spec, ports.adjustable()))
-        worker = Agent(session, own, model=model, mode=mode, effort=effort)
-        worker.tools.share(parent.tools)
-        return worker
+        return parent.make_subagent(session, own, model=model, mode=mode, effort=effort)
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:

@@ -379,9 +379,9 @@ class Controller:
             isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended
         ):
             return
-        from tui_agent.app.mode_commands import plan_of
+        from tui_agent.app.proposed_plan import proposed_plan
 
-        if not plan_of(agent, headed=True):
+        if not proposed_plan(agent, headed=True):
             return
         if self.frontend.draft.strip() or agent.queue:
             self.say(PLAN_READY)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 EDIT = "edit"
 KEEP = "keep"
-_HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
 
 _ANSWERS = (
     ("build", "Go on in build: ask before files change"),
@@ -23,27 +21,6 @@ _ANSWERS = (
     (EDIT, "Change the plan in $EDITOR first"),
     (KEEP, "Keep planning: say what to change"),
 )
-
-
-def plan_of(agent: Agent, *, headed: bool = False) -> str:
-    """Return the plan that waits for a decision: the last answer in plan mode, from its heading on; "" when none does.
-
-    ``headed`` asks for the heading that plans begin with: without one it may be talk.
-    """
-    from tui_agent.agent.permissions import Mode
-    from tui_agent.session.path_queries import newest_message
-
-    answer = None
-    if agent.mode == Mode.PLAN:
-        answer = newest_message(agent.session.active_path())
-    if answer is None or answer.kind != "assistant" or answer.tool_calls or answer.finish != "stop":
-        return ""
-    heading = _HEADING.search(answer.text)
-    if heading is None:
-        if headed:
-            return ""
-        return answer.text.strip()
-    return answer.text[heading.start() :].strip()
 
 
 @Command(
@@ -60,9 +37,10 @@ async def plan(controller: Controller, argument: str) -> None:
     Without a plan, go into plan mode to make one.
     """
     from tui_agent.agent.permissions import Mode
+    from tui_agent.app.proposed_plan import proposed_plan
 
     agent = controller.idle_agent
-    text = plan_of(agent)
+    text = proposed_plan(agent)
     if not text and agent.mode != Mode.PLAN:
         controller.begin("mode", Mode.PLAN.value)
     elif not text:

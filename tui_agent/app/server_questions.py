@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Choice, TextLine
@@ -20,7 +20,9 @@ from tui_agent.tools.questions import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tui_agent.app.controller import Controller
+    from tui_agent.app.frontend import Frontend, Question, Severity
+
+T = TypeVar("T")
 
 _MESSAGE_CHARS = 600
 _MESSAGE_LINES = 8
@@ -33,19 +35,29 @@ _OWN_WORDS = "\0words"
 _DONE = "\0done"
 
 
-async def ask(controller: Controller, question: ServerQuestion | ModelQuestions) -> Answer:
+class Dialogs(Protocol):
+    """The part of the controller that asks the user and tells them."""
+
+    frontend: Frontend
+
+    async def ask(self, question: Question[T]) -> T | None: ...
+
+    def say(self, message: str, severity: Severity = "information") -> None: ...
+
+
+async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
     """Ask a person a question; going back answers nothing, which is a cancel."""
     match question:
         case ModelQuestions():
-            return await ask_for_model(controller, question)
+            return await ask_for_model(dialogs, question)
         case ServerForm():
-            return await _form(controller, question)
+            return await _form(dialogs, question)
         case ServerLink():
-            return await _link(controller, question)
+            return await _link(dialogs, question)
 
 
 async def ask_for_model(
-    controller: Controller, asked: ModelQuestions, former: Mapping[str, Value] | None = None
+    dialogs: Dialogs, asked: ModelQuestions, former: Mapping[str, Value] | None = None
 ) -> Answer:
     """Ask the model's questions one after the other, and to check the answers where there are several.
 
@@ -53,13 +65,13 @@ async def ask_for_model(
     answers given before.
     """
     values: dict[str, Value] = dict(former or {})
-    at_once = await controller.frontend.fill_in(asked, values)
+    at_once = await dialogs.frontend.fill_in(asked, values)
     if at_once is not None:
         return at_once
     at = 0
     while at < len(asked.fields):
         field = asked.fields[at]
-        value = await _model_answer(controller, field, place=_place(asked, at), given=values)
+        value = await _model_answer(dialogs, field, place=_place(asked, at), given=values)
         if value is None and at == 0:
             return Answer("cancel")
         if value is None:
@@ -67,7 +79,7 @@ async def ask_for_model(
             continue
         values[field.name] = value
         at += 1
-        if at == len(asked.fields) > 1 and not await _checked(controller, asked, values):
+        if at == len(asked.fields) > 1 and not await _checked(dialogs, asked, values):
             at = 0
     return Answer("accept", values)
 
@@ -78,14 +90,12 @@ def _place(asked: ModelQuestions, at: int) -> str:
     return f"{at + 1} of {len(asked.fields)} · "
 
 
-async def _checked(
-    controller: Controller, asked: ModelQuestions, values: Mapping[str, Value]
-) -> bool:
+async def _checked(dialogs: Dialogs, asked: ModelQuestions, values: Mapping[str, Value]) -> bool:
     lines = [
         f"{one_line(field.title, 120)}\n  {one_line(as_text(values[field.name]), 200)}"
         for field in asked.fields
     ]
-    decision = await controller.ask(
+    decision = await dialogs.ask(
         Choice(
             "Send these answers?",
             [("y", "yes"), ("n", "no, go through them again")],
@@ -98,17 +108,17 @@ async def _checked(
 
 
 async def _model_answer(
-    controller: Controller, field: FormField, *, place: str, given: Mapping[str, Value]
+    dialogs: Dialogs, field: FormField, *, place: str, given: Mapping[str, Value]
 ) -> Value | None:
     """Return a person's answer to one question of the model; None when they went back."""
     title = visible(f"{place}{field.title}")
     before = given.get(field.name, field.default)
     if field.kind == "choices":
-        return await _several(controller, field, title, before)
+        return await _several(dialogs, field, title, before)
     if field.kind == "choice":
         labels = [(value, visible(one_line(label, 300))) for value, label in field.options]
         known = {value for value, _label in field.options}
-        chosen = await controller.ask(
+        chosen = await dialogs.ask(
             Choice(
                 title,
                 [*labels, (_OWN_WORDS, "in your own words …")],
@@ -120,14 +130,14 @@ async def _model_answer(
         )
         if chosen != _OWN_WORDS:
             return chosen
-    text = await controller.ask(TextLine(title, as_text(before), confirm="answer"))
+    text = await dialogs.ask(TextLine(title, as_text(before), confirm="answer"))
     if text is None:
         return None
     return text.strip() or None
 
 
 async def _several(
-    controller: Controller, field: FormField, title: str, before: Value | None
+    dialogs: Dialogs, field: FormField, title: str, before: Value | None
 ) -> Value | None:
     """Let a person mark options until they are done; None when they went back."""
     known = {value for value, _label in field.options}
@@ -138,7 +148,7 @@ async def _several(
             (value, f"[{'x' if value in marked else ' '}] {visible(one_line(label, 300))}")
             for value, label in field.options
         ]
-        chosen = await controller.ask(
+        chosen = await dialogs.ask(
             Choice(
                 f"{title} (several may be chosen)",
                 [*rows, (_DONE, "done"), (_OWN_WORDS, "in your own words …")],
@@ -152,7 +162,7 @@ async def _several(
         if chosen is None:
             return None
         if chosen == _OWN_WORDS:
-            text = await controller.ask(TextLine(title, confirm="answer"))
+            text = await dialogs.ask(TextLine(title, confirm="answer"))
             if text and text.strip():
                 return text.strip()
         elif chosen == _DONE:
@@ -161,7 +171,7 @@ async def _several(
             marked ^= {chosen}
 
 
-async def _form(controller: Controller, form: ServerForm) -> Answer:
+async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
     needed = [field.title for field in form.fields if field.required]
     others = [field.title for field in form.fields if not field.required]
     parts = [("Needed", needed), ("May be left out", others)]
@@ -173,12 +183,12 @@ async def _form(controller: Controller, form: ServerForm) -> Answer:
         ("y", "yes, answer" if form.fields else "yes"),
         ("n", "no: it is told that you won't say"),
     ]
-    decision = await controller.ask(Choice(visible(asked), answers, visible(details), inline=True))
+    decision = await dialogs.ask(Choice(visible(asked), answers, visible(details), inline=True))
     if decision != "y":
         return Answer("decline" if decision == "n" else "cancel")
     values: dict[str, Value] = {}
     for field in form.fields:
-        text = await _text(controller, form.server, field)
+        text = await _text(dialogs, form.server, field)
         if text is None:
             return Answer("cancel")
         if (value := field.read(text)) is not None:
@@ -186,7 +196,7 @@ async def _form(controller: Controller, form: ServerForm) -> Answer:
     return Answer("accept", values)
 
 
-async def _text(controller: Controller, server: str, field: FormField) -> str | None:
+async def _text(dialogs: Dialogs, server: str, field: FormField) -> str | None:
     """Ask for one value until it is one; None when they went back."""
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:
@@ -199,7 +209,7 @@ async def _text(controller: Controller, server: str, field: FormField) -> str | 
         else:
             more = [(_SKIP, "Leave it out")]
         labelled = [(value, visible(one_line(label, 200))) for value, label in options]
-        chosen = await controller.ask(
+        chosen = await dialogs.ask(
             Choice(
                 title, [*labelled, *more], visible(field.about), at=as_text(field.default) or None
             )
@@ -214,23 +224,23 @@ async def _text(controller: Controller, server: str, field: FormField) -> str | 
         title = f"{title} · {one_line(' · '.join(asked), 300)}"
     title = visible(title)
     text: str | None = as_text(field.default)
-    while (text := await controller.ask(TextLine(title, text or "", confirm="next"))) is not None:
+    while (text := await dialogs.ask(TextLine(title, text or "", confirm="next"))) is not None:
         try:
             field.read(text)
         except ValueError as error:
-            controller.say(visible(str(error)), "warning")
+            dialogs.say(visible(str(error)), "warning")
         else:
             return text
     return None
 
 
-async def _link(controller: Controller, link: ServerLink) -> Answer:
+async def _link(dialogs: Dialogs, link: ServerLink) -> Answer:
     asked = visible(
         f"The MCP server {link.server} wants you to visit a page: {one_line(link.message, 300)}"
     )
     answers = [("y", "yes, show the address; I'll open it"), ("n", "no")]
-    decision = await controller.ask(Choice(asked, answers, visible(link.url), inline=True))
+    decision = await dialogs.ask(Choice(asked, answers, visible(link.url), inline=True))
     if decision == "y":
-        controller.frontend.announce(f"Open {visible(link.url)}")
+        dialogs.frontend.announce(f"Open {visible(link.url)}")
         return Answer("accept")
     return Answer("decline" if decision == "n" else "cancel")

@@ -1,0 +1,32 @@
+"""Finds the plan that an agent in plan mode has proposed and that waits for a decision."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+
+_HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
+
+
+def proposed_plan(agent: Agent, *, headed: bool = False) -> str:
+    """Return the last answer in plan mode from its heading on; "" when no plan waits.
+
+    ``headed``: only an answer with a plan's heading counts; one without may be talk.
+    """
+    from tui_agent.agent.permissions import Mode
+    from tui_agent.session.path_queries import newest_message
+
+    answer = None
+    if agent.mode == Mode.PLAN:
+        answer = newest_message(agent.session.active_path())
+    if answer is None or answer.kind != "assistant" or answer.tool_calls or answer.finish != "stop":
+        return ""
+    heading = _HEADING.search(answer.text)
+    if heading is not None:
+        return answer.text[heading.start() :].strip()
+    if headed:
+        return ""
+    return answer.text.strip()
