@@ -217,7 +217,13 @@ class Agent:
     def cache_pings(self) -> "CachePings":
         from tui_agent.agent.cache_pings import CachePings
 
-        return CachePings(self)
+        return CachePings(
+            self._journal,
+            self.ports,
+            self.context,
+            inspector=self.inspector,
+            allowance=self.allowance,
+        )
 
     @cached_property
     def navigator(self) -> "Navigator":

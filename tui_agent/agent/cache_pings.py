@@ -21,7 +21,11 @@ from tui_agent.session.records import Purpose
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.allowance import Allowance
+    from tui_agent.agent.channel import Journal
+    from tui_agent.agent.context_inspector import ContextInspector
+    from tui_agent.agent.context_keeper import ContextKeeper
+    from tui_agent.agent.ports import AgentPorts
     from tui_agent.context.request import ModelRequest
 
 MOST_PINGS = 2
@@ -63,46 +67,57 @@ class Forecast:
 class CachePings:
     """The pings of one session. ``prices`` are of those since the last answer, in US dollars."""
 
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
+    def __init__(
+        self,
+        journal: Journal,
+        ports: AgentPorts,
+        context: ContextKeeper,
+        *,
+        inspector: ContextInspector,
+        allowance: Allowance,
+    ) -> None:
+        self._session = journal.session
+        self._channel = journal.channel
+        self._ports = ports
+        self._context = context
+        self._inspector = inspector
+        self._allowance = allowance
         self._answer = 0
         self._has_failed = False
         self.prices: list[float] = []
 
     def spent(self) -> float | None:
         """Return the US dollars of the pings since the last answer; None where there was none."""
-        answer = self._agent.context.last_answer()
+        answer = self._context.last_answer()
         if answer is None or answer.id != self._answer or not self.prices:
             return None
         return sum(self.prices)
 
     def forecast(self) -> Forecast | None:
         """Return what a ping now would bring; None where it would keep nothing, or nobody knows its price."""
-        agent = self._agent
-        context = agent.context
+        context = self._context
         answer = context.last_answer()
-        if answer is None or answer.usage is None or agent.inspector.known_cache() is None:
+        if answer is None or answer.usage is None or self._inspector.known_cache() is None:
             return None
         if self._request() is None:
             return None
         ttl = context.cache_ttl()
         tokens = answer.usage.prompt
-        info = agent.ports.directory.info(agent.model)
+        info = self._ports.directory.info(context.model)
         price = info.cost(Usage(cache_read=tokens, output=1))
         saving = info.reread_cost(tokens, for_hour=ttl == "1h")
         if price is None or saving is None:
             return None
-        away = (agent.ports.clock() - answer.created_at) / 1_000
+        away = (self._ports.clock() - answer.created_at) / 1_000
         cold = away + context.cache_state().seconds_left
         until = away + lifetime(ttl, context.settings().cache)
-        chance = chance_of_return(pauses(agent.session.active_path()), away, cold, until)
+        chance = chance_of_return(pauses(self._session.active_path()), away, cold, until)
         return Forecast(chance, price, saving)
 
     async def ping(self) -> bool:
         """Ping if the settings say so and it pays; returns whether the cache was kept."""
-        agent = self._agent
-        answer = agent.context.last_answer()
-        if answer is None or not agent.context.settings().cache.keep_warm:
+        answer = self._context.last_answer()
+        if answer is None or not self._context.settings().cache.keep_warm:
             return False
         if answer.id != self._answer:
             self._answer = answer.id
@@ -114,32 +129,32 @@ class CachePings:
         request = self._request()
         if forecast is None or request is None or not forecast.pays:
             return False
-        if not await agent.allowance.covers(forecast.price):
+        if not await self._allowance.covers(forecast.price):
             return False
         try:
             report = await self._send(request)
         except (ModelError, TimeoutError) as error:
             self._has_failed = True
             why = str(error) or f"no answer in {SECONDS:.0f} s"
-            agent.channel.emit(Notice(f"The cache is not kept warm: {why}", "warning"))
+            self._channel.emit(Notice(f"The cache is not kept warm: {why}", "warning"))
             return False
         self._book(answer, report, forecast)
         return True
 
     def _request(self) -> ModelRequest | None:
         """Return the last request, if the next one extends it."""
-        context = self._agent.context
+        context = self._context
         sent = context.sent
         if sent is None or sent.request.effort != context.effort.level:
             return None
-        if self._agent.inspector.prefix_break() is not None:
+        if self._inspector.prefix_break() is not None:
             return None
         return replace(sent.request, ping=True)
 
     async def _send(self, request: ModelRequest) -> UsageReport | None:
         """Send a ping and return the report on it; None where it was cut off before."""
         written = 0
-        client = self._agent.ports.client
+        client = self._ports.client
         async with asyncio.timeout(SECONDS), aclosing(client.stream(request)) as events:
             async for event in events:
                 if isinstance(event, UsageReport):
@@ -151,18 +166,17 @@ class CachePings:
         return None
 
     def _book(self, answer: AssistantEntry, report: UsageReport | None, forecast: Forecast) -> None:
-        agent = self._agent
         price = forecast.price
         if report is not None and report.cost is not None:
             price = report.cost
         self.prices.append(price)
-        agent.session.add_cost(price, Purpose.PINGS)
-        agent.context.pinged(answer)
+        self._session.add_cost(price, Purpose.PINGS)
+        self._context.pinged(answer)
         if report is not None and not report.usage.cache_read:
             self._has_failed = True
             text = "The provider had forgotten this conversation before the ping; it is not pinged again in this pause"
-            agent.channel.emit(Notice(f"{text}.", "warning"))
-        agent.channel.emit(CostKnown())
+            self._channel.emit(Notice(f"{text}.", "warning"))
+        self._channel.emit(CostKnown())
 
 
 def pauses(path: Sequence[Entry]) -> list[float]:

@@ -21,12 +21,15 @@ from tui_agent.lazy import dataclass
 from tui_agent.ui import terminal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.screen import Screen
     from textual.timer import Timer
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import PermissionRequest, RunEnded
+    from tui_agent.app.controller import Controller
     from tui_agent.app.side_by_side import Aside
-    from tui_agent.ui.screens.main import MainScreen
 
 log = logging.getLogger(__name__)
 
@@ -67,8 +70,13 @@ class TerminalCall(Message):
 class Attention:
     """One per main screen."""
 
-    def __init__(self, main: MainScreen) -> None:
-        self._main = main
+    def __init__(
+        self, screen: Screen[None], controller: Controller, last_typed: Callable[[], float]
+    ) -> None:
+        """Make it for a screen; ``last_typed`` is when a key was last pressed, in seconds."""
+        self._screen = screen
+        self._controller = controller
+        self._last_typed = last_typed
         self._since = 0.0
         self._is_focus_known = False
         self._repeat: Timer | None = None
@@ -85,7 +93,7 @@ class Attention:
             self.show(Sign.IDLE)
 
     def run_started(self) -> None:
-        self._since = self._main.clock()
+        self._since = self._controller.clock()
         self.show(Sign.WORKING)
 
     def asked(self, request: PermissionRequest) -> None:
@@ -95,7 +103,7 @@ class Attention:
         )
 
     def run_ended(self, ended: RunEnded) -> None:
-        took = self._main.clock() - self._since
+        took = self._controller.clock() - self._since
         if ended.reason == "interrupted" or (took < LONG and self._is_looked_at):
             self.show(Sign.IDLE)
             return
@@ -120,25 +128,31 @@ class Attention:
 
     @property
     def _is_looked_at(self) -> bool:
-        main = self._main
         if self._is_focus_known:
-            return main.app.app_focus
-        return main.clock() - main.prompt.last_typed < LONG
+            return self._screen.app.app_focus
+        return self._controller.clock() - self._last_typed() < LONG
 
     def show(self, sign: Sign) -> None:
         if sign is not self.sign:
             self.sign = sign
-            self._main.show_title()
+            self.show_title()
             self._show_progress()
+
+    def show_title(self) -> None:
+        """Have the terminal's title show the sign and the title of the open session."""
+        title = ""
+        if self._controller.agent is not None:
+            title = one_line(self._controller.agent.session.info.title, 60)
+        self._screen.app.sub_title = f"{self.sign}{title}".strip()
 
     def _show_progress(self) -> None:
         """Set the terminal's progress bar, and again from time to time while the agent works."""
         if not terminal.shows_progress():
             return
         state = _PROGRESS.get(self.sign, terminal.Progress.NONE)
-        self._main.post_message(TerminalCall(terminal.progress(state)))
+        self._screen.post_message(TerminalCall(terminal.progress(state)))
         if self._repeat is None and state is terminal.Progress.WORKING:
-            self._repeat = self._main.set_interval(PROGRESS_SECONDS, self._show_progress)
+            self._repeat = self._screen.set_interval(PROGRESS_SECONDS, self._show_progress)
         elif self._repeat is not None and state is not terminal.Progress.WORKING:
             self._repeat.stop()
             self._repeat = None
@@ -147,9 +161,9 @@ class Attention:
         """Ring the bell for a session off the screen, and call as for the one on it where nobody looks."""
         from tui_agent.app.side_by_side import CALLS
 
-        settings = self._main.controller.services.config().ui
+        settings = self._controller.services.config().ui
         if self._is_looked_at and settings.notify != "off":
-            self._main.post_message(TerminalCall("\a"))
+            self._screen.post_message(TerminalCall("\a"))
         self._call(CALLS[aside.standing], sentence, agent=aside.agent)
 
     def _call(
@@ -159,8 +173,8 @@ class Attention:
 
         ``agent`` is the one it is about; None: the one on the screen.
         """
-        agent = agent or self._main.agent
-        settings = self._main.controller.services.config().ui
+        agent = agent or self._controller.agent
+        settings = self._controller.services.config().ui
         if self._is_looked_at or agent is None:
             return
         info = agent.session.info
@@ -170,7 +184,7 @@ class Attention:
             sequence = None
             if settings.notify == "desktop":
                 sequence = terminal.notification("tui-agent", body)
-            self._main.post_message(TerminalCall(f"\a{sequence or ''}"))
+            self._screen.post_message(TerminalCall(f"\a{sequence or ''}"))
         if settings.notify_command:
             facts = {
                 "event": event,
@@ -188,7 +202,7 @@ class Attention:
         from tui_agent.files.own_git import find_project
         from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 
-        cwd = self._main.controller.cwd
+        cwd = self._controller.cwd
         try:
             code, _out, errors = await run_command(
                 shell_command(command, cwd, os.environ, COMMAND_SECONDS, find_project(cwd)), given
@@ -199,4 +213,4 @@ class Attention:
         except CommandFailedError as error:
             problem = str(error)
         if problem:
-            self._main.warn(f"notify_command: {problem}")
+            self._controller.frontend.warn(f"notify_command: {problem}")

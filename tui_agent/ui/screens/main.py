@@ -7,55 +7,35 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from textual import events, getters, on, work
-from textual.app import ComposeResult
+from textual import events, on, work
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
-from textual.strip import Strip
 
 from tui_agent.app.commands import command_table, find
-from tui_agent.app.controller import Controller
-from tui_agent.app.format import one_line, short_path
 from tui_agent.app.frontend import (
     Choice,
     EditedText,
     FindPage,
-    Frontend,
     HelpPage,
     Output,
     Page,
     Question,
-    Remedy,
 )
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
-from tui_agent.app.unsent import UnsentKeeper
-from tui_agent.ui.attention import Attention, Sign
-from tui_agent.ui.error_boundary import BoundedScreen
-from tui_agent.ui.prompting.sources import FileSource, sources
+from tui_agent.ui.attention import Sign
+from tui_agent.ui.screens.session_frame import SessionFrame
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
-from tui_agent.ui.widgets.attachments import AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
-from tui_agent.ui.widgets.gauge import Gauge, numbers
-from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
-from tui_agent.ui.widgets.notice import NoticeLine, Severity
-from tui_agent.ui.widgets.plain import Room, empty_lines
+from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.prompt import Prompt
-from tui_agent.ui.widgets.status import StatusLine
-from tui_agent.ui.widgets.user_status import UserStatusLine
 
 if TYPE_CHECKING:
-    from textual.widget import Widget
-
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
-    from tui_agent.app.run_state import RunState
     from tui_agent.app.services import AppServices
-    from tui_agent.app.side_by_side import Aside
     from tui_agent.config import Config
     from tui_agent.ui.widgets.session_view import SessionView
 
@@ -68,24 +48,14 @@ TWICE_WITHIN = 1.5
 TWICE = frozenset(f"transcript.{name}" for name in ("retry", "undo", "restore", "compact"))
 """Keys of a block that cost money, move or change the context: the letter has to come twice."""
 AGAIN = "Escape again: go back to an earlier message."
-HISTORY = 1_000
-"""Earlier messages the prompt can go back to."""
 
 
-class MainScreen(BoundedScreen[None], Frontend):
+class MainScreen(SessionFrame):
     """The frontend of the controller on a terminal: shows its messages, answers its questions."""
 
     has_screen = True
     keeps_asides = True
     AUTO_FOCUS = "Prompt"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as inherited
-        (0, "-tiny"),
-        (18, "-short"),
-        (23, "-low"),
-        (28, "-tall"),
-        (40, "-huge"),
-    ]
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "step_back", "back", key_display="esc"),
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
@@ -114,70 +84,18 @@ class MainScreen(BoundedScreen[None], Frontend):
         ),
     ]
 
-    header = getters.query_one(SessionHeader)
-    body = getters.query_one("#body", Room)
-    notice = getters.query_one(NoticeLine)
-    popup = getters.query_one(CompletionPopup)
-    prompt = getters.query_one(Prompt)
-    gauge = getters.query_one(Gauge)
-    status = getters.query_one(StatusLine)
-
     def __init__(self, apply_look: Callable[[Look], None]) -> None:
         """Make the screen; ``apply_look`` applies the settings that concern every screen."""
-        super().__init__()
+        super().__init__(self._on_agent_event)
         self._apply_look = apply_look
-        self.controller = Controller(self, self._on_agent_event)
-        """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """The view of the open session; None until ``attach``."""
-        self.keymap: Mapping[str, str] = {}
-        self.attention = Attention(self)
-        """Calls the user back who looks elsewhere."""
         self._escaped = float("-inf")
         self._commanded = float("-inf")
         self._typing_pause = 0.0
         self._held_letter = ""
-        self._files = FileSource(self.controller)
-        self.unsent = UnsentKeeper(self.controller)
-        """Keeps the draft in the prompt through whatever happens to the program."""
         self._is_writing = False
-        self._was_shown = False
         self._cooled_at: float | None = None
-
-    def compose(self) -> ComposeResult:
-        popup = CompletionPopup(
-            lambda: self.controller.commands, sources(self.controller, self._files)
-        )
-        yield SessionHeader(short_path(Path.cwd()))
-        with Room(id="body"):
-            yield NoticeLine()
-            yield popup
-        self.attachments = AttachmentStrip(self.controller)
-        yield self.attachments
-        self._writing = Prompt(popup, self._history, self.clock)
-        yield self._writing
-        yield Gauge(self.clock)
-        self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd, self.warn)
-        yield self._user_status
-        yield StatusLine(self.clock)
-
-    def fit(self, size: Size) -> None:
-        """Take the classes of a terminal's size before there is anything to style, which is not to be styled twice."""
-        for cells, breakpoints in (
-            (size.width, self.HORIZONTAL_BREAKPOINTS),
-            (size.height, self.VERTICAL_BREAKPOINTS),
-        ):
-            self.add_class(
-                max((least, name) for least, name in breakpoints if cells >= least)[1], update=False
-            )
-
-    def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """Style nothing when it is shown for the first time: everything was, a moment ago."""
-        event.refresh_styles = event.refresh_styles and self._was_shown
-        self._was_shown = True
-
-    def render_lines(self, crop: Region) -> list[Strip]:
-        return empty_lines(self, crop) or super().render_lines(crop)
 
     async def attach(self, services: AppServices) -> None:
         from tui_agent.ui.widgets.session_view import SessionView
@@ -197,40 +115,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         view.transcript.on_resize()
         self.view = view
 
-    @property
-    def agent(self) -> Agent | None:
-        return self.controller.agent
-
-    def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
-        """Restyle everything, except for the terminal's focus, which the focused widget alone looks different for."""
-        if not getattr(self.app, "is_refocusing", False):
-            super().update_node_styles(animate)
-
-    def clock(self) -> float:
-        """Return seconds since the epoch."""
-        return self.controller.clock()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self.header.cramped = (
-            event.size.width < MIN_TERMINAL_SIZE.width
-            or event.size.height < MIN_TERMINAL_SIZE.height
-        )
-
     # -- the controller's frontend
-
-    def say(
-        self, message: str, severity: Severity = "information", remedy: Remedy | None = None
-    ) -> None:
-        self.notice.say(message, severity, remedy)
-
-    def announce(self, message: str, severity: Severity = "information") -> None:
-        if self.app.screen is self:
-            self.say(message, severity)
-        else:
-            self.notify(message, severity=severity)
-
-    def warn(self, message: str) -> None:
-        self.notify(message, severity="warning")
 
     async def ask(self, question: Question[T]) -> T | None:
         if isinstance(question, EditedText):
@@ -325,108 +210,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             if entry is not None:
                 self.view.call_after_refresh(self.view.show_entry, entry)
 
-    @property
-    def progress(self) -> RunState:
-        return self.status.state
-
-    def show_asides(self, asides: Sequence[Aside]) -> None:
-        from tui_agent.app.side_by_side import count_words
-
-        self.status.asides = count_words(asides)
-
-    def call_to_aside(self, aside: Aside, sentence: str) -> None:
-        self.notify(f"{sentence} · ctrl+s")
-        self.attention.call_to(aside, sentence)
-
-    def show_live_size(self) -> None:
-        """Have the gauge grow with the answer that is being streamed."""
-        from tui_agent.ui.gauge_reading import with_live
-
-        shown = self.gauge.reading
-        measured = self.gauge.measured
-        live = None
-        if self.agent is not None:
-            live = self.agent.live
-        if shown is None or measured is None or live is None:
-            return
-        grown = with_live(measured, live)
-        if numbers(grown.size) != numbers(shown.size):
-            self.gauge.reading = grown
-
-    def refresh_facts(self) -> None:
-        from tui_agent.ui.gauge_reading import budget_words, gauge_reading
-
-        if (agent := self.agent) is None:
-            return
-        if agent.model and self.controller.choosing is not None:
-            self.controller.choosing.cancel()
-        info = agent.session.info
-        self.header.title = info.title or info.first_message
-        self.header.directory = short_path(info.cwd)
-        if self.status.model != agent.model:
-            self.attachments.look_again()
-        self.status.stands_in_for = agent.stands_in_for or ""
-        self.status.mode = agent.mode
-        self.status.model = agent.model
-        self.status.leaf = agent.session.leaf
-        self.status.effort = agent.effort.level or ""
-        reading = gauge_reading(agent, self.clock())
-        self.gauge.measure(reading)
-        self.status.cost = reading.cost
-        self.status.budgets = budget_words(agent.allowance)
-        self.status.plan = agent.ports.directory.plan.words(agent.model, now=self.clock())
-        self.status.used = agent.session_tokens()
-        self.status.goal = agent.goals.words or agent.repeats.words
-        self.show_race()
-        self.refresh_bindings()
-        self.show_title()
-        self._user_status.changed()
-
-    def show_race(self) -> None:
-        from tui_agent.app.race_text import at_work
-
-        race = self.controller.race
-        if race is not None:
-            self.status.race = at_work([runner.record for runner in race.runners])
-        else:
-            self.status.race = ""
-
-    def _state(self) -> Mapping[str, object] | None:
-        """Return the data for the user's own status line, None before there is a session."""
-        agent = self.agent
-        reading = self.gauge.reading
-        if agent is None or reading is None:
-            return None
-        info = agent.session.info
-        size = reading.size
-        return {
-            "session": {
-                "id": info.id,
-                "title": info.title or info.first_message,
-                "entry": agent.session.leaf,
-            },
-            "directory": info.cwd,
-            "branch": self.header.branch,
-            "model": agent.model,
-            "effort": agent.effort.level,
-            "mode": agent.mode,
-            "running": agent.running,
-            "context": {
-                "tokens": size.total,
-                "window": size.window,
-                "percent": round(size.percent, 1),
-            },
-            "cost": reading.cost,
-            "cache_share": reading.cache_share,
-        }
-
-    def show_title(self) -> None:
-        if self.agent is not None:
-            title = one_line(self.agent.session.info.title, 60)
-        else:
-            title = ""
-        self.app.sub_title = f"{self.attention.sign}{title}".strip()
-
     def apply_settings(self, config: Config) -> None:
         settings = config.ui
         self._apply_look(Look(settings.theme, settings.reduced_motion))
@@ -465,12 +248,6 @@ class MainScreen(BoundedScreen[None], Frontend):
     def jump_to(self, entry_id: int) -> bool:
         return self.view is not None and self.view.transcript.jump_to(entry_id)
 
-    def use_theme(self, name: str) -> bool:
-        if name not in self.app.available_themes:
-            return False
-        self.app.theme = name
-        return True
-
     def toggle_view(self) -> bool:
         return self.view is not None and self.view.toggle_view()
 
@@ -478,68 +255,11 @@ class MainScreen(BoundedScreen[None], Frontend):
         if self.view is not None:
             self.view.toggle_panel()
 
-    def clear_notice(self) -> None:
-        self.notice.clear()
-
-    def warnings_read(self) -> None:
-        self.controller.warnings.unread = self.status.warnings = 0
-        self.notice.clear()
-
-    def copy(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
-
-    def open_page(self, url: str) -> None:
-        self.app.open_url(url)
-
-    def leave(self) -> None:
-        self.app.exit()
-
-    @property
-    def draft(self) -> str:
-        # The screen is emptied before it is notified: the draft has to be asked of the widget
-        # itself.
-        return self._writing.draft
-
-    def set_draft(self, text: str) -> None:
-        self.prompt.replace_draft(text)
-
-    def rewrite_typed(self, clean: Callable[[str], str]) -> None:
-        self.prompt.rewrite_typed(clean)
-
-    def put_back(self, text: str) -> None:
-        draft = self.prompt.full_text
-        if text:
-            self.prompt.set_draft(f"{text}\n{draft}" if draft.strip() else text)
-        self.prompt.focus()
-
-    def restore_message(self, text: str) -> None:
-        self.prompt.restore(text)
-        self.prompt.focus()
-
-    def withdraw_message(self, text: str) -> None:
-        self.prompt.withdraw(text)
-
     async def on_unmount(self) -> None:
         self.unsent.save()
         await self.controller.close()
 
     # -- showing
-
-    def show_running(self) -> None:
-        self.prompt.running = self.agent is not None and self.agent.running
-        self._user_status.changed()
-        self.refresh_bindings()
-
-    def leave_warnings(self) -> None:
-        """Make room above the prompt; the status line says that there were warnings."""
-        self.controller.warnings.unread += self.notice.warnings
-        self.status.warnings = self.controller.warnings.unread
-        self.notice.clear()
-
-    @work(exclusive=True, group="branch")
-    async def watch_files(self) -> None:
-        self._files.forget()
-        self.header.branch = await self.controller.services.branch(self.controller.cwd) or ""
 
     def action_scroll_page(self, pages: int) -> None:
         if self.view is not None:
@@ -566,17 +286,6 @@ class MainScreen(BoundedScreen[None], Frontend):
         else:
             self.focus_next()
 
-    def give_keys_back(self, taken_from: Widget | None = None) -> None:
-        """Give the keys to the question that waits, else to whom they were taken from, else to the prompt."""
-        question = None
-        if self.view is not None:
-            question = self.view.question
-        waits = question is not None and question.asked is not None
-        is_there = taken_from is not None and taken_from.is_attached and taken_from.display
-        self.set_focus(taken_from if is_there and not waits else self.prompt)
-        if question is not None:
-            question.come_back()
-
     def _nearest(self) -> Callable[[], object] | None:
         """Return how to leave what is nearest to the user; None where only the run is left."""
         view = self.view
@@ -590,7 +299,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             return view.question.action_back
         if self.prompt.has_focus or view.question.has_focus_within:
             return None
-        return self.give_keys_back
+        return view.give_keys_back
 
     def action_step_back(self) -> None:
         if (leave := self._nearest()) is not None:
@@ -754,11 +463,6 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     # -- sources
 
-    def _history(self) -> Sequence[str]:
-        if not self.controller.attached.is_set():
-            return ()
-        return [typed.text for typed in self.controller.services.store.typed_in(None, HISTORY)]
-
     def on_key(self, event: events.Key) -> None:
         """Text is meant for the prompt, wherever the focus is, unless the user went there by Tab to use its letters.
 
@@ -810,8 +514,9 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     def on_click(self) -> None:
         """Whoever clicks and goes on typing writes."""
-        if self.view is not None and (self.view.transcript.has_focus or self.view.panel.has_focus):
-            self.give_keys_back()
+        view = self.view
+        if view is not None and (view.transcript.has_focus or view.panel.has_focus):
+            view.give_keys_back()
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:

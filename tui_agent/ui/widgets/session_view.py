@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.events import PermissionAnswer, PermissionRequest
     from tui_agent.app.frontend import Choice
-    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.ui.screens.session_frame import SessionFrame
 
 MAX_MESSAGES = 4
 
@@ -191,7 +191,7 @@ class SessionView(Room):
     class Opened(Message):
         """A session was opened and is shown."""
 
-    def __init__(self, main: MainScreen, services: AppServices) -> None:
+    def __init__(self, main: SessionFrame, services: AppServices) -> None:
         super().__init__()
         self._main = main
         self._controller = main.controller
@@ -217,7 +217,7 @@ class SessionView(Room):
         yield transcript
         yield NewChip(transcript)
         yield FirstHints()
-        yield FindBar(self._controller, transcript, self._main.give_keys_back)
+        yield FindBar(self._controller, transcript, self.give_keys_back)
         yield QuestionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
@@ -517,6 +517,13 @@ class SessionView(Room):
                 chips.first().ask(asked)
             elif screen.is_attached:
                 screen.mount(QuestionChip(self._main, asked))
+
+    def give_keys_back(self, taken_from: Widget | None = None) -> None:
+        """Focus the prompt, or the widget that had the keys before unless a question waits."""
+        waits = self.question.asked is not None
+        is_there = taken_from is not None and taken_from.is_attached and taken_from.display
+        self._main.set_focus(taken_from if is_there and not waits else self._main.prompt)
+        self.question.come_back()
 
     def leave_question(self) -> None:
         self.announce_question()
