@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.importing import read_file
+from tui_agent.session.formats.reading import ImportRefused
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 LONG = DATA / "sessions" / "long"
@@ -132,7 +134,7 @@ def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
 
 
 def _recorded(path: Path) -> list[Entry]:
-    """Return what was said in a recording; a subagent's of Claude Code counts as a conversation of its own."""
+    """Return what was said in a recording, nothing where it is damaged; a subagent's is a conversation of its own."""
     if path.suffix == ".traj":
         return list(_swe_agent(json.loads(path.read_text(encoding="utf-8"))))
     with TemporaryDirectory() as place:
@@ -141,7 +143,11 @@ def _recorded(path: Path) -> list[Entry]:
         if path.suffix == ".xz":
             data = lzma.decompress(data)
         copy.write_bytes(data.replace(b'"isSidechain":true', b'"isSidechain":false'))
-        [session] = read_file(copy)
+        try:
+            [session] = read_file(copy)
+        except ImportRefused as error:
+            print(f"left out: {error}", file=sys.stderr)
+            return []
     said = (UserEntry, AssistantEntry, ToolResultEntry)
     return [entry for entry in session.entries if isinstance(entry, said)]
 

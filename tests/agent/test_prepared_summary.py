@@ -30,7 +30,7 @@ from tui_agent.context.compaction_policy import (
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ModelEvent
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, PruneEntry
 
 SUMMARISED = Reply(SUMMARY, cost=0.02)
 STEPS = 3
@@ -362,6 +362,26 @@ def test_it_is_time_as_many_steps_before_the_threshold_as_it_takes(
     steps = step_sizes(path)
     assert (steps.mean, steps.largest) == (step, step)
     assert kept_ahead(size, steps, CompactionSettings()) == kept
+
+
+def test_small_steps_after_a_compaction_do_not_hide_the_large_ones_before() -> None:
+    sizes = [2_000] * 8 + [100, 300]
+    path: list[Entry] = [
+        AssistantEntry(id=at, parts=(), model="m", tokens=size, created_at=at * 1_000)
+        for at, size in enumerate(sizes, 1)
+    ]
+    summary = CompactionEntry(
+        id=90,
+        tokens=9_000,
+        summary="Done.",
+        first_kept_id=1,
+        tokens_before=1,
+        tokens_after=1,
+        trigger="threshold",
+    )
+    path.insert(8, summary)
+    steps = step_sizes(path)
+    assert (steps.mean, steps.largest) == (1_640, 2_000)
 
 
 @pytest.mark.parametrize(("total", "missing"), [(92_000, 0), (95_000, 0), (96_500, 1_500)])

@@ -35,7 +35,10 @@ AHEAD_SHARE = 0.4
 SUMMARY_SECONDS = 20.0
 """How long a summary is expected to take where none was written yet."""
 _MEASURED_STEPS = 4
-"""Newest steps that tell how much a step brings."""
+"""Newest steps that tell how much a step brings, and how long it takes."""
+_REMEMBERED_STEPS = 12
+"""Newest steps, those before a compaction too, whose mean is the least a step is taken to bring: a
+few small ones promise nothing."""
 
 
 class HoldReason(StrEnum):
@@ -69,7 +72,7 @@ def is_due(size: ContextSize) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StepSizes:
-    """About how many tokens each of the newest steps brought, and the largest of them; 0 before the first.
+    """About how many tokens a step brings, and the most that one of the newest brought; 0 before the first.
 
     ``seconds`` is how long one of them took.
     """
@@ -80,25 +83,27 @@ class StepSizes:
 
 
 def step_sizes(path: Sequence[Entry]) -> StepSizes:
-    """Return the sizes of the newest steps since the last compaction."""
+    """Return the sizes of the newest steps."""
     brought: list[int] = []
+    ended_at: list[int] = []
     step = 0
-    newest_at = oldest_at = 0
     for entry in reversed(path):
-        if isinstance(entry, CompactionEntry) or len(brought) == _MEASURED_STEPS:
+        if len(brought) == _REMEMBERED_STEPS:
             break
-        # The head is no part of a step, though it comes before the first.
-        if entry.is_sent and not isinstance(entry, SystemEntry):
+        # Neither the head nor a summary is part of a step.
+        if entry.is_sent and not isinstance(entry, SystemEntry | CompactionEntry):
             step += entry.tokens
-        newest_at = newest_at or entry.created_at
         if is_completed(entry):
             brought.append(step)
+            ended_at.append(entry.created_at)
             step = 0
-            oldest_at = entry.created_at
     if not brought:
         return StepSizes()
-    seconds = (newest_at - oldest_at) / 1_000 / max(1, len(brought) - 1)
-    return StepSizes(sum(brought) / len(brought), max(brought), seconds)
+    recent = brought[:_MEASURED_STEPS]
+    oldest_at = ended_at[len(recent) - 1]
+    seconds = (path[-1].created_at - oldest_at) / 1_000 / max(1, len(recent) - 1)
+    mean = max(sum(recent) / len(recent), sum(brought) / len(brought))
+    return StepSizes(mean, max(recent), seconds)
 
 
 def kept_ahead(

@@ -208,3 +208,18 @@ async def test_steps_are_a_number(tmp_path: Path, steps: str) -> None:
 
     with pytest.raises(CommandError, match="is no number of steps"):
         read_wish(f"whole; pruned --steps {steps}")
+
+
+async def test_one_whose_summary_is_still_written_works_and_can_be_stopped(tmp_path: Path) -> None:
+    harness = await in_the_middle_of_work(tmp_path)
+    harness.client.hanging.clear()
+    harness.client.script = lambda request: (
+        Reply("Goal", hang=True) if is_summary_call(request) else Reply("Done.")
+    )
+    race = await begin(harness, parse_runners("whole; compacted"), "Go on.", parts=())
+    await harness.until(harness.client.hanging.is_set)
+    assert race.runners[1].state is RunnerState.WORKING
+    race.stop(2)
+    await race.over.wait()
+    assert [runner.state for runner in race.runners] == [RunnerState.DONE, RunnerState.STOPPED]
+    await race.finish(None)

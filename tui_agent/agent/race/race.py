@@ -272,6 +272,8 @@ class Runner:
 
     async def _change_context(self, agent: "Agent") -> None:
         """Prune or compact as the runner's context says; raises RaceError where there is nothing to gain."""
+        if self.record.context:
+            self.update(state=RunnerState.WORKING)
         began = time.monotonic()
         if self.record.context == PRUNED:
             freed = await agent.context.prune(Moment(asked=True, in_work=True))
