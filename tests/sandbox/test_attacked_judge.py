@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import FORMS, OUTPUTS, PROJECT, Contained, state_of
+from tui_agent.files.sensitive import steers_programs
 from tui_agent.sandbox import Grants, View
 from tui_agent.sandbox.layer import Layer, changes_in, keep
 
@@ -123,6 +124,24 @@ async def test_the_names_of_a_repository_delete_nothing(box: Contained, granted:
     for place in (".", "dist"):
         await box.run(f"cd {place}; mkdir -p HEAD objects refs", OUTPUTS.opened(granted))
     assert before.items() <= box.tree().items()
+
+
+async def test_nothing_is_obeyed_inside_of_what_was_set_aside(box: Contained) -> None:
+    deep = "dist/" + "/".join(f".claude/{number}/.vscode" for number in range(5))
+    await box.run(
+        f"mkdir -p {deep}/.git {deep}/bare; (cd {deep}/bare; mkdir objects refs; echo x > HEAD);"
+        f" echo x > {deep}/.envrc; ln -s / {deep}/out; mkfifo {deep}/pipe"
+    )
+    left = [path for path in (box.root / "dist").rglob("*") if steers_programs(path.name)]
+    assert left == []
+    odd = [
+        path.name
+        for path in (box.root / "dist").rglob("*")
+        if not (path.is_dir() or path.is_file())
+    ]
+    assert odd == []
+    assert not list((box.root / "dist").rglob("out"))
+    assert not list((box.root / "dist").rglob("bare/HEAD"))
 
 
 FLIPS = """

@@ -28,6 +28,7 @@ from tui_agent.path_checks import is_file
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
 from tui_agent.sandbox.layout import Layout, MountKind
 from tui_agent.sandbox.project_scan import (
+    MAX_DEPTH,
     MAX_FILE_BYTES,
     NEVER_KEPT,
     PRODUCT_MAGIC,
@@ -288,16 +289,26 @@ class WorkedOnItself:
         Where it may write to repositories, files that git checked out stay, and so do repositories
         that it made.
         """
+        aside = set[Path]()
+        kept = set[Path]()
+        for _ in range(MAX_DEPTH):
+            new = self._planted()
+            if new and self.grants.repository:
+                new -= self._of_unknown_repositories(new)
+                kept |= _made_by_git(new, tracked)
+            found = {path for path in new - kept if _set_aside(path)}
+            if not found:
+                break
+            # What is in a directory of such a name is looked at under its new name.
+            aside |= found
+        return _names(aside, self.root), _names(kept, self.root)
+
+    def _planted(self) -> set[Path]:
+        """Return what the command left for other programs to obey and may not have left."""
         opened = self.grants.protected | self.grants.write
         new = self.look().planted - self.before
         new -= {path for path in new if any(map(path.is_relative_to, opened))}
-        new -= {path for path in new if _is_harmless_now(path)}
-        kept = set[Path]()
-        if new and self.grants.repository:
-            new -= self._of_unknown_repositories(new)
-            kept = _made_by_git(new, tracked)
-        aside = {path for path in new - kept if _set_aside(path)}
-        return _names(aside, self.root), _names(kept, self.root)
+        return new - {path for path in new if _is_harmless_now(path)}
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
         """Return the settings of repositories that were not there before: nobody obeys those yet."""
