@@ -105,6 +105,7 @@ async def asked(
         (("runner 2", "effort", "high"), (SAME, SAME, RunnerSpec(effort=Effort.HIGH))),
         (("runner 0", "mode", "yolo"), (RunnerSpec(mode="yolo"), SAME, SAME)),
         (("runner 0", "context", "compacted"), (RunnerSpec(context="compacted"), SAME, SAME)),
+        (("runner 0", "context", "pruned"), (RunnerSpec(context="pruned"), SAME, SAME)),
         (("runner 0", "effort", None, "runner 0", None), (SAME, SAME, SAME)),
     ],
 )
@@ -125,13 +126,16 @@ async def test_task_check_limit_and_rule_are_changed_and_the_price_follows() -> 
         "limit",
         "much",
         "$2",
+        "steps",
+        "0",
+        "3",
         "take",
         "first-green",
         "check",
         None,
         "start",
     )
-    assert order == RaceOrder("fix all", (), (SAME,) * 3, None, "", "first-green", 2.0)
+    assert order == RaceOrder("fix all", (), (SAME,) * 3, None, "", "first-green", 2.0, 3)
     assert isinstance(controller.asked[-1], Choice)
     assert controller.asked[-1].details == "At most $6.00 for all."
     assert controller.asked[-1].at == "check", "the cursor stays where it was"

@@ -185,7 +185,13 @@ async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
     async with stage.run(size) as pilot:
         names = ("whole", "without #2")
         rows = [
-            runner(name, RunnerState.DONE, context=name.removeprefix("whole")) for name in names
+            runner(
+                name,
+                RunnerState.PAUSED,
+                context=name.removeprefix("whole"),
+                next_request=21_500,
+            )
+            for name in names
         ]
         race = FakeRace(rows, is_past=True, texts={1: "I see the word.", 2: "I see no word."})
         await open_race(stage, pilot, race)
@@ -195,6 +201,7 @@ async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
             ),
             pilot,
         )
+        assert "next request 21.5k" in screen_text(stage)
         is_wide = any(
             "I see the word." in line and "no word" in line
             for line in screen_text(stage).splitlines()

@@ -42,6 +42,13 @@ def amount_in(text: str) -> float:
     return value
 
 
+def count_in(text: str) -> int:
+    """Return the whole number above 0 that a text is; raises ValueError for anything else."""
+    if not text.isdecimal() or not int(text):
+        raise ValueError(text)
+    return int(text)
+
+
 def dollars_in(text: str) -> float:
     """Read an amount of US dollars above 0, with or without the sign; raises ValueError for anything else."""
     return amount_in(text.removeprefix("$"))

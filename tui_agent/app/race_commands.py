@@ -11,10 +11,10 @@ import shlex
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import dollars_in, money, one_line
+from tui_agent.app.format import count_in, dollars_in, money, one_line
 from tui_agent.app.frontend import Choice, RacePage, Report
 from tui_agent.app.moves import carry_out
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
@@ -22,7 +22,7 @@ from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.race.race import Race, RaceOrder
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import RaceEntry, RaceRunner, UserPart
     from tui_agent.session.session import Session
+
+T = TypeVar("T")
 
 USAGE = (
     "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] [--steps N] -- PROMPT, for "
@@ -80,17 +82,14 @@ def read_wish(text: str) -> RaceWish:
     start = options.get("from")
     if start is not None and not start.lstrip("#").isdigit():
         raise CommandError(f"“{start}” is not an entry; write its number: --from 412.")
-    steps = options.get("steps")
-    if steps is not None and not (steps.isdecimal() and int(steps)):
-        raise CommandError(f"“{steps}” is no number of steps; write for example --steps 3.")
     return RaceWish(
         prompt.strip(),
         runners or "3",
         options.get("check"),
         options.get("pick", "none"),
-        _dollars(options.get("cost")),
+        _read(dollars_in, options.get("cost"), "an amount of US dollars above 0"),
         None if start is None else int(start.lstrip("#")),
-        None if steps is None else int(steps),
+        _read(count_in, options.get("steps"), "a number of steps above 0"),
     )
 
 
@@ -117,13 +116,13 @@ def _options(head: str) -> tuple[str, dict[str, str]]:
     return " ".join(runners), options
 
 
-def _dollars(cost: str | None) -> float | None:
-    if cost is None:
+def _read(read: Callable[[str], T], text: str | None, what: str) -> T | None:
+    if text is None:
         return None
     try:
-        return dollars_in(cost)
+        return read(text)
     except ValueError:
-        raise CommandError(f"“{cost}” is not an amount of US dollars above 0.") from None
+        raise CommandError(f"“{text}” is not {what}.") from None
 
 
 async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, PRUNED, WHOLE
-from tui_agent.app.format import dollars_in, one_line, plural, short_model, visible
+from tui_agent.app.format import count_in, dollars_in, one_line, plural, short_model, visible
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.session.effort import Effort
 
@@ -23,6 +23,7 @@ PICKS: Final[dict[Pick, str]] = {
     "best": "the best of all",
 }
 """Which one is taken at the end, in words."""
+T = TypeVar("T")
 AS_HERE: Final = ""
 """The answer that leaves something of a runner as it is in the conversation."""
 
@@ -74,9 +75,13 @@ async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceO
             check = await controller.ask(question)
             return order if check is None else replace(order, check=check)
         case "limit":
-            return replace(order, cost=await _limit(controller, order.cost))
+            amount = "" if order.cost is None else f"{order.cost:g}"
+            question = TextLine("US dollars for each runner; empty is no limit", amount)
+            return replace(order, cost=await _number(controller, question, dollars_in, order.cost))
         case "steps":
-            return replace(order, steps=await _steps(controller, order.steps))
+            label = "Steps each looks ahead; empty is until its work is done"
+            question = TextLine(label, str(order.steps or ""))
+            return replace(order, steps=await _number(controller, question, count_in, order.steps))
         case _:
             picks = Choice("Which one is taken?", list(PICKS.items()), at=order.pick)
             pick = await controller.ask(picks)
@@ -115,29 +120,18 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
     return [*rows, ("take", f"Take      {PICKS[order.pick]}")]
 
 
-async def _limit(controller: Controller, cost: float | None) -> float | None:
-    question = TextLine(
-        "US dollars for each runner; empty is no limit", "" if cost is None else f"{cost:g}"
-    )
+async def _number(
+    controller: Controller, question: TextLine, read: Callable[[str], T], now: T | None
+) -> T | None:
+    """Ask until the text can be read; None is for an empty one, ``now`` where they went back."""
     while (text := await controller.ask(question)) is not None:
         if not text:
             return None
         try:
-            return dollars_in(text)
+            return read(text)
         except ValueError:
             question = replace(question, text=text, details="That is no amount.")
-    return cost
-
-
-async def _steps(controller: Controller, steps: int | None) -> int | None:
-    question = TextLine("Steps each looks ahead; empty is until its work is done", str(steps or ""))
-    while (text := await controller.ask(question)) is not None:
-        if not text:
-            return None
-        if text.isdecimal() and int(text):
-            return int(text)
-        question = replace(question, text=text, details="That is no number of steps.")
-    return steps
+    return now
 
 
 async def _change(

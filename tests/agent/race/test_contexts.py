@@ -121,6 +121,15 @@ async def test_one_that_paused_can_go_on_beside_and_is_ranked_by_the_check(tmp_p
     await checked.finish(None)
 
 
+async def test_one_that_reaches_the_step_limit_says_so(tmp_path: Path) -> None:
+    harness = await in_the_middle_of_work(tmp_path)
+    harness.agent.ports.max_steps = 1
+    race = await begin(harness, parse_runners("2x whole"), "Go on.", parts=(), steps=5)
+    await race.over.wait()
+    assert race.runners[0].record.problem == "It reached max_steps (1)."
+    await race.finish(None)
+
+
 async def test_without_old_outputs_none_are_cleared_and_the_others_go_on(tmp_path: Path) -> None:
     client = ScriptedClient([Reply(calls=(runs("echo one"),)), Reply("I wait.", hang=True)])
     harness = racing_agent(tmp_path, client)
@@ -206,7 +215,7 @@ def test_a_prompt_is_no_list_of_contexts(text: str, are_contexts: bool) -> None:
 async def test_steps_are_a_number(tmp_path: Path, steps: str) -> None:
     from tui_agent.app.race_commands import read_wish
 
-    with pytest.raises(CommandError, match="is no number of steps"):
+    with pytest.raises(CommandError, match="is not a number of steps"):
         read_wish(f"whole; pruned --steps {steps}")
 
 

@@ -312,7 +312,10 @@ class Runner:
                 state = RunnerState.STOPPED
             else:
                 state = RunnerState.ERROR
-            self.update(state=state, problem=ended.error or "", **found)
+            problem = ended.error or ""
+            if ended.reason == "step_limit":
+                problem = f"It reached max_steps ({ended.steps})."
+            self.update(state=state, problem=problem, **found)
             return
         command = self._race.order.check
         if not command:
