@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.model_server import ModelServer
 from tests.support.terminal import Terminal
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import UNCOMPILED_OBJECTS, LazyPattern, dataclass
 
 ROOT = Path(__file__).parent.parent
 HEAVY = frozenset(
@@ -177,7 +177,12 @@ def test_wrong_arguments_are_refused(given: tuple[Any, ...], named: dict[str, An
             Point(*given, **named)
 
 
-def test_a_frozen_one_stays_as_it_is_and_has_what_it_inherits() -> None:
+@pytest.mark.parametrize("before", [0, UNCOMPILED_OBJECTS])
+def test_a_frozen_one_stays_as_it_is_and_has_what_it_inherits(before: int) -> None:
+    for _ in range(before):
+        Point(1)
+        Counter(4)
+        Named(1, name="n")
     point = Point(1)
     for act in (lambda: setattr(point, "x", 2), lambda: delattr(point, "x")):
         with pytest.raises(dataclasses.FrozenInstanceError):

@@ -8,13 +8,14 @@ so many objects of it are made that a compiled constructor pays.
 import dataclasses
 import re
 from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["LazyPattern", "dataclass"]
+__all__ = ["UNCOMPILED_OBJECTS", "LazyPattern", "dataclass"]
 
-UNCOMPILED_OBJECTS = 64
+UNCOMPILED_OBJECTS = 32
 """Objects of a dataclass that are filled field by field before its constructor is compiled."""
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ else:
         methods = {"__init__": _first_init(kind, frozen=frozen)}
         if repr:
             methods["__repr__"] = _repr
+        fields = dataclasses.fields(kind)
         if eq:
-            methods |= _compared(kind, hashed=frozen)
+            methods |= _compared(fields, hashed=frozen)
         if frozen:
-            methods |= _frozen(kind)
+            methods |= _frozen(kind, frozenset(field.name for field in fields))
         for name, method in methods.items():
             if name not in own:
                 setattr(kind, name, method)
@@ -86,8 +88,7 @@ def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
 
 def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, object]) -> bool:
     """Set the fields; returns False for arguments that the compiled constructor has to refuse."""
-    fields = dataclasses.fields(kind)
-    plain = [field.name for field in fields if field.init and not field.kw_only]
+    fields, plain = _shape(kind)
     values = dict(zip(plain, given, strict=False))
     if len(given) > len(plain) or not values.keys().isdisjoint(named):
         return False
@@ -109,6 +110,13 @@ def _fill(self: Any, kind: Any, given: tuple[object, ...], named: dict[str, obje
     if hasattr(kind, "__post_init__"):
         self.__post_init__()
     return True
+
+
+@cache
+def _shape(kind: Any) -> tuple[tuple[dataclasses.Field[Any], ...], list[str]]:
+    """Return the fields, and the names of those that may be given without theirs."""
+    fields = dataclasses.fields(kind)
+    return fields, [field.name for field in fields if field.init and not field.kw_only]
 
 
 def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
@@ -159,8 +167,7 @@ def _repr(self: Any) -> str:
     return f"{type(self).__qualname__}({', '.join(shown)})"
 
 
-def _compared(kind: Any, *, hashed: bool) -> dict[str, Any]:
-    fields = dataclasses.fields(kind)
+def _compared(fields: tuple[dataclasses.Field[Any], ...], *, hashed: bool) -> dict[str, Any]:
     names = [field.name for field in fields if field.compare]
     values = attrgetter(*names) if names else lambda _self: ()
 
@@ -177,9 +184,7 @@ def _compared(kind: Any, *, hashed: bool) -> dict[str, Any]:
     return {"__eq__": equal, "__hash__": (lambda self: hash(key(self))) if hashed else None}
 
 
-def _frozen(kind: Any) -> dict[str, Any]:
-    names = frozenset(field.name for field in dataclasses.fields(kind))
-
+def _frozen(kind: Any, names: frozenset[str]) -> dict[str, Any]:
     def change(self: object, name: str, *value: object) -> None:
         """Set a field or, without a value, delete it; refuse those that are frozen."""
         if type(self) is kind or name in names:
