@@ -120,6 +120,29 @@ async def test_a_host_that_nobody_allows_is_refused_and_not_even_looked_up(
     assert far.seen == []
 
 
+async def test_a_question_that_outlives_its_command_is_named(proxy: Proxy) -> None:
+    asked = asyncio.Event()
+    withdrawn = asyncio.Event()
+
+    async def allow(_host: str, _port: int) -> bool:
+        asked.set()
+        try:
+            return await asyncio.Future[bool]()
+        finally:
+            withdrawn.set()
+
+    gateway = Gateway(allow_host=allow)
+    address = proxy.open(gateway)
+    waiting = asyncio.create_task(said(proxy, address, "CONNECT example.org:443 HTTP/1.1"))
+    await asked.wait()
+    proxy.close(gateway)
+    await withdrawn.wait()
+    assert (await waiting).startswith("HTTP/1.1 403")
+    why = "The command ended before the user had answered whether it may reach example.org."
+    assert gateway.refused == {"example.org": why}
+    assert not gateway.closed
+
+
 @pytest.mark.parametrize(
     "host",
     ["inside.org", "rebound.org", "127.0.0.2", "10.0.0.1", "[::1]", "localhost", "a.localhost"],

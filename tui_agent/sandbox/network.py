@@ -80,6 +80,9 @@ Change = Callable[[bytes], bytes]
 """Takes a piece of a stream, b"" for its end, and returns what is passed on."""
 
 
+_UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
+
+
 @dataclass(slots=True)
 class Gateway:
     """The hosts one command may reach.
@@ -103,7 +106,19 @@ class Gateway:
         answer = self._answers.get(host)
         if answer is None:
             answer = self._answers[host] = asyncio.ensure_future(self.allow_host(host, port))
-        return await asyncio.shield(answer)
+        try:
+            return await asyncio.shield(answer)
+        except asyncio.CancelledError:
+            if answer.cancelled():
+                return False
+            raise
+
+    def end(self) -> None:
+        """Withdraw the questions that are still open, and refuse their hosts: the command has ended."""
+        for host, answer in self._answers.items():
+            if not answer.done():
+                self.refused.setdefault(host, _UNANSWERED.format(host=host))
+                answer.cancel()
 
 
 class RefusedError(Exception):
@@ -159,6 +174,7 @@ class Proxy:
 
     def close(self, gateway: Gateway) -> None:
         """Let a command through no more."""
+        gateway.end()
         self._gateways = {
             password: known for password, known in self._gateways.items() if known is not gateway
         }
