@@ -13,13 +13,13 @@ BEGIN, END = (
 
 
 def table() -> str:
-    """Return the table as Markdown: the first and the last turn as cached + read anew → written, in tokens."""
+    """Return the table as Markdown: the first and the last turn as cached + uncached → written, in tokens."""
     rows = json.loads(RESULTS.read_text(encoding="utf-8"))
     lines = [
         f"| {name} | {_turn(facts[0])} | {_turn(facts[-1]) if facts[1:] else ''} |\n"
         for name, facts in sorted(rows.items())
     ]
-    return "| cached + read anew → written | first turn | last turn |\n|---|---|---|\n" + "".join(
+    return "| cached + uncached → written | first turn | last turn |\n|---|---|---|\n" + "".join(
         lines
     )
 
