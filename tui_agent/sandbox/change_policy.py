@@ -291,16 +291,19 @@ class WorkedOnItself:
         """
         aside = set[Path]()
         kept = set[Path]()
+        # What is in a directory of such a name is looked at under its new name.
+        renamed = set[Path]()
         for _ in range(MAX_DEPTH):
-            new = self._planted()
+            new = self._planted() - renamed
             if new and self.grants.repository:
                 new -= self._of_unknown_repositories(new)
                 kept |= _made_by_git(new, tracked)
-            found = {path for path in new - kept if _set_aside(path)}
-            if not found:
+            names = {path: _set_aside(path) for path in new - kept}
+            now = {name for name in names.values() if name is not None}
+            if not now:
                 break
-            # What is in a directory of such a name is looked at under its new name.
-            aside |= found
+            renamed |= now
+            aside |= {path for path, name in names.items() if name is not None}
         return _names(aside, self.root), _names(kept, self.root)
 
     def _planted(self) -> set[Path]:
@@ -346,23 +349,21 @@ def _is_harmless_now(path: Path) -> bool:
     return False
 
 
-def _set_aside(path: Path) -> bool:
-    """Give a file or directory a name that no program obeys; links and pipes go.
+def _set_aside(path: Path) -> Path | None:
+    """Give a file or directory a name that no program obeys, and return its path then; links and pipes go.
 
-    Returns whether there was one.
-
-    It may be the user's by now, who works in the same directories: nothing with content is ever
-    removed.
+    None if there was nothing. It may be the user's by now, who works in the same directories:
+    nothing with content is ever removed.
     """
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)
         if state is None:
-            return False
-        if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode):
-            names = (f"{path.name}.not-kept{number or ''}" for number in range(1_000))
-            free = next(name for name in names if state_at(parent, name) is None)
-            os.rename(path.name, free, src_dir_fd=parent, dst_dir_fd=parent)
-        else:
+            return None
+        if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
             os.unlink(path.name, dir_fd=parent)
-        return True
-    return False
+            return path
+        names = (f"{path.name}.not-kept{number or ''}" for number in range(1_000))
+        free = next(name for name in names if state_at(parent, name) is None)
+        os.rename(path.name, free, src_dir_fd=parent, dst_dir_fd=parent)
+        return path.with_name(free)
+    return None
