@@ -334,6 +334,8 @@ async def test_an_unknown_command_is_answered_with_close_names(stage: Stage) -> 
         assert "There is no command /modle. Did you mean /mode or /model?" in screen_text(stage)
         await send(pilot, "/stop")
         assert "There is no command /stop. Escape stops the agent" in screen_text(stage)
+        await send(pilot, "/Share this")
+        assert stage.main.notice.message.endswith("type a space first.")
         assert stage.agent.sent == []
 
 

@@ -229,20 +229,21 @@ class Controller:
         """Return the complaint about a command that there is not; with arguments it may have been a message."""
         from tui_agent.app.names_elsewhere import ELSEWHERE
 
-        if name in ELSEWHERE:
-            return f"There is no command /{name}. {ELSEWHERE[name]}"
+        meant = ELSEWHERE.get(name) or self._nearest(name)
+        message = ""
+        if arguments:
+            message = " For a message that begins with a slash, type a space first."
+        return f"There is no command /{one_line(name, 40)}. {meant}{message}"
+
+    def _nearest(self, name: str) -> str:
         names = [known for command in self.commands for known in (command.name, *command.aliases)]
         begins = []
         if len(name) >= 2:
             begins = [known for known in names if known.startswith(name[:3])]
         close = list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
-        meant = "/help lists them."
         if close:
-            meant = f"Did you mean {' or '.join('/' + known for known in close)}?"
-        message = ""
-        if arguments:
-            message = " For a message that begins with a slash, type a space first."
-        return f"There is no command /{one_line(name, 40)}. {meant}{message}"
+            return f"Did you mean {' or '.join('/' + known for known in close)}?"
+        return "/help lists them."
 
     @property
     def open_agent(self) -> Agent:

@@ -236,7 +236,7 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
         return found
     from tui_agent.app.names_elsewhere import ELSEWHERE
 
-    if query in ELSEWHERE:
+    if query.lower() in ELSEWHERE:
         return []
     return found
 
