@@ -381,7 +381,7 @@ def _types(schema: Schema) -> list[str]:
     named = [kind for kind in (given if isinstance(given, list) else [given]) if kind in _TYPES]
     if named:
         return list(dict.fromkeys(named))
-    if any(key in schema for key in ("anyOf", "oneOf")):
+    if any(as_list(schema.get(key)) for key in ("anyOf", "oneOf")):
         return []
     values = [value for value in as_list(schema.get("enum")) if value is not None]
     if values:

@@ -432,7 +432,7 @@ class ResponsesReader(Reader):
         places = self._places()
         # Where the answer's text and calls alone will do, nothing has to go back.
         is_plain = places is None or all(
-            place.keys() <= _BARE and place["type"] != "added" for place in places
+            place.keys() <= _BARE and place.get("type") != "added" for place in places
         )
         if is_plain:
             blob = None
