@@ -8,7 +8,6 @@ change, so threads do them, and whoever types meanwhile notices nothing.
 """
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -286,7 +285,8 @@ class Compactor:
         hooks = self._ports.hooks
         answer = CompactAnswer()
         if await hooks.wanted("before_compact"):
-            payload = compaction_payload(plan, hooks.about, self._templates)
+            path = await asyncio.to_thread(self._session.path)
+            payload = compaction_payload(plan, path, hooks.about, self._templates)
             answer = await hooks.ask_for_summary(payload, CompactAnswer)
         if answer.cancel:
             why = f"A hook cancelled it: {answer.message or 'no reason given'}"
@@ -305,12 +305,8 @@ class Compactor:
         if not answer.summary:
             focused = replace(plan, instructions=answer.focus(plan.instructions))
             drafted = await self.summarise(focused, order, CallCost())
-        if answer.details:
-            details = json.dumps(answer.details, ensure_ascii=False)
-        else:
-            details = ""
         if isinstance(drafted, Draft):
-            return replace(drafted, plan=plan, hook_details=details)
+            return replace(drafted, plan=plan, hook_details=answer.kept_details)
         return drafted
 
     async def forecast(

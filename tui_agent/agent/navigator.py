@@ -88,6 +88,9 @@ class Navigator:
         entry = None
         if focus is not None:
             entry = await self._summarise(plan, answer.focus(focus), progress, answer.summary)
+        if entry is not None and answer.kept_details:
+            details = entry.details.model_copy(update={"hook": answer.kept_details})
+            entry = entry.model_copy(update={"details": details})
         self._refuse()
         self._session.move(plan.leaf)
         self._channel.emit(LeafMoved(plan.leaf))
@@ -184,7 +187,8 @@ class Navigator:
             return None
         count = self._ports.directory.counter(model).text
         if supplied:
-            return await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
+            entry = await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
+            return entry.model_copy(update={"style": "hook"})
         # Where the conversation's next request has all of the branch, its model may read it there.
         whole = not plan.omitted and not any(
             isinstance(entry, CompactionEntry) for entry in plan.entries

@@ -54,6 +54,8 @@ class MovePlan:
     abandoned: Outlines
     asks: bool
     """Whether there is something a summary could tell of, so that the user is asked."""
+    target: int | None = None
+    """The entry that was chosen: the leaf, or the message that goes back into the prompt."""
     prompt: tuple[UserPart, ...] = ()
 
 
@@ -67,7 +69,7 @@ def plan_move(
     program wrote are places like any other.
     """
     asks = holds_message(parting.left, load)
-    plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks)
+    plan = MovePlan(target, parting.leaf, parting.ancestor, parting.left, asks=asks, target=target)
     chosen = () if target is None or continue_from_here else load([target])
     for entry in chosen:
         if isinstance(entry, UserEntry) and entry.synthetic is None:

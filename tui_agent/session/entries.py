@@ -564,7 +564,22 @@ class ToolResultEntry(EntryBase):
     ended_at: int = 0
 
 
-class CompactionEntry(EntryBase):
+class SummaryEntry(EntryBase):
+    """A summary of other entries: what it says, who wrote it, what code carried through it."""
+
+    summary: str
+    style: Literal["summary", "notes", "native", "hook"] = Field(
+        default="summary", exclude_if=lambda style: style == "summary"
+    )
+    """Who wrote the summary: a summariser, the model in its working notes (older versions), the
+    provider, a hook."""
+    details: SummaryDetails = SummaryDetails.model_construct()
+    model: str | None = None
+    usage: Usage | None = None
+    cost: float | None = None
+
+
+class CompactionEntry(SummaryEntry):
     """A summary that stands for everything on the path before ``first_kept_id``."""
 
     letter = "h"
@@ -579,33 +594,23 @@ class CompactionEntry(EntryBase):
     is_marker = True
 
     kind: Literal["compaction"] = "compaction"
-    summary: str
     first_kept_id: int | None
     tokens_before: int
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
-    style: Literal["summary", "notes", "native", "hook"] = Field(
-        default="summary", exclude_if=lambda style: style == "summary"
-    )
-    """Who wrote the summary of the history: a summariser, the model in its working notes (older
-    versions), the provider, a hook."""
     item: str | None = Field(default=None, exclude_if=lambda item: item is None)
     """The provider's own compaction, JSON text: goes back byte for byte to ``model``, in place of
     ``summary``."""
     instructions: str | None = None
     prepared: bool = Field(default=False, exclude_if=lambda prepared: not prepared)
     """Whether the summary was written beside the work, so that nothing waited for it."""
-    details: SummaryDetails = SummaryDetails.model_construct()
-    model: str | None = None
-    usage: Usage | None = None
-    cost: float | None = None
 
     def is_read_by(self, model: str | None) -> bool:
         """Whether a model, if one is named, can read it; those that can't read an item get the entries instead."""
         return self.item is None or not model or self.model == model
 
 
-class BranchSummaryEntry(EntryBase):
+class BranchSummaryEntry(SummaryEntry):
     """A summary of a branch that was left at ``from_id``, told to the branch it was appended to."""
 
     letter = "i"
@@ -618,12 +623,7 @@ class BranchSummaryEntry(EntryBase):
     is_marker = True
 
     kind: Literal["branch_summary"] = "branch_summary"
-    summary: str
     from_id: int
-    details: SummaryDetails = SummaryDetails.model_construct()
-    model: str | None = None
-    usage: Usage | None = None
-    cost: float | None = None
 
 
 class RaceEntry(EntryBase):

@@ -27,11 +27,17 @@ from tui_agent.agent.hooks.payloads import (
 )
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.context.request import ModelRequest
+from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    ToolStatus,
+    UserEntry,
+)
 
 PATH = {"PATH": os.environ["PATH"]}
 
@@ -266,6 +272,27 @@ async def test_what_hooks_want_a_summary_to_keep_is_told_to_the_model_that_write
     assert "the second hook" in harness.client.requests[-1].messages[-1].text
 
 
+async def test_a_branch_summary_by_a_hook_says_so_and_keeps_its_details(tmp_path: Path) -> None:
+    text = "The till was counted twice, and both counts agree with the book of the day."
+    answer = SummaryAnswer(summary=text, details={"ticket": "T-1"})
+    given: list[Any] = []
+
+    def hook(payload: Any) -> SummaryAnswer:
+        given.append(payload)
+        return answer
+
+    harness = await long_talk(tmp_path, functions({"before_tree": hook}))
+    chosen = next(entry for entry in harness.path() if isinstance(entry, UserEntry))
+    sent = len(harness.client.requests)
+    await harness.agent.navigator.move(harness.agent.navigator.plan(chosen.id), focus="")
+    [summary] = harness.entries(BranchSummaryEntry)
+    assert (summary.summary, summary.style, summary.model) == (text, "hook", None)
+    assert json.loads(summary.details.hook) == {"ticket": "T-1"}
+    assert (given[0].target, given[0].leaf) == (chosen.id, chosen.parent_id)
+    assert len(harness.client.requests) == sent
+    assert "T-1" not in request_bytes(harness.agent.context.next_request()).decode()
+
+
 async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: Path) -> None:
     given: list[Any] = []
     harness = await long_talk(
@@ -284,13 +311,15 @@ async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: P
     assert compaction.first_kept_id in path
     assert compaction.tokens_summarised + compaction.tokens_kept == compaction.tokens_before
     assert compaction.settings["keep_recent"] == 200
+    assert [row.id for row in compaction.branch] == [entry.id for entry in harness.path()[:-1]]
 
     left, here = harness.session.leaf, summarised[0].id
     plan = harness.agent.navigator.plan(here, continue_from_here=True)
     await harness.agent.navigator.move(plan)
     move = given[1]
     assert isinstance(move, BeforeTree)
-    assert (move.leaf, move.old_leaf, move.common_ancestor, move.wants_summary) == (
+    assert (move.target, move.leaf, move.old_leaf, move.common_ancestor, move.wants_summary) == (
+        here,
         here,
         left,
         here,

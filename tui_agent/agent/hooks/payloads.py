@@ -98,8 +98,9 @@ class BeforeCompact:
 
     ``entries`` and ``turn_prefix`` (the first part of a turn that is too big to stay whole) are
     summarised, ``conversation`` is their text as a summariser would read it, entries before
-    ``first_kept_id`` leave the model's view. Sizes are tokens; ``budget`` limits the whole history,
-    ``summary_tokens`` the summary.
+    ``first_kept_id`` leave the model's view. ``branch`` are all entries of the path, those before an
+    earlier summary too. Sizes are tokens; ``budget`` limits the whole history, ``summary_tokens``
+    the summary.
     """
 
     event: Literal["before_compact"] = "before_compact"
@@ -108,6 +109,7 @@ class BeforeCompact:
     focus: str | None
     entries: tuple[EntryText, ...]
     turn_prefix: tuple[EntryText, ...]
+    branch: tuple[EntryText, ...]
     conversation: str
     previous_summary: str
     files: Files
@@ -142,13 +144,15 @@ class AfterCompact:
 class BeforeTree:
     """Before the leaf moves.
 
-    ``leaf`` is where it goes, ``old_leaf`` where it was, ``entries`` those leaving the path.
+    ``target`` is the entry that was chosen, ``leaf`` where it goes: before a message of the user's,
+    whose text is edited. ``old_leaf`` is where it was, ``entries`` those leaving the path.
 
     ``wants_summary`` says whether the user asked for a summary of them, ``focus`` its emphasis.
     """
 
     event: Literal["before_tree"] = "before_tree"
     about: About
+    target: int | None
     leaf: int | None
     old_leaf: int | None
     common_ancestor: int | None
@@ -304,26 +308,31 @@ class AfterToolAnswer(HookAnswer):
 class SummaryAnswer(HookAnswer):
     """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's.
 
-    ``context`` is given to the model that writes the summary, beside the user's focus.
+    ``context`` is given to the model that writes the summary, beside the user's focus. ``details``
+    is kept with the entry for whoever wants it later; the model is not shown it.
     """
 
     cancel: bool = False
     message: str = ""
     summary: str = ""
     context: str = ""
+    details: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def kept_details(self) -> str:
+        """The details as JSON; "" for none."""
+        if not self.details:
+            return ""
+        return json.dumps(self.details, ensure_ascii=False)
 
     def focus(self, given: str | None) -> str:
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 
 class CompactAnswer(SummaryAnswer):
-    """``first_kept`` is the entry that the summary ends before, in place of the plan's.
-
-    ``details`` is kept with the compaction for whoever wants it later; the model is not shown it.
-    """
+    """``first_kept`` is the entry that the summary ends before, in place of the plan's."""
 
     first_kept: int | None = None
-    details: dict[str, Any] = Field(default_factory=dict)
 
 
 class BeforeEndAnswer(HookAnswer):

@@ -15,7 +15,10 @@ from tui_agent.session.entries import Entry
 from tui_agent.tools.registry import tool_traits
 
 
-def compaction_payload(plan: CompactionPlan, about: About, templates: Templates) -> BeforeCompact:
+def compaction_payload(
+    plan: CompactionPlan, path: Sequence[Entry], about: About, templates: Templates
+) -> BeforeCompact:
+    """Return the payload of a planned compaction; ``path`` is the whole branch."""
     summarised = (*plan.history, *plan.turn_prefix)
     settings = plan.settings.compaction
     common = _common_fields(summarised, plan.view, settings, templates, plan.files)
@@ -33,6 +36,7 @@ def compaction_payload(plan: CompactionPlan, about: About, templates: Templates)
         focus=plan.instructions,
         entries=texts[: len(plan.history)],
         turn_prefix=texts[len(plan.history) :],
+        branch=_texts(path, plan.view, settings, templates),
         budget=plan.budget,
         summary_tokens=plan.summary_tokens,
         **{name: getattr(plan, name) for name in same},
@@ -51,6 +55,7 @@ def move_payload(
     """Return the payload of a planned move that leaves the entries ``left``; ``focus`` None makes no summary."""
     return BeforeTree(
         about=about,
+        target=plan.target,
         leaf=plan.leaf,
         old_leaf=plan.from_id,
         common_ancestor=plan.ancestor,
@@ -69,15 +74,22 @@ def _common_fields(
     templates: Templates,
     files: FileOperations,
 ) -> dict[str, Any]:
-
-    def text_of(*read: Entry) -> str:
-        return "\n\n".join(blocks_of(read, view, settings, templates))
-
     return {
-        "entries": tuple(
-            EntryText(id=entry.id, kind=entry.kind, text=text_of(entry)) for entry in entries
-        ),
-        "conversation": text_of(*entries),
+        "entries": _texts(entries, view, settings, templates),
+        "conversation": "\n\n".join(blocks_of(entries, view, settings, templates)),
         "files": Files(read=files.read, modified=files.modified),
         "settings": settings.model_dump(mode="json"),
     }
+
+
+def _texts(
+    entries: Sequence[Entry], view: ContextView, settings: CompactionSettings, templates: Templates
+) -> tuple[EntryText, ...]:
+    return tuple(
+        EntryText(
+            id=entry.id,
+            kind=entry.kind,
+            text="\n\n".join(blocks_of((entry,), view, settings, templates)),
+        )
+        for entry in entries
+    )

@@ -122,6 +122,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
             return [_compaction(entry, around)]
         case BranchSummaryEntry():
             text = f"Summary of the branch left at #{entry.from_id}"
+            if entry.style == "hook":
+                text += " · by a hook"
             return [_summary("branch_summary", text, entry, ("jump",))]
         case RaceEntry():
             return [race_block(entry)]
@@ -260,6 +262,7 @@ def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
         "nothing waited" if entry.prepared else "",
         f"silent on {wording.plural(untold, 'name')}" if untold else "",
         "by the provider" if entry.item else "",
+        "by a hook" if entry.style == "hook" else "",
         wording.money(entry.cost) if entry.cost else "",
     ]
     return _summary(f"{_RULE}{entry.id}", " · ".join(filter(None, words)), entry, ("edit", "undo"))
