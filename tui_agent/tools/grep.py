@@ -162,18 +162,32 @@ def _still_there(scope: Scope, found: Mapping[str, list[_Row]]) -> Iterator[tupl
     with suppress(OSError), directory(scope.directory) as root:
         for path in sorted(found):
             with suppress(OSError), file_beneath(root, path) as file:
-                if rows := [row for row in found[path] if _is_in(file, row)]:
+                if rows := _rows_in(file, found[path]):
                     yield path, rows
 
 
-def _is_in(file: BinaryIO, row: _Row) -> bool:
-    plain = _SHORTENED.sub(b"", row.line.removesuffix(b"\r"))
-    file.seek(row.offset)
-    if file.read(len(plain)) == plain:
-        return True
+def _rows_in(file: BinaryIO, rows: list[_Row]) -> list[_Row]:
+    if all(_is_at_offset(file, row) for row in rows):
+        return rows
     # In another encoding, or behind a mark of one.
     file.seek(0)
-    return plain.decode(errors="replace") in text_in(file.read(_MAX_OTHER_BYTES))
+    text = text_in(file.read(_MAX_OTHER_BYTES))
+    return [
+        row
+        for row in rows
+        if _is_at_offset(file, row) or _text_of(row).decode(errors="replace") in text
+    ]
+
+
+def _is_at_offset(file: BinaryIO, row: _Row) -> bool:
+    plain = _text_of(row)
+    file.seek(row.offset)
+    return file.read(len(plain)) == plain
+
+
+def _text_of(row: _Row) -> bytes:
+    """Return a line as it is in the file, to where ripgrep shortened it."""
+    return _SHORTENED.sub(b"", row.line.removesuffix(b"\r"))
 
 
 def _beneath(scope: Scope, paths: Iterable[str]) -> list[str]:
