@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -67,6 +67,7 @@ JSON = st.recursive(
 
 @settings(max_examples=examples(600), deadline=None)
 @given(JSON, st.sampled_from(WIRES))
+@example({"additionalProperties": {"properties": None, "anyOf": None}}, "chat")
 def test_any_value_becomes_a_schema_that_the_format_takes(value: Any, wire: Any) -> None:
     mended = mend(tool(value), wire)
 

@@ -169,8 +169,10 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
             break
         window = lines[begin : begin + len(old)]
         moved_old = reindented(old, window, wanted.old)
+        if moved_old is None:
+            continue
         moved_new = reindented(old, window, wanted.new)
-        if moved_old is None or moved_new is None:
+        if moved_new is None:
             continue
         end = starts[begin] + sum(map(len, window))
         if not wanted.old.endswith("\n"):

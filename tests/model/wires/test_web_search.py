@@ -135,6 +135,14 @@ def test_a_search_that_failed_is_told_in_words() -> None:
     assert "too_many_requests" in answer.text
 
 
+def test_a_search_that_ends_as_nothing_is_left_out() -> None:
+    events = json.loads(json.dumps(gpt_events()))
+    for event in events:
+        if event["type"] == "response.output_item.done" and event["item"]["id"] == "ws_1":
+            event["item"] = {}
+    assert heard(GPT, events).text == heard(GPT, gpt_events()).text
+
+
 @settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_whatever_a_provider_sends_is_read_or_refused(data: st.DataObject) -> None:

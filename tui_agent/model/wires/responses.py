@@ -609,7 +609,7 @@ class ResponsesReader(Reader):
                     places.append({"type": "added", "chars": chars})
             elif item.type == "function_call":
                 places.append(_place(item, own_id=own_id))
-            elif item.whole is not None:
+            elif item.whole is not None and isinstance(item.whole.get("type"), str):
                 places.append(item.whole)
         return [*places, *({"type": "added", "chars": chars} for _, chars in runs)]
 
