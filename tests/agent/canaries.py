@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from tests.support.contained import RecordingSandbox, state_of
+from tests.support.contained import JUDGED, RecordingSandbox, state_of
 from tests.support.processes import git
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
@@ -298,7 +298,7 @@ def may_change(name: str, mode: str, *, new: bool, sandboxed: bool) -> bool:
 
 
 def held_by(form: str, aviary: Aviary, place: Path) -> RecordingSandbox:
-    """Return what holds commands: nothing, a layer, a bubblewrap that knows no layers, or Landlock."""
+    """Return what holds commands: nothing, a layer, a copy, or Landlock."""
     find: Callable[[], SandboxState] | None = None
     if form == "none":
         find = lambda: SandboxState(None, reason="none")  # noqa: E731
@@ -307,9 +307,7 @@ def held_by(form: str, aviary: Aviary, place: Path) -> RecordingSandbox:
     sandbox = RecordingSandbox(
         SandboxSettings(), cache=place / "cache", home=aviary.home, find=find
     )
-    if sandbox.is_layered(aviary.project, View()) != (form == "layer") or sandbox.active != (
-        form != "none"
-    ):
+    if sandbox.is_layered(View()) != (form in JUDGED) or sandbox.active != (form != "none"):
         raise SystemExit(f"this machine has no {form}: {sandbox.state.reason}")
     return sandbox
 

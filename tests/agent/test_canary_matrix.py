@@ -97,7 +97,9 @@ def form_of(launch: Launch, project: Path) -> str:
         assert any(Path(place).is_relative_to(project) for place in overlaid)
         return "layer"
     if any(word.endswith("bwrap-without-layers") for word in launch.arguments):
-        return "no layer"
+        assert launch.layer is not None
+        assert launch.layer.is_copy
+        return "copy"
     return "landlock" if any("landlock" in word for word in launch.arguments) else "none"
 
 

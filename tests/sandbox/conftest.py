@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.contained import Contained
+from tests.support.contained import JUDGED, Contained, state_of
 
 
-@pytest.fixture
-async def plain(tmp_path: Path) -> AsyncIterator[Contained]:
-    plain = Contained(tmp_path / "home")
+@pytest.fixture(params=JUDGED)
+async def plain(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Contained]:
+    plain = Contained(tmp_path / "home", state=state_of(request.param, tmp_path))
     yield plain
     await plain.sandbox.aclose()
 

@@ -302,7 +302,7 @@ async def test_a_projects_hook_runs_in_the_sandbox_of_the_mode(box: Contained, v
         else True
     )
     assert not (box.root / "dist/.envrc").exists()
-    layered = box.sandbox.is_layered(box.root, view)
+    layered = box.sandbox.is_layered(view)
     assert (box.root / "app.py").read_text() == (
         "two\n" if layered and view is PROJECT else "one\n"
     )

@@ -20,7 +20,7 @@ from tui_agent.sandbox.judging import JudgeError, JudgeProcess, verdict_from
 PROJECT_AT = Path("/home/me/code")
 HONEST = {"sources": [], "lost": {"names": [], "count": 0}, "wanted": {}, "keeps": False}
 
-NOTHING_FOUND = {"linked": [], "aside": HONEST["lost"], "kept": HONEST["lost"]}
+NOTHING_FOUND = {"linked": [], "large": [], "aside": HONEST["lost"], "kept": HONEST["lost"]}
 
 
 @pytest.fixture(params=FORMS)

@@ -77,13 +77,13 @@ async def test_toolchains_are_there_and_their_credentials_are_not(box: Contained
     tool.chmod(0o755)
     box.environ["PATH"] = f"{tool.parent}:{SYSTEM_PATH}"
     ran = await box.run(
-        "my-tool; cat ~/.cargo/registry/index; echo new > ~/.cargo/registry/crate; ls ~/.cargo"
+        "my-tool; cat ~/.cargo/registry/index; (echo new > ~/.cargo/registry/crate) 2>/dev/null; ls ~/.cargo"
     )
     assert ran.output.split() == ["runs", "index", "bin", "registry"]
     assert not (box.home / ".cargo/registry/crate").exists()
-    assert (
-        await box.run("cat ~/.cargo/registry/crate; rm ~/.cargo/bin/my-tool || echo kept")
-    ).output.startswith("new")
+    ran = await box.run("cat ~/.cargo/registry/crate; rm ~/.cargo/bin/my-tool || echo kept")
+    # Beside a copy of the project caches are read-only.
+    assert ran.output.startswith("new") is box.sandbox.state.layered
     assert tool.exists()
 
 

@@ -1,7 +1,7 @@
 """The forms a sandbox takes: what is tried, what is fallen back on, and the profile for macOS."""
 
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -33,6 +33,13 @@ def refusing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refusing:
     return make
 
 
+@pytest.fixture
+async def plain(tmp_path: Path) -> AsyncIterator[Contained]:
+    plain = Contained(tmp_path / "home")
+    yield plain
+    await plain.sandbox.aclose()
+
+
 @pytest.fixture(autouse=True)
 def _found_anew() -> object:
     yield
@@ -57,7 +64,7 @@ async def test_in_a_container_it_goes_on_with_the_outer_processes(
 
 
 @linux
-async def test_where_there_are_no_layers_commands_are_held_on_the_project_itself(
+async def test_where_there_are_no_layers_commands_work_on_a_copy_of_the_project(
     refusing: Refusing, plain: Contained
 ) -> None:
     refusing("--overlay")
@@ -65,14 +72,15 @@ async def test_where_there_are_no_layers_commands_are_held_on_the_project_itself
     plain.file(".gitignore", "dist/\ndata/\n")
     plain.file("data/x", "1")
     plain.file("app.py", "text")
-    assert not plain.sandbox.is_layered(plain.root, View())
     before = plain.tree()
-    ran = await plain.run("echo x > app.py")
-    assert (ran.code, ran.outcome.wanted and ran.outcome.wanted.sources) == (1, True)
+    ran = await plain.run("echo x > app.py; cat app.py")
+    assert ran.launch.layer is not None
+    assert ran.launch.layer.is_copy
+    assert (ran.output, ran.outcome.wanted and ran.outcome.wanted.sources) == ("x\n", True)
     await plain.run("rm -rf data .git", View(Writes.PROJECT))
     await plain.run("touch new; rm -rf data", View(Writes.NOTHING))
     assert plain.tree() == before
-    assert (await plain.run("mkdir dist/x && echo o > dist/x/o")).code == 0
+    assert (await plain.run("mkdir -p dist/x && echo o > dist/x/o")).code == 0
     assert plain.tree().keys() - before.keys() == {"dist/x/o"}
 
 

@@ -45,8 +45,10 @@ def bubblewrap_without(option: str, program: Path) -> Path:
     return program
 
 
-FORMS = ("layer", "no layer", "landlock")
-"""How commands are held: on a copy-on-write layer, by an old bubblewrap, by Landlock."""
+FORMS = ("layer", "copy", "landlock")
+"""How commands are held: on a copy-on-write layer, on a copy by an old bubblewrap, by Landlock."""
+JUDGED = ("layer", "copy")
+"""The forms in which a command never works on the project itself unless it was granted that."""
 
 
 def state_of(form: str, scratch: Path) -> SandboxState:
@@ -175,12 +177,12 @@ class Contained:
         )
 
     def layers(self) -> list[Path]:
-        """Return what is left of the layers that commands worked on."""
+        """Return what is left of the layers that commands worked on; copies stay for the next command."""
         assert self.sandbox.launches
         return [
             one.layer.place
             for one in self.sandbox.launches
-            if one.layer and one.layer.place.exists()
+            if one.layer and not one.layer.is_copy and one.layer.place.exists()
         ]
 
     def outside(self) -> dict[str, tuple[int, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.contained import FORMS, Contained, state_of
+from tests.support.contained import FORMS, JUDGED, Contained, state_of
 from tests.support.secret_shapes import BEGIN, END, MORE, PEM_BODY, SHAPES
 from tests.support.tooling import Workspace
 from tui_agent.agent.attachments import files_back, load_message
@@ -218,7 +218,7 @@ async def test_no_command_shows_a_secret_unasked(tmp_path: Path, form: str) -> N
         )
         assert "all may see this" in ran.output
         assert [found for found in secrets if found[1] in ran.output] == []
-        assert box.sandbox.is_layered(box.root, view) is (form == "layer")
+        assert box.sandbox.is_layered(view) is (form in JUDGED)
     await box.sandbox.aclose()
 
 

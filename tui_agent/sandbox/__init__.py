@@ -2,7 +2,7 @@
 
 ``view`` says what a command may change and reach, ``machine`` and ``project_scan`` find the paths
 to show, ``plan`` and ``layout`` put it together for the system, ``network`` is the way out,
-``sandbox`` all of it for a session. ``layer`` and ``change_policy`` decide about changes in a
+``sandbox`` all of it for a session. ``layer``, ``project_copy`` and ``change_policy`` decide about changes in a
 process of their own, ``judge_program``, of which ``judging`` knows; ``lacking`` reads missing
 grants from what a command printed.
 """

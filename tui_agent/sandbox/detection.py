@@ -41,6 +41,10 @@ _UNLAYERED = (
     "In plan mode they can change nothing in the project, in build mode only output "
     "directories that are there."
 )
+_COPIED = (
+    "The first one waits for the copy: a second for 10,000 files. Large output directories and "
+    "data are read-only until you allow more."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ class SandboxState:
             case "landlock":
                 return f"Commands are held by Landlock only, without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
             case "bubblewrap" if not self.layered:
-                return f"Commands run in a sandbox without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
+                what = "a copy of the project, without a copy-on-write layer"
+                return f"Commands work on {what}: {self.reason}. {_COPIED}"
             case _:
                 return ""
 

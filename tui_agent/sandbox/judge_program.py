@@ -33,6 +33,7 @@ from tui_agent.sandbox.layer import (
     publish,
 )
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
+from tui_agent.sandbox.project_copy import ProjectCopy
 from tui_agent.sandbox.view import Grants, View, Writes
 
 MAX_NAMES = 20
@@ -76,10 +77,21 @@ class Judge:
     def __init__(self, project: Path) -> None:
         self._project = project
         self._cases: dict[str, _Case] = {}
+        self._copies: dict[str, ProjectCopy] = {}
         self._watched: dict[str, WorkedOnItself] = {}
 
     def ready(self, _asked: Mapping[str, Any]) -> dict[str, Any]:
         return {}
+
+    def refresh(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """Make a copy what the project is now; answers with what is too large for it."""
+        place = asked["place"]
+        copy = self._copies.get(place)
+        if copy is None:
+            copy = ProjectCopy(Layer(self._project, Path(place), is_copy=True))
+            self._copies[place] = copy
+        copy.refresh(asked["parts"], asked["left_out"], asked["bounded"])
+        return {"large": sorted(copy.large)}
 
     def judge(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Judge the changes on a layer and keep the outputs; sources wait for ``keep``.
@@ -125,12 +137,16 @@ class Judge:
         return _answer(judged)
 
     def _looked_at(self, asked: Mapping[str, Any], facts: ProjectFacts) -> _Case:
-        layer = Layer(self._project, Path(asked["place"]))
+        place = asked["place"]
+        layer = Layer(self._project, Path(place), asked["is_copy"])
+        made = None
+        if layer.is_copy:
+            made = self._copies[place].made
 
         def is_ignored(path: str) -> bool:
             return facts.ignored(path, directory=True)
 
-        return _Case(layer, changes_in(layer, frozenset(asked["outputs"]), is_ignored))
+        return _Case(layer, changes_in(layer, frozenset(asked["outputs"]), is_ignored, made))
 
     def keep(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the sources that were judged; answers with those that failed."""
@@ -187,6 +203,7 @@ def main() -> None:
     judge_of = Judge(Path(sys.argv[1]))
     methods: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
         "ready": judge_of.ready,
+        "refresh": judge_of.refresh,
         "judge": judge_of.judge,
         "keep": judge_of.keep,
         "watch": judge_of.watch,

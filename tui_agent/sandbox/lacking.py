@@ -6,7 +6,7 @@ Looks at files.
 import errno
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.files.sensitive import is_repository
@@ -38,18 +38,24 @@ _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\
 
 
 def lacking(
-    output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]
+    output: str,
+    cwd: Path,
+    view: View,
+    seen: ProjectScan,
+    shows: Callable[[Path], bool],
+    large: Sequence[Path] = (),
 ) -> Grants:
     """Return the grants a command lacked, from paths in its output beside the system's refusal.
 
-    ``shows`` tells whether commands see a path outside of the project.
+    ``shows`` tells whether commands see a path outside of the project; ``large`` are the places in
+    it that were too large for a copy.
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
         if path.is_relative_to(seen.root) or any(
             path.is_relative_to(place) for place in seen.elsewhere
         ):
-            wanted |= _inside(path, refusal, view, seen)
+            wanted |= _inside(path, refusal, view, seen, large)
         elif any(path.is_relative_to(place) for place in OWN_PLACES):
             continue
         elif refusal == errno.ENOENT and os.path.lexists(path) and not shows(path):
@@ -87,7 +93,9 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
                 yield path, number
 
 
-def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
+def _inside(
+    path: Path, refusal: int, view: View, seen: ProjectScan, large: Sequence[Path]
+) -> Grants:
     if refusal == errno.ENOENT:
         return Grants()
     if any(map(is_repository, path.parts)) or not path.is_relative_to(seen.root):
@@ -97,10 +105,15 @@ def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
     held = refusal in {errno.EROFS, errno.EBUSY} or (refusal == errno.EACCES and _could_write(path))
     if not held:
         return Grants()
-    if not view.changes_sources:
+    around = _around(path, large)
+    if around is None and not view.changes_sources:
         return Grants(sources=True)
-    kept = next((place for place in unrestorable(seen) if path.is_relative_to(place)), None)
-    return Grants() if kept is None else Grants(write=frozenset({kept}))
+    around = around or _around(path, unrestorable(seen))
+    return Grants() if around is None else Grants(write=frozenset({around}))
+
+
+def _around(path: Path, places: Iterable[Path]) -> Path | None:
+    return next((place for place in places if path.is_relative_to(place)), None)
 
 
 def _could_write(path: Path) -> bool:

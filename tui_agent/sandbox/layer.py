@@ -16,7 +16,7 @@ import secrets
 import stat
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import islice
@@ -26,6 +26,7 @@ from typing import BinaryIO
 from tui_agent.files.descriptors import (
     DIRECTORY,
     PERMISSIONS,
+    copy_data,
     descend,
     entries,
     make_directory,
@@ -35,6 +36,7 @@ from tui_agent.files.descriptors import (
     remove,
     remove_tree,
     set_mode,
+    set_times,
     state_at,
 )
 from tui_agent.files.sensitive import is_bare_repository, is_of_repository, steers_programs
@@ -55,6 +57,12 @@ MAX_CHANGES = 200_000
 
 IsIgnored = Callable[[str], bool]
 """Tells whether git ignores a directory of the project."""
+
+Stamp = tuple[int, ...]
+"""What is different of a file once it has changed, and of a directory once it was made anew."""
+
+Made = Mapping[str, Mapping[str, Stamp]]
+"""What a copy of a project held when a command began: the entries of each directory, by its path with a slash."""
 
 
 class ChangeKind(Enum):
@@ -100,11 +108,13 @@ class LayerChange:
 class Layer:
     """Where the changes of one command go.
 
-    ``place`` holds ``upper`` and ``work``, as the kernel wants them.
+    ``place`` holds ``upper`` and ``work``, as the kernel wants them. Where it has no layers,
+    ``upper`` is a copy of the project.
     """
 
     project: Path
     place: Path
+    is_copy: bool = False
 
     @property
     def upper(self) -> Path:
@@ -155,30 +165,40 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     return place
 
 
-def make_layer(project: Path, parent: Path) -> Layer:
+def make_layer(project: Path, parent: Path, *, is_copy: bool = False) -> Layer:
     """Make an empty layer for a command; raises OSError where there is no room for it."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     place = Path(tempfile.mkdtemp(prefix="layer-", dir=parent))
-    layer = Layer(project, place)
+    layer = Layer(project, place, is_copy)
     layer.upper.mkdir(mode=stat.S_IMODE(project.stat().st_mode))
     layer.work.mkdir()
     return layer
 
 
+def stamp_of(state: os.stat_result) -> Stamp:
+    if stat.S_ISDIR(state.st_mode):
+        return (state.st_ino,)
+    # Nobody can set back when a file was changed last.
+    return (state.st_ino, state.st_ctime_ns, state.st_mtime_ns, state.st_size)
+
+
 def changes_in(
-    layer: Layer, outputs: frozenset[str], is_ignored: IsIgnored = lambda _path: False
+    layer: Layer,
+    outputs: frozenset[str],
+    is_ignored: IsIgnored = lambda _path: False,
+    made: Made | None = None,
 ) -> list[LayerChange]:
     """Return the differences from the project; files only touched or copied don't count, except in outputs.
 
     A directory that is new in an output directory, or gone from it, is one change, so that the list
     stays short. ``outputs`` are the project's output directories, relative to it; ``is_ignored``
-    tells what git ignores.
+    tells what git ignores. ``made`` is what a layer that is a copy held before.
 
     Raises:
         RecursionError: directories are nested too deeply to be looked into.
     """
-    with _opened(layer) as (root, upper):
-        place = _Place(upper, root, outputs=outputs, is_ignored=is_ignored)
+    with opened(layer) as (root, upper):
+        place = _Place(upper, root, outputs=outputs, is_ignored=is_ignored, made=made)
         return list(islice(_changes(place), MAX_CHANGES + 1))
 
 
@@ -198,6 +218,21 @@ class _Place:
     prefix: str = ""
     output: bool = False
     opaque: bool = False
+    made: Made | None = None
+
+    @property
+    def before(self) -> Mapping[str, Stamp]:
+        """What a copy held here when the command began; nothing for a layer, which has changes only."""
+        if self.made is None or self.opaque:
+            return {}
+        return self.made.get(self.prefix, {})
+
+    def is_made_anew(self, name: str, directory: int) -> bool:
+        """Whether nothing is left in a directory of what was there before."""
+        if self.made is None:
+            return _is_opaque(directory)
+        stamp = stamp_of(os.fstat(directory))
+        return self.opaque or self.before.get(name, stamp) != stamp
 
 
 def _changes(place: _Place) -> Iterator[LayerChange]:
@@ -205,13 +240,18 @@ def _changes(place: _Place) -> Iterator[LayerChange]:
     if place.prefix.count("/") > MAX_DEPTH:
         raise RecursionError(place.prefix)
     rows = sorted(entries(place.upper), key=lambda row: row.name)
-    place = replace(place, opaque=place.opaque or _is_opaque(place.upper))
     names = {row.name for row in rows}
     below = set[str]()
     if place.lower >= 0:
         below = {row.name for row in entries(place.lower)}
         if place.opaque:
             yield from _deleted_beside(place.lower, names, place.prefix)
+        for name in sorted(place.before.keys() - names):
+            was = state_at(place.lower, name)
+            if was is not None:
+                yield from _gone(
+                    place.lower, name, was, place.prefix + name, output=_is_output(place, name)
+                )
     found = (change for row in rows for change in _change(row, place))
     if is_bare_repository(names | (below if not place.opaque else set())):
         found = (_marked(change, place.prefix) for change in found)
@@ -229,13 +269,15 @@ def _marked(change: LayerChange, prefix: str) -> LayerChange:
 def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
     """Yield the changes to one directory entry and everything below it."""
     path = place.prefix + row.name
-    was = None
-    if place.lower >= 0:
-        was = state_at(place.lower, row.name)
     now = state_at(place.upper, row.name)
     if now is None:  # a job goes on
         return
-    made_again = place.output or path in place.outputs
+    if not stat.S_ISDIR(now.st_mode) and place.before.get(row.name) == stamp_of(now):
+        return
+    was = None
+    if place.lower >= 0:
+        was = state_at(place.lower, row.name)
+    made_again = _is_output(place, row.name)
     if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
         if was is not None:
             yield from _gone(place.lower, row.name, was, path, output=made_again)
@@ -243,6 +285,10 @@ def _change(row: "os.DirEntry[str]", place: _Place) -> Iterator[LayerChange]:
         yield from _directory(row.name, was, replace(place, output=made_again))
     else:
         yield from _file(row.name, now, was, replace(place, output=made_again))
+
+
+def _is_output(place: _Place, name: str) -> bool:
+    return place.output or place.prefix + name in place.outputs
 
 
 def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator[LayerChange]:
@@ -264,7 +310,8 @@ def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator
     lower = -1
     try:
         was_directory = was is not None and stat.S_ISDIR(was.st_mode)
-        is_new = not was_directory or (place.output and (place.opaque or _is_opaque(upper)))
+        opaque = place.opaque or place.is_made_anew(name, upper)
+        is_new = not was_directory or (place.output and opaque)
         if was is not None and is_new:
             yield from _gone(place.lower, name, was, path, output=place.output)
         if is_new and (place.output or _is_made_again(path, name, place.is_ignored)):
@@ -274,7 +321,8 @@ def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator
             yield LayerChange(path, ChangeKind.NEW, directory=True)
         else:
             lower = os.open(name, DIRECTORY, dir_fd=place.lower)
-        yield from _changes(replace(place, upper=upper, lower=lower, prefix=f"{path}/"))
+        inner = replace(place, upper=upper, lower=lower, prefix=f"{path}/", opaque=opaque)
+        yield from _changes(inner)
     finally:
         os.close(upper)
         if lower >= 0:
@@ -472,7 +520,7 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
     # Deletions first, innermost first; then new entries, outermost first.
     gone = [change for change in changes if change.kind is ChangeKind.DELETED]
     new = [change for change in changes if change.kind is not ChangeKind.DELETED]
-    with _opened(layer) as (root, upper):
+    with opened(layer) as (root, upper):
         failed = [change for change in gone if not _delete(root, change)]
         return failed + [change for change in new if not _bring(root, upper, change)]
 
@@ -483,7 +531,7 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     It may replace an entry at any moment: files that steer programs, links and repositories wait
     for the end.
     """
-    with _opened(layer) as (root, upper):
+    with opened(layer) as (root, upper):
         for change in changes:
             if change.kind is not ChangeKind.DELETED and change.link is None and not change.inside:
                 _bring(root, upper, change, ended=False)
@@ -491,14 +539,14 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Discard entries that may not be kept with the new directory they are in."""
-    with _opened(layer) as (_root, upper):
+    with opened(layer) as (_root, upper):
         for change in changes:
             with _directory_of(upper, change.path) as (here, name):
                 remove(here, name)
 
 
 @contextlib.contextmanager
-def _opened(layer: Layer) -> Iterator[tuple[int, int]]:
+def opened(layer: Layer) -> Iterator[tuple[int, int]]:
     root = os.open(layer.project, DIRECTORY)
     upper = os.open(layer.upper, DIRECTORY)
     try:
@@ -593,7 +641,7 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
         if stat.S_ISLNK(state.st_mode):
             os.symlink(os.readlink(name, dir_fd=there), beside, dir_fd=here)
         else:
-            _copy_file(there, here, name, beside)
+            copy_file(there, here, name, beside)
         os.replace(beside, name, src_dir_fd=here, dst_dir_fd=here)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -601,7 +649,7 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
         raise
 
 
-def _copy_file(there: int, here: int, name: str, beside: str) -> None:
+def copy_file(there: int, here: int, name: str, beside: str) -> None:
     """Copy a file to a new one of another name, with its times and permissions."""
     source, state = open_regular(there, name)
     with os.fdopen(source, "rb") as reading:
@@ -614,9 +662,9 @@ def _copy_file(there: int, here: int, name: str, beside: str) -> None:
             dir_fd=here,
         )
         with os.fdopen(target, "wb") as writing:
-            _copy_data(reading.fileno(), writing.fileno(), state.st_size)
+            copy_data(reading.fileno(), writing.fileno(), state.st_size)
             os.fchmod(writing.fileno(), state.st_mode & PERMISSIONS)
-            os.utime(writing.fileno(), ns=(state.st_atime_ns, state.st_mtime_ns))
+            set_times(writing.fileno(), state)
 
 
 def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
@@ -631,18 +679,3 @@ def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
         state.st_mtime_ns,
     )
     return same and stat.S_ISREG(state.st_mode)
-
-
-def _copy_data(reading: int, writing: int, size: int) -> None:
-    """Copy the data of a file without its holes: a terabyte of nothing takes no room."""
-    os.ftruncate(writing, size)
-    at = 0
-    while at < size:
-        try:
-            at = os.lseek(reading, at, os.SEEK_DATA)
-        except OSError:  # a hole to the end
-            return
-        end = os.lseek(reading, at, os.SEEK_HOLE)
-        os.lseek(writing, at, os.SEEK_SET)
-        while at < end and (sent := os.sendfile(writing, reading, at, end - at)):
-            at += sent

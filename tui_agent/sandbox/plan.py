@@ -85,8 +85,6 @@ class ViewPlan:
     layer: Layer | None = None
     linked: frozenset[Path] = frozenset()
     live: bool = False
-    contested: bool = False
-    """Other commands work on the project itself meanwhile."""
     private: tuple[Path, ...] = ()
     """Directories of this program."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
@@ -122,31 +120,17 @@ class ViewPlan:
             mount.place
             for mount in mounts
             if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}
+            or mount.place == self.root
         ]
         mounts += [
             Mount(private, MountKind.EMPTY)
             for private in self.private
             if any(private.is_relative_to(place) for place in shown) and private.is_dir()
         ]
-        if self.contested and self.kind == "bubblewrap":
-            mounts = list(map(self._without_contest, mounts))
         closed = {mount.place for mount in mounts if mount.put is MountKind.HIDDEN_DIRECTORY}
         found = {mount.place: mount for mount in mounts if closed.isdisjoint(mount.place.parents)}
         mounts_of = tuple(found.values())
         return Layout(self.cwd, self.room.place / EMPTY, mounts_of, project=self.root)
-
-    def _without_contest(self, mount: Mount) -> Mount:
-        """Return a mount that shows nothing of an output directory by its name.
-
-        Another command may put a link in the way before bubblewrap looks it up.
-        """
-        shows = mount.source is None and mount.put in {MountKind.READ, MountKind.WRITE}
-        if not shows or not any(place in mount.place.parents for place in self.seen.outputs):
-            return mount
-        kind = MountKind.HIDDEN_FILE
-        if mount.place.is_dir():
-            kind = MountKind.HIDDEN_DIRECTORY
-        return Mount(mount.place, kind)
 
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that are empty because they hold secrets, or rules say so.
@@ -279,7 +263,7 @@ class ViewPlan:
         layer = self.layer
         changed_itself = self.changes_project_itself
         if layer is not None and self.whole:
-            yield Mount(root, MountKind.LAYER, layer.upper, layer.work)
+            yield _over(layer, root)
             yield from (Mount(place, MountKind.READ) for place in _mounted_below(root))
         else:
             yield Mount(root, MountKind.WRITE if changed_itself else MountKind.READ)
@@ -296,7 +280,7 @@ class ViewPlan:
                 if layer is None:
                     yield Mount(path, MountKind.READ if path in self.linked else MountKind.WRITE)
                 else:
-                    yield Mount(path, MountKind.LAYER, *layer.part(path.relative_to(root)))
+                    yield _over(layer, path)
         yield from (Mount(path, MountKind.READ) for path in kept)
         yield from self._repositories()
         if self.machine.home.is_relative_to(root):
@@ -391,6 +375,16 @@ class ViewPlan:
                         if row.is_dir(follow_symlinks=False)
                         else MountKind.HIDDEN_FILE,
                     )
+
+
+def _over(layer: Layer, path: Path) -> Mount:
+    """Return what shows a directory of the project with a command's changes."""
+    name = path.relative_to(layer.project)
+    if layer.is_copy:
+        return Mount(path, MountKind.PRIVATE, layer.upper / name)
+    if path == layer.project:
+        return Mount(path, MountKind.LAYER, layer.upper, layer.work)
+    return Mount(path, MountKind.LAYER, *layer.part(name))
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:

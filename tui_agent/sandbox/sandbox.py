@@ -74,7 +74,15 @@ from tui_agent.sandbox.network import (
     make_network,
     proxy_environment,
 )
-from tui_agent.sandbox.plan import CLOSED, EMPTY, HOME, TEMPORARY, SandboxFolders, ViewPlan
+from tui_agent.sandbox.plan import (
+    CLOSED,
+    EMPTY,
+    HOME,
+    TEMPORARY,
+    SandboxFolders,
+    ViewPlan,
+    unrestorable,
+)
 from tui_agent.sandbox.project_scan import (
     MAX_DEPTH,
     NEVER_KEPT,
@@ -134,6 +142,10 @@ class Launch:
     """The name under which the judge watches the places that the command works on itself; "" where there are none."""
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
+    is_live: bool = False
+    """It sees the project's files as they are, and change."""
+    large: tuple[Path, ...] = ()
+    """Places of the project that were too large for a copy, and are read-only."""
     command: tuple[str, ...] = ()
     """The command itself, and how it is started."""
     arguments: tuple[str, ...] = ()
@@ -147,6 +159,8 @@ class Launch:
     """Where bubblewrap has written which process is the first inside; without it, processes may stay behind."""
     done: bool = False
     """Its changes were judged for the last time."""
+    is_gone: bool = False
+    """No process of it is left."""
 
     async def gone(self) -> None:
         """Wait until every process of the command has ended, once its own has: the last ones end just after it.
@@ -157,13 +171,18 @@ class Launch:
         with contextlib.suppress(OSError, ValueError, KeyError):
             told = json.loads(os.read(self.info, _INFO_BYTES))
             first = told["child-pid"]
-            process = os.pidfd_open(first)
+            try:
+                process = os.pidfd_open(first)
+            except ProcessLookupError:
+                self.is_gone = True
+                return
             ended = asyncio.Event()
             loop = asyncio.get_running_loop()
             loop.add_reader(process, ended.set)
             try:
                 _end_first(process, first, told.get("pid-namespace"))
                 await ended.wait()
+                self.is_gone = True
             finally:
                 loop.remove_reader(process)
                 os.close(process)
@@ -247,12 +266,14 @@ class Sandbox:
         self._machine: tuple[Mapping[str, str], Machine] | None = None
         self._layer_parents: dict[Path, Path | None] = {}
         self._lock = threading.Lock()
+        self._first_copy = threading.Lock()
         self._ready: dict[Path, asyncio.Task[None]] = {}
         self._network: SessionNetwork | None = None
         self._network_lock = asyncio.Lock()
         self._judges: dict[tuple[Path, ...], JudgeProcess] = {}
-        self._on_itself = set[str]()
-        """What the judge watches now: commands that change the project where it is."""
+        self._copies: dict[tuple[Path, bool], list[Layer]] = {}
+        """Copies of projects that no command works on now; of output directories alone for live ones."""
+        self._bounded: tuple[ProjectScan, tuple[Path, ...]] | None = None
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
         """Held while changes are judged and kept: of two halves of a repository neither is one."""
@@ -336,9 +357,9 @@ class Sandbox:
         self._told = True
         return f"{text} See: tui-agent doctor"
 
-    def is_layered(self, project: Path, view: View) -> bool:
-        """Whether a command works on a layer over the project, which records its changes. Looks at files."""
-        return not view.grants.repository and self._layer_parent(project.resolve()) is not None
+    def is_layered(self, view: View) -> bool:
+        """Whether a command works on a layer over the project or a copy of it, so that its changes are known."""
+        return self.state.kind == "bubblewrap" and not view.grants.repository
 
     def shows(self, path: Path, project: Path) -> bool:
         """Whether commands see something that is outside of the project. Looks at files."""
@@ -388,8 +409,8 @@ class Sandbox:
                 await asyncio.to_thread(self._layer_parent, project)
                 await asyncio.to_thread(self._scan_to_the_end, project)
                 await asyncio.to_thread(self._plan, project, environment)
-                await asyncio.to_thread(self._judge(project).ask, "ready")
-        except (OSError, JudgeError) as error:
+                await asyncio.to_thread(self._copied, project)
+        except (OSError, SandboxError, JudgeError) as error:
             log.warning(
                 "the sandbox could not get ready: %s", error
             )  # the first command reports the error
@@ -512,6 +533,10 @@ class Sandbox:
         for judge in self._judges.values():
             await asyncio.to_thread(judge.close)
         self._judges.clear()
+        unused = [layer.place for layers in self._copies.values() for layer in layers]
+        self._copies.clear()
+        for place in unused:
+            await asyncio.to_thread(remove_tree, place)
         if self._network is not None:
             network = self._network
             self._network = None
@@ -533,25 +558,41 @@ class Sandbox:
         root = project.resolve()
         if lack := self.lacks(view):
             raise SandboxError(f"{lack}.")
-        layer = None
-        if parent := self._layer_parent(root):
-            with contextlib.suppress(OSError):
-                layer = make_layer(root, parent)
+        has_layer = self.state.kind == "bubblewrap"
         goes_on = live and view.writes is not Writes.NOTHING and not view.grants.sources
-        live = layer is not None and (goes_on or view.grants.repository)
-        if view.writes is Writes.PROJECT and (layer is None or live) and not view.grants.repository:
+        live = has_layer and (goes_on or view.grants.repository)
+        in_place = live or not has_layer
+        if view.writes is Writes.PROJECT and in_place and not view.grants.repository:
             # Changes in place can't be judged afterwards, so they are asked for before.
             view = replace(view, writes=Writes.OUTPUTS)
-        made = tuple(self._made(root, view, needed=layer is None or live))
+        made = tuple(self._made(root, view, needed=in_place))
         self._scan(root)
-        owned, caches = self._caches(root, layer, kept=keeps_caches and view.writes_outputs)
         plan = self._plan(root, environment, view)
-        room = replace(plan.room, caches=caches)
-        plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, live=live, room=room)
+        plan = replace(plan, cwd=cwd.resolve(), view=view, live=live)
+        layer = self._layer(root, live=live)
+        try:
+            return self._launch_of(replace(plan, layer=layer), made, keeps_caches=keeps_caches)
+        except BaseException:
+            if layer is not None:
+                self._let_go(layer, live=live)
+            raise
+
+    def _launch_of(self, plan: ViewPlan, made: tuple[Path, ...], *, keeps_caches: bool) -> Launch:
+        """Return the launch that a plan leads to; ``made`` are paths that were made for it."""
+        root = plan.root
+        view = plan.view
+        layer = plan.layer
+        owned, caches = self._caches(root, layer, kept=keeps_caches and view.writes_outputs)
+        plan = replace(plan, room=replace(plan.room, caches=caches))
         watched, linked = self._watch(plan)
-        plan = replace(plan, linked=linked, contested=bool(self._on_itself))
-        inside = self._environment(environment, root)
+        plan = replace(plan, linked=linked)
+        inside = self._environment(plan.environment, root)
         layout = plan.layout()
+        large: tuple[Path, ...] = ()
+        if layer is not None and layer.is_copy:
+            large = self._refreshed(layer, plan, layout)
+            shown = (Mount(place, MountKind.READ) for place in large)
+            layout = replace(layout, mounts=(*layout.mounts, *shown))
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
         # What a rule denies is nothing to ask about when a command names it.
         hidden = tuple(
@@ -564,16 +605,11 @@ class Sandbox:
             layout = layout.showing(
                 self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap"
             )
-        launch = Launch(
-            inside, view, plan.seen, layout, watched, hidden, layer, owned=owned, made=made
-        )
-        if watched:
-            self._on_itself.add(watched)
-        if len(launch.layout.mounts) > MAX_MOUNTS:
-            self._clear_up(launch)
-            raise SandboxError(
-                "The project has too many files that need protection for a sandbox to be laid out."
-            )
+        launch = Launch(inside, view, plan.seen, layout, watched, hidden, layer)
+        launch.is_live = plan.live
+        launch.large = large
+        launch.owned = owned
+        launch.made = made
         return launch
 
     def _plan(
@@ -640,7 +676,7 @@ class Sandbox:
         The first has those that stay, others beside it get new ones that go with their own. Of a command that may
         change nothing, nothing stays.
         """
-        if layer is None:
+        if layer is None or layer.is_copy:
             return (), None
         parent = None
         if kept:
@@ -665,6 +701,10 @@ class Sandbox:
         inherits: bool,
     ) -> None:
         layout = launch.layout
+        if len(layout.mounts) > MAX_MOUNTS:
+            raise SandboxError(
+                "The project has too many files that need protection for a sandbox to be laid out."
+            )
         match self.state.kind:
             case "bubblewrap":
                 report = -1
@@ -740,7 +780,7 @@ class Sandbox:
     def _judge_command(self, root: Path) -> Started:
         """Return the command line of a judge: it may change its project and layers over it, and sees programs."""
         plan = self._plan(root)
-        opened = [root, *plan.seen.elsewhere, *filter(None, [self._layer_parent(root)])]
+        opened = [root, *plan.seen.elsewhere, *filter(None, [self._layers_at(root)])]
         seen = {
             MountKind.READ,
             MountKind.LINK,
@@ -783,6 +823,7 @@ class Sandbox:
         there = (path for path in launch.seen.outputs if path.name not in NEVER_KEPT)
         request: dict[str, Any] = {
             "place": str(layer.place),
+            "is_copy": layer.is_copy,
             "outputs": [path.relative_to(root).as_posix() for path in there],
             "writes": launch.view.writes.value,
             "grants": grants_row(launch.view.grants),
@@ -874,12 +915,14 @@ class Sandbox:
             # The project, as it names it, is the copy.
             output = output.replace(str(self._copy.of), str(root))
             cwd = Path(str(cwd).replace(str(self._copy.of), str(root), 1))
-        wanted = lacking(output, cwd, launch.view, launch.seen, partial(self.shows, project=root))
+        shows = partial(self.shows, project=root)
+        wanted = lacking(output, cwd, launch.view, launch.seen, shows, launch.large)
         return wanted or Grants(secrets=named(launch.hidden, root, output))
 
     def _clear_up(self, launch: Launch) -> None:
-        self._on_itself.discard(launch.watched)
-        if launch.layer is not None:
+        if launch.layer is not None and launch.is_gone:
+            self._let_go(launch.layer, live=launch.is_live)
+        elif launch.layer is not None:
             remove_tree(launch.layer.place)
         for descriptor in launch.owned:
             with contextlib.suppress(OSError):
@@ -942,18 +985,23 @@ class Sandbox:
 
     def _cache_of(self, root: Path) -> Path | None:
         """Return a project's caches. They are its own: no other project's build uses files that its tests put there."""
-        if self._cache is None:
-            return None
-        place = self._cache / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-        if self._copy is None:
-            self._cache.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            # Without parents: those of a copy go with its race, and nothing may bring them back.
-            for directory in (self._cache, place, place / "cache", place / "plan"):
+            cache = self._made_cache()
+            if cache is None:
+                return None
+            place = cache / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+            for directory in (place, place / "cache", place / "plan"):
                 directory.mkdir(exist_ok=True, mode=0o700)
         except FileNotFoundError:
             return None
         return place
+
+    def _made_cache(self) -> Path | None:
+        """Make the directory of all caches; raises FileNotFoundError where it goes with a race that has ended."""
+        if self._cache is not None:
+            # Without parents: those of a copy go with its race, and nothing may bring them back.
+            self._cache.mkdir(parents=self._copy is None, exist_ok=True, mode=0o700)
+        return self._cache
 
     @property
     def _form(self) -> BubblewrapForm:
@@ -976,6 +1024,98 @@ class Sandbox:
                     (place for place in usable if self._layers_work(root, place)), None
                 )
             return self._layer_parents[root]
+
+    def _layers_at(self, root: Path) -> Path | None:
+        """Return where layers over a project, or copies of it, are kept; None where commands work on it itself."""
+        if self.state.kind != "bubblewrap":
+            return None
+        if parent := self._layer_parent(root):
+            return parent
+        usable = (place for place in (self._disk, self._place) if not place.is_relative_to(root))
+        return next(usable, None)
+
+    def _layer(self, root: Path, *, live: bool) -> Layer | None:
+        """Return what a command is to work on: a layer, a copy, or None for the project itself.
+
+        Raises:
+            SandboxError: there is no place for one.
+        """
+        if self.state.kind != "bubblewrap":
+            return None
+        parent = self._layers_at(root)
+        if parent is None:
+            raise SandboxError("There is no place for a copy of the project outside of it.")
+        # Who waits for the first copy has one without making another.
+        with self._first_copy, self._lock:
+            free = self._copies.get((root, live))
+            if free:
+                return free.pop()
+        try:
+            return make_layer(root, parent, is_copy=parent != self._layer_parent(root))
+        except OSError as error:
+            text = f"There is no room for what a command changes ({error.strerror})."
+            raise SandboxError(text) from error
+
+    def _let_go(self, layer: Layer, *, live: bool) -> None:
+        """Remove a layer; a copy is there for the next command."""
+        if not layer.is_copy:
+            remove_tree(layer.place)
+            return
+        with self._lock:
+            self._copies.setdefault((layer.project, live), []).append(layer)
+
+    def _copied(self, root: Path) -> None:
+        """Have the judge ready and, where commands work on a copy, that made: the first need not wait for it."""
+        self._judge(root).ask("ready")
+        parent = self._layers_at(root)
+        if parent is None or parent == self._layer_parent(root):
+            return
+        with self._first_copy:
+            layer = make_layer(root, parent, is_copy=True)
+            plan = replace(self._plan(root), layer=layer)
+            try:
+                self._refreshed(layer, plan, plan.layout())
+            finally:
+                self._let_go(layer, live=False)
+
+    def _refreshed(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
+        """Have a copy made what the project is now; returns what is too large for it.
+
+        Raises:
+            SandboxError: it can't be done.
+        """
+        root = plan.root
+        bounded = {path.relative_to(root).as_posix(): path for path in self._may_be_large(plan)}
+        inside = (mount.place for mount in layout.mounts if root in mount.place.parents)
+        parts = None
+        if plan.live:
+            copied = (mount.place for mount in layout.mounts if mount.put is MountKind.PRIVATE)
+            parts = [path.relative_to(root).as_posix() for path in copied if root in path.parents]
+        left_out = [path.relative_to(root).as_posix() for path in inside]
+        ask = self._judge(root).ask
+        try:
+            row = ask(
+                "refresh",
+                place=str(layer.place),
+                parts=parts,
+                left_out=[name for name in left_out if parts is None or name not in parts],
+                bounded=list(bounded),
+            )
+            with believed():
+                return tuple(bounded[name] for name in paths_from(row["large"]))
+        except JudgeError as error:
+            # A sandbox that does not work any more holds the judge as little as commands.
+            why = why_not(bubblewrap_command(self._form, layout, ["true"])) or error
+            raise SandboxError(f"The project could not be copied: {why}.") from error
+
+    def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
+        """Return output directories, and what no checkpoint restores; of a live project the former alone."""
+        outputs = tuple(path for path in plan.seen.outputs if path.name not in NEVER_KEPT)
+        if plan.live:
+            return outputs
+        if self._bounded is None or self._bounded[0] is not plan.seen:
+            self._bounded = (plan.seen, tuple(unrestorable(plan.seen)))
+        return outputs + self._bounded[1]
 
     def _layers_work(self, root: Path, parent: Path) -> bool:
         try:
@@ -1000,6 +1140,14 @@ class Sandbox:
             return make_own_directory(self, SHARED_MEMORY)
         except OSError:
             return None
+
+    @cached_property
+    def _disk(self) -> Path:
+        """A directory on a disk for copies, where the project's blocks can be shared if anywhere."""
+        try:
+            return make_own_directory(self, self._made_cache() or self._place)
+        except OSError:
+            return self._place
 
     @cached_property
     def _place(self) -> Path:

@@ -160,7 +160,7 @@ async def launch_program(
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
     """Have the whole project watched where a program works on it directly; a layer reports its own changes."""
     recorded = context.recorded if view.changes_sources else None
-    if recorded is None or await asyncio.to_thread(sandbox.is_layered, context.project, view):
+    if recorded is None or await asyncio.to_thread(sandbox.is_layered, view):
         yield
         return
     async with recorded(None):

@@ -24,7 +24,7 @@ from pathlib import Path
 from threading import Event
 
 from tui_agent.agent.checkpoints.manifest import CACHES
-from tui_agent.files.descriptors import remove_tree
+from tui_agent.files.descriptors import copy_data, remove_tree
 from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
@@ -38,8 +38,6 @@ ORIGINAL = "original"
 MAX_COPIED_IGNORED = 2_000
 """An ignored directory with more files is linked rather than copied."""
 
-_FICLONE = 0x40049409
-"""Linux's request to share the blocks of one file with another."""
 _LOCK = "lock"
 """In a race's directory, the file that its program has locked."""
 _REMOVAL_SECONDS = 1.0
@@ -48,7 +46,6 @@ _GONE = ".gone-"
 """Begins the name of a race's directory that is being removed."""
 _SECONDS_TO_CLAIM = 10
 _WORKERS = 4
-_PIECE = 1 << 20
 
 _File = tuple[str, str, os.stat_result]
 """A file to be copied: its path, that of its copy, and its state."""
@@ -104,7 +101,6 @@ def make_copy(
     given_up = given_up or Event()
     work = _Walk(project, root, listed, original, may_link=may_link, given_up=given_up)
     work.directory("")
-    shares = bool(work.files) and _shares_blocks(*work.files[0][0][:2])
 
     def copy(files: list[_File]) -> None:
         for source, target, state in files:
@@ -112,7 +108,7 @@ def make_copy(
                 raise GivenUpError
             # It may have gone meanwhile, or nobody may read it.
             with contextlib.suppress(FileNotFoundError, PermissionError):
-                _copy_file(source, target, state, shares=shares)
+                _copy_file(source, target, state)
 
     # Two threads that make files in one directory wait for each other.
     with ThreadPoolExecutor(_WORKERS) as workers:
@@ -307,36 +303,14 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def _shares_blocks(source: str, target: str) -> bool:
-    with (
-        contextlib.suppress(OSError),
-        open(source, "rb") as reading,  # noqa: PTH123
-        open(f"{target}.try", "wb") as writing,  # noqa: PTH123
-    ):
-        try:
-            fcntl.ioctl(writing, _FICLONE, reading.fileno())
-        except OSError:
-            return False
-        finally:
-            os.unlink(f"{target}.try")  # noqa: PTH108 - as above
-        return True
-    return False
-
-
-def _copy_file(source: str, target: str, state: os.stat_result, *, shares: bool) -> None:
+def _copy_file(source: str, target: str, state: os.stat_result) -> None:
     """Copy one file with its permission bits and times; blocks are shared where the file system can do that."""
     mode = state.st_mode & 0o777
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         try:
-            if shares:
-                fcntl.ioctl(writing, _FICLONE, reading)
-            else:
-                while data := os.read(reading, _PIECE):
-                    os.write(writing, data)
-                    if len(data) < _PIECE:
-                        break
+            copy_data(reading, writing, state.st_size)
             if stat.S_IMODE(os.fstat(writing).st_mode) != mode:  # the umask took some away
                 os.fchmod(writing, mode)
             os.utime(writing, ns=(state.st_atime_ns, state.st_mtime_ns))
