@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.contained import FORMS, OUTPUTS, PROJECT, Contained, state_of
+from tui_agent.processes.leftovers import left_behind
 from tui_agent.sandbox import judging as judging_module
 from tui_agent.sandbox import sandbox as sandbox_module
 from tui_agent.sandbox.judging import JudgeError, JudgeProcess, verdict_from
@@ -75,6 +76,17 @@ def test_a_judge_that_does_not_listen_is_not_waited_for(monkeypatch: pytest.Monk
     with pytest.raises(JudgeError, match="took more than"):
         judge.ask("judge", known="x" * 1_000_000)
     judge.close()
+
+
+async def test_a_judge_is_nothing_that_a_command_left_behind() -> None:
+    judge = JudgeProcess(lambda: (judge_that("print('{}', flush=True); time.sleep(600)"), ()))
+    nobody = 0
+    await left_behind(nobody, "an earlier call")
+    try:
+        assert judge.ask("ready") == {}
+        assert (await left_behind(nobody, "another call")).known == {}
+    finally:
+        judge.close()
 
 
 def test_a_judge_that_ended_is_started_again() -> None:

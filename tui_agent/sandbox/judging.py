@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
 from tui_agent.lazy import dataclass
+from tui_agent.processes.environment import own
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox.judge_program import MAX_NAMES, grants_from
 from tui_agent.sandbox.layer import MAX_CHANGES
@@ -147,7 +148,7 @@ class JudgeProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env={},
+                env=own({}),
                 start_new_session=True,
                 bufsize=0,
             )
