@@ -1,12 +1,11 @@
 """Starts the program: ``python -m tui_agent`` and the ``tui-agent`` command."""
 
 import sys
-from typing import NoReturn
 
 from tui_agent.isolation import isolate_program
 
 
-def main() -> NoReturn:
+def main() -> None:
     """Run the command line and exit with its code."""
     isolate_program()
     from tui_agent.cli.main import run
@@ -14,7 +13,7 @@ def main() -> NoReturn:
     leave(run(sys.argv[1:]))
 
 
-def leave(code: int) -> NoReturn:
+def leave(code: int) -> None:
     """End the process with an exit code, threads that go on with it.
 
     Python on its way out takes everything apart that the process held, for 15 to 25 ms. All of it

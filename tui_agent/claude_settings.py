@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.json_text import as_list, objects
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.places import MANAGED
 
 USER_FILE = ".claude/settings.json"
@@ -23,7 +23,7 @@ _UNSETTABLE = LazyPattern("[\0\ud800-\udfff]")
 ListName = Literal["allow", "ask", "deny"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaudeSettings:
     """One settings file."""
 

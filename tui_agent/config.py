@@ -36,7 +36,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import OutsideError, read_inside
 from tui_agent.json_text import as_dict
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.path_checks import is_file, is_there
 from tui_agent.paths import config_dir
@@ -210,7 +210,7 @@ class UiSettings(BaseModel):
 
 
 class OtherPrograms(BaseModel):
-    """``[other_programs]``: what of other programs' files counts here; ``tui-agent adopt`` lists it."""
+    """``[other_programs]``: which files of other programs count; ``tui-agent adopt`` lists them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
@@ -377,7 +377,7 @@ class Config(BaseModel):
         return (own.effort or own.reasoning_effort if own is not None else None) or self.effort
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedConfig:
     """A configuration, where each value came from, and what is odd about it."""
 
@@ -390,14 +390,10 @@ class LoadedConfig:
 
     def origin(self, key: str) -> Origin:
         """Return where a dotted key's value came from."""
-        return next(
-            (
-                origin
-                for known, origin in self.origins.items()
-                if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}.")
-            ),
-            "default",
-        )
+        for known, origin in self.origins.items():
+            if known == key or known.startswith(f"{key}.") or key.startswith(f"{known}."):
+                return origin
+        return "default"
 
 
 def config_path() -> Path:
@@ -481,7 +477,7 @@ def load_config(
 
 
 def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
-    """Return the raw contents of a project's file, and why it was left out; raises as ``read_table``."""
+    """Return a project file's raw contents, and why it was left out; raises as ``read_table``."""
     try:
         return _parsed(project, lambda: read_inside(project.parent.parent, project)[0]), ()
     except OutsideError as error:
@@ -504,7 +500,7 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 
 
 def _tighten(brought: Table) -> list[str]:
-    """Leave of a project's settings of the sandbox only what makes it stricter; returns the names of the others."""
+    """Keep only the sandbox settings of a project that make it stricter; return the others' names."""
     held = brought.pop("sandbox", {})
     settings = as_dict(held)
     if isinstance(held, str):
@@ -513,11 +509,11 @@ def _tighten(brought: Table) -> list[str]:
     if is_required:
         brought["sandbox"] = {"mode": "required"}
     strict = {"mode", "required"} if is_required else set()
-    return [
-        name
-        for name in settings
-        if name not in strict and (name, settings[name]) != ("mode", "auto")
-    ]
+    found = []
+    for name in settings:
+        if name not in strict and (name, settings[name]) != ("mode", "auto"):
+            found.append(name)
+    return found
 
 
 def _beside(own: Table, brought: Table) -> Table:
@@ -575,7 +571,10 @@ def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
 
 
 def environment_table(environ: Mapping[str, str]) -> Table:
-    """Return the settings in ``TUI_AGENT_*`` variables; ``__`` separates tables, values are TOML or plain text."""
+    """Return the settings in ``TUI_AGENT_*`` variables.
+
+    ``__`` separates tables; values are TOML or plain text.
+    """
     table: Table = {}
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or variable in _NOT_SETTINGS:
@@ -766,9 +765,11 @@ def _explain(
     first = errors[0]
     place = _place(first)
     key = ".".join(map(str, place))
-    origin = next(
-        (origins[name] for name in origins if name == key or key.startswith(f"{name}.")), "file"
-    )
+    origin = "file"
+    for name in origins:
+        if name == key or key.startswith(f"{name}."):
+            origin = origins[name]
+            break
     where = {
         "environment": "the environment",
         "flag": "the command line",

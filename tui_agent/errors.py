@@ -6,7 +6,7 @@ that reaches an edge of the program (`report`) is a defect and is logged with it
 
 import logging
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class CommandError(UserFacingError):
     """A command cannot be used now, or not like this."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """An error as shown to a person. ``expected`` is False for a defect of the program."""
 

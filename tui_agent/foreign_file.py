@@ -12,7 +12,7 @@ from typing import Any
 from tui_agent.files.inside import OutsideError, read_file, read_inside
 from tui_agent.files.stamps import Stamp, settled_stamp
 from tui_agent.json_text import loads, table_in
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.places import in_home, shown_in_home
 from tui_agent.text_files.encodings import settings_text
 
@@ -27,7 +27,7 @@ _COMMENTED = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|//[^\n]*|/\*.*?(?:\*/|
 _TRAILING_COMMA = LazyPattern(r'("(?:\\.|[^"\\])*+(?:"|\\?\Z))|,(?=\s*[}\]])', re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForeignFile:
     """A file's table.
 
@@ -95,7 +95,7 @@ def _read(path: Path, shown: str, project: Path | None) -> ForeignFile | None:
 
 
 def read_of_user(home: Path, name: str) -> ForeignFile | None:
-    """Return a file of the user's, whose place in the home is ``name``; None where there is none."""
+    """Return the file of the user's at ``name`` in the home; None where there is none."""
     path = in_home(home, name)
     if not os.path.lexists(path):
         return None

@@ -11,7 +11,7 @@ from typing import Any
 from tui_agent.claude_settings import project_settings, user_settings
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
 from tui_agent.json_text import as_dict, as_list
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 from tui_agent.plugins import MANIFEST, Plugin
 
@@ -24,9 +24,9 @@ Row = dict[str, Any]
 """A server in our words: command, args, env, url, headers, enabled, timeout, allow, deny."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerFile:
-    """A file that may name servers, relative to the user's home or to a directory of the project."""
+    """A file that may name servers; its path starts at the home or at a directory of the project."""
 
     program: str
     path: str
@@ -36,7 +36,7 @@ class ServerFile:
     row_of: Callable[[Mapping[str, Any]], Row]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForeignServer:
     """One server; ``row`` is None where ``problem`` says why it can't be used.
 
@@ -53,7 +53,7 @@ class ForeignServer:
 
 
 def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
-    """Yield the servers of the user's own files; those that Claude Code keeps for one project come last."""
+    """Yield the servers of the user's own files, those Claude Code keeps for one project last."""
     for source in _FILES:
         if not source.of_project:
             file = read_of_user(home, source.path)
@@ -64,7 +64,7 @@ def servers_of_user(home: Path, project: Path) -> Iterator[ForeignServer]:
 
 
 def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[ForeignServer]:
-    """Yield the servers of directories of the project, the nearest first; those that count more come later."""
+    """Yield the servers of the project's directories, nearest first; later ones count more."""
     for folder in reversed(folders):
         for source in _FILES:
             if source.of_project:
@@ -74,10 +74,12 @@ def servers_of_project(project: Path, folders: Sequence[Path]) -> Iterator[Forei
 def without_switched_off(
     servers: Iterable[ForeignServer], home: Path, project: Path
 ) -> Iterator[ForeignServer]:
-    """Yield a project's servers; those of ``.mcp.json`` that Claude Code's settings switch off are off."""
+    """Yield a project's servers; Claude Code's settings may switch off those of ``.mcp.json``."""
     layers = (*user_settings(home), *project_settings(project, project))
     own = read_of_user(home, ".claude.json")
-    names = {name for settings in layers for name in settings.switched_off}
+    names = set()
+    for settings in layers:
+        names.update(settings.switched_off)
     if own is not None:
         names |= set(map(str, as_list(own.section("projects", str(project)).get(_OFF))))
     for server in servers:
@@ -91,7 +93,10 @@ def without_switched_off(
 def servers_in(project: Path, path: Path) -> Iterator[ForeignServer]:
     """Yield the servers of one file of a project, none where it is no file for them."""
     shown = path.relative_to(project).as_posix()
-    sources = [one for one in _FILES if one.of_project and f"/{shown}".endswith(f"/{one.path}")]
+    sources = []
+    for one in _FILES:
+        if one.of_project and f"/{shown}".endswith(f"/{one.path}"):
+            sources.append(one)
     if sources:
         source = max(sources, key=_length)
         file = read_foreign(path, shown, project)
@@ -151,11 +156,11 @@ def _problem_of(source: ServerFile, file: ForeignFile) -> str:
 
 
 def _claude_row(given: Mapping[str, Any]) -> Row:
-    return {
-        key: given[key]
-        for key in ("command", "args", "env", "url", "type", "headers")
-        if key in given
-    }
+    found = {}
+    for key in ("command", "args", "env", "url", "type", "headers"):
+        if key in given:
+            found[key] = given[key]
+    return found
 
 
 def _pi_row(given: Mapping[str, Any]) -> Row:

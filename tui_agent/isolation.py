@@ -33,7 +33,7 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def isolated_module(name: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command that runs a module of this package in a Python that a project can't lead anywhere."""
+    """Return the command that runs a module of this package; no file of a project can change it."""
     return (sys.executable, "-E", "-P", "-c", _RUN_MODULE, _PLACE, name, *arguments)
 
 

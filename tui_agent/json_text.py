@@ -67,7 +67,7 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 
 def table_in(value: object, *keys: str) -> dict[str, Any]:
-    """Return the object that the keys lead to, one inside the other; an empty one where there is none."""
+    """Return the object that nested keys lead to; an empty one where there is none."""
     for key in keys:
         value = as_dict(value).get(key)
     return as_dict(value)

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from functools import cache
 from operator import attrgetter
 from reprlib import recursive_repr
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
-__all__ = ["UNCOMPILED_OBJECTS", "LazyPattern", "dataclass"]
+__all__ = ["UNCOMPILED_OBJECTS", "LazyPattern", "dataclass", "frozen"]
+
+T = TypeVar("T")
 
 UNCOMPILED_OBJECTS = 32
 """Objects of a dataclass that are filled field by field before its constructor is compiled."""
@@ -32,7 +34,7 @@ else:
             self._flags = flags
 
         def __getattr__(self, name):
-            """Compile the expression where a method is used for the first time, and keep the method."""
+            """Compile the expression when a method is first used, and keep the method."""
             method = getattr(re.compile(self.pattern, self._flags), name)
             setattr(self, name, method)
             return method
@@ -119,6 +121,12 @@ def _shape(kind: Any) -> tuple[tuple[dataclasses.Field[Any], ...], list[str]]:
     return fields, [field.name for field in fields if field.init and not field.kw_only]
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+def frozen(kind: type[T]) -> type[T]:
+    """Make a dataclass of values that never change, with slots."""
+    return dataclass(kind, frozen=True, slots=True)
+
+
 def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
     """Return the constructor: fields in order, those that must be named at the end."""
     # Underscores keep these from being taken for fields.
@@ -174,9 +182,10 @@ def _compared(fields: tuple[dataclasses.Field[Any], ...], *, hashed: bool) -> di
     def equal(self: object, other: object) -> bool:
         return values(self) == values(other) if type(other) is type(self) else NotImplemented
 
-    hashable = [
-        field.name for field in fields if (field.compare if field.hash is None else field.hash)
-    ]
+    hashable = []
+    for field in fields:
+        if field.compare if field.hash is None else field.hash:
+            hashable.append(field.name)
     if hashable == names:
         key = values
     else:

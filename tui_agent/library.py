@@ -44,7 +44,7 @@ from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
 from tui_agent.files.memory import Memory
 from tui_agent.files.own_git import find_project
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.demo import DemoCatalog, DemoClient
 from tui_agent.model.settings import ModelSettings
 from tui_agent.path_checks import is_file, real_path
@@ -112,7 +112,7 @@ def user_store() -> Path:
     return data_dir() / "sessions.db"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """The result of a message. ``cost`` is US dollars, None where prices are not known.
 
@@ -204,7 +204,7 @@ class Session:
         return self._session.path(leaf)
 
     def tree(self) -> list[EntryHeader]:
-        """Return every entry of every branch in short: id, parent, kind, preview, tokens; oldest first."""
+        """Return every entry of every branch, oldest first: id, parent, kind, preview, tokens."""
         return list(self._session.skeleton())
 
     def entry(self, entry_id: int) -> Entry:
@@ -386,7 +386,7 @@ class Agent:
             raise LibraryError("wait works inside of a plain “with”; elsewhere use await.")
         return self._runner.run(work)
 
-    # -- a turn -----------------------------------------------------------------------------------------------
+    # -- a turn
 
     async def run(self, message: str) -> AsyncGenerator[AgentEvent, None]:
         """Send a message and yield the events up to ``RunEnded``; leaving the loop before interrupts it.
@@ -473,7 +473,7 @@ class Agent:
             else answer
         )
 
-    # -- the tree and the request -------------------------------------------------------------------------------
+    # -- the tree and the request
 
     @property
     def model(self) -> str:
@@ -502,7 +502,7 @@ class Agent:
         return await self._agent.navigator.undo()
 
     async def compact(self, focus: str = "") -> str | None:
-        """Have the model summarise the conversation; returns why it could not be done, None when it was."""
+        """Have the model summarise the conversation; return why that failed, None if it did not."""
         return (await self._agent.compact(focus)).problem
 
     async def request(self) -> ModelRequest:

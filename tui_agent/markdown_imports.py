@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -19,7 +19,7 @@ _ENDING = ".,;:!?)]\"'`"
 """Punctuation after a path that belongs to the sentence."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Import:
     """A file that a text names to be read with it. ``line`` counts from 1."""
 

@@ -27,7 +27,7 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def at_home(text: str) -> Path:
-    """Return the path a text names, with ``~`` and ``~name`` as the shell has them: of a user there isn't they stay."""
+    """Return the path a text names, ``~`` and ``~name`` expanded; an unknown user's ``~name`` stays."""
     return Path(os.path.expanduser(text))  # noqa: PTH111 - the one of pathlib raises
 
 

@@ -11,7 +11,7 @@ DATA_VARIABLE = "TUI_AGENT_DATA_DIR"
 
 
 def provide_home() -> None:
-    """See to it that there is a home directory, as a container gives one to a user without a name: the root."""
+    """Set the home directory to the root, as containers do, for a user who has none."""
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
@@ -73,7 +73,11 @@ def kept() -> list[Path]:
     if log.name == "log":
         log = log.parent
     places = dict.fromkeys((config_dir(), data_dir(), cache_dir(), log))
-    return [place for place in places if place.is_dir() and not places.keys() & {*place.parents}]
+    found = []
+    for place in places:
+        if place.is_dir() and not places.keys() & {*place.parents}:
+            found.append(place)
+    return found
 
 
 def _override(variable: str) -> Path | None:

@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 Change = Literal["sources", "repository", "data"]
 """Changes of a command in the sandbox beyond those of its mode: the project's files, its
@@ -43,7 +43,7 @@ class Permission(StrEnum):
         return self in {Permission.BASH, Permission.TOOL}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionNeed:
     """One thing a call wants to do: a permission and the pattern a rule is matched against.
 
@@ -85,7 +85,7 @@ def rule_path(path: Path, project: Path) -> str:
 
 
 def with_note(refusal: str, note: str) -> str:
-    """Return the text for the model: why its call did not run, and the user's words if there are any."""
+    """Return the text for the model: why its call did not run, with the user's words if any."""
     if note:
         return f"{refusal}{_SAYS}{note}"
     return refusal

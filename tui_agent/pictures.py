@@ -9,7 +9,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -56,16 +56,16 @@ _BEGINNINGS: tuple[tuple[bytes, str], ...] = (
 _HEIC = (b"heic", b"heix", b"hevc", b"mif1", b"msf1")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PictureLimits:
-    """The pictures that a provider takes: their types, and the largest, in bytes and pixels of the longest side."""
+    """The pictures a provider takes: types, most bytes, and most pixels of the longer side."""
 
     types: tuple[str, ...] = tuple(SUFFIXES)
     bytes: int = MAX_BYTES
     side: int = MAX_SIDE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Picture:
     """A picture, or a PDF, that can be sent. Width and height are pixels, none of a PDF."""
 
@@ -76,7 +76,7 @@ class Picture:
     pages: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoPicture:
     """Bytes that are no picture that can be sent; ``reason`` says what they are: "a web page"."""
 
@@ -87,7 +87,7 @@ STANDARD = PictureLimits()
 
 
 def picture_type(data: bytes) -> str:
-    """Return the type of a picture by its first bytes, "" for one that providers don't take as it is."""
+    """Return a picture's type by its first bytes, "" for one that providers don't take as it is."""
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "image/webp"
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -100,7 +100,7 @@ def picture_type(data: bytes) -> str:
 
 
 def fits(data: bytes, mime: str, limits: PictureLimits) -> bool:
-    """Return whether a picture may be sent as it is, as far as its first bytes and its size show."""
+    """Whether a picture may be sent as it is, judged by its first bytes and its size."""
     return picture_type(data) == mime and mime in limits.types and len(data) <= limits.bytes
 
 
@@ -119,7 +119,7 @@ def read_picture(data: bytes, limits: PictureLimits = STANDARD) -> Picture | NoP
 
 
 def picture_size(path: Path) -> tuple[int, int]:
-    """Return width and height in pixels by a file's head, 0 where they are unknown; raises OSError."""
+    """Return width and height in pixels from a file's head, 0 if unknown; raises OSError."""
     with path.open("rb") as file:
         try:
             return _opened(file).size

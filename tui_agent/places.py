@@ -1,4 +1,4 @@
-"""Where this program and others keep their files about a project: instructions, skills, commands, agents."""
+"""Where this and other programs keep instructions, skills, commands and agents of a project."""
 
 import os
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 FOLDER = ".tui-agent"
 """The project's directory of this program. Everything in it may act."""
@@ -33,7 +33,7 @@ ACTING = {
 """The kinds that act and need trust, with the name of one of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A file or folder.
 
@@ -139,7 +139,7 @@ _MOVED = {
     ".config/opencode": ("XDG_CONFIG_HOME", "opencode"),
     ".pi/agent": ("PI_CODING_AGENT_DIR", ""),
 }
-"""Places in the home that a variable of their program moves: to its directory, or a name in that."""
+"""Places in the home that a variable of their program moves, to its value or a name in it."""
 
 
 def in_home(home: Path, name: str) -> Path:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
@@ -16,7 +16,7 @@ FREE = -1
 """Stands for the part of a cell that nothing fills."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Series:
     """Values to plot: one height per step for each of the parts that are stacked, the lowest part first.
 
@@ -36,7 +36,7 @@ class Series:
 
 
 class Column(NamedTuple):
-    """Some cells side by side for one or more steps: ``first`` up to before ``end``, as high as ``peak``."""
+    """Neighbouring cells for the steps ``first`` to before ``end``, as high as the step ``peak``."""
 
     first: int
     end: int
@@ -99,8 +99,10 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
         elif base >= low + 4 and whole >= low + 8:
             cells.append(Cell(_BASE, 0))
         else:
-            part = next(
-                (at for at, level in enumerate(eighths) if at and level >= low + 4), len(levels) - 1
-            )
+            part = len(levels) - 1
+            for at, level in enumerate(eighths):
+                if at and level >= low + 4:
+                    part = at
+                    break
             cells.append(Cell(_EIGHTHS[min(8, whole - low)], part))
     return cells[::-1]

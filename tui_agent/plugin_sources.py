@@ -1,4 +1,4 @@
-"""Where a plugin is taken from: a folder, or a git repository, either of which may be a marketplace."""
+"""Where a plugin comes from: a folder or a git repository; either may be a marketplace."""
 
 import shutil
 import tempfile
@@ -42,7 +42,7 @@ def fetched(source: str, name: str, base: Path) -> Iterator[Plugin]:
 
 
 def lines_of(plugin: Plugin) -> list[str]:
-    """Return the lines that show a plugin before it is added: its name, and all that it brings along."""
+    """Return the lines that show a plugin before it is added: its name and all that it brings."""
     lines = [f"{plugin.name} {one_line(plugin.version, 40)}".rstrip()]
     if plugin.description:
         lines.append(f"  {one_line(plugin.description, 200)}")

@@ -22,7 +22,7 @@ from tui_agent.files.inside import is_inside
 from tui_agent.files.stamps import Stamp, settled_stamp
 from tui_agent.foreign_file import ForeignFile, read_foreign
 from tui_agent.json_text import objects
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.places import Kind
 from tui_agent.server_rows import effect_of_server
 
@@ -55,7 +55,7 @@ class PluginError(UserFacingError):
     """A plugin can't be added or removed; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plugin:
     """A plugin's folder, taken apart. ``unused`` are the parts that have no effect here."""
 
@@ -71,11 +71,11 @@ class Plugin:
         named = _listed(self.manifest, _KEYS.get(kind, kind))
         names = [name for name in named if isinstance(name, str)]
         paths = [self.root / kind, *(self.root / name for name in names)]
-        return [
-            path
-            for path in dict.fromkeys(map(_normal, paths))
-            if path.is_dir() and path.is_relative_to(self.root)
-        ]
+        folders = []
+        for path in dict.fromkeys(map(_normal, paths)):
+            if path.is_dir() and path.is_relative_to(self.root):
+                folders.append(path)
+        return folders
 
     def hooks(self) -> Iterator[ForeignFile]:
         """Yield the files, or the part of the manifest, that hold its hooks."""
@@ -86,7 +86,7 @@ class Plugin:
         yield from self._tables("mcpServers", ".mcp.json")
 
     def brings(self) -> Iterator[tuple[str, str]]:
-        """Yield what it brings along, for the question before it is added: a kind and a name or effect."""
+        """Yield what it brings, a kind and a name or effect, for the question before it is added."""
         for kind in KINDS:
             for folder in self.folders(kind):
                 pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
@@ -129,7 +129,7 @@ class Plugin:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installed:
     """A row of the registry."""
 
@@ -253,7 +253,7 @@ def _listed(manifest: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
-    """Yield what a manifest names and this program does not read: files by themselves, tables, what is not there."""
+    """Yield what a manifest names and this program does not read: single files, tables, missing ones."""
     for kind in KINDS:
         for name in _listed(manifest, _KEYS.get(kind, kind)):
             if not isinstance(name, str):
@@ -267,7 +267,7 @@ def _not_found(manifest: Mapping[str, Any], root: Path) -> Iterator[str]:
 
 
 def market_of(root: Path) -> dict[str, Path | str]:
-    """Return a marketplace's plugins by name: folders in it, or an address that this program does not load."""
+    """Return a marketplace's plugins by name: folders in it, or addresses that are not loaded here."""
     file = read_foreign(root / MARKETPLACE, MARKETPLACE, root)
     if file is None or file.problem:
         return {}

@@ -1,4 +1,4 @@
-"""Finds prompts and styles: the user's own file first, then the packaged one, in a wheel or in a checkout."""
+"""Finds prompts and styles: the user's file first, else the one in the wheel or checkout."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -47,7 +47,7 @@ def packaged_prompt(name: str) -> str:
 
 
 def style_path(name: str) -> Path:
-    """Return where ``styles/NAME`` is; the user's file of that name in the config directory wins."""
+    """Return where ``styles/NAME`` is; the user's own in the config directory wins."""
     own = config_dir() / "styles" / name
     if is_file(own):
         return own

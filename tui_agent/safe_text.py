@@ -47,7 +47,7 @@ _INVALID = LazyPattern("[\0\ud800-\udfff]")
 
 
 def valid(text: str) -> str:
-    """Return text that can be stored and sent: halves of surrogate pairs are joined, others and NUL become U+FFFD."""
+    """Return storable text: surrogate pairs are joined; lone surrogates and NUL become U+FFFD."""
     if not _INVALID.search(text):
         return text
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -90,7 +90,7 @@ def readable(text: str) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """Return a JSON text that means the same with everything in it escaped that acts or can't be seen."""
+    """Return the same JSON with every character escaped that acts or can't be seen."""
     return _HIDDEN.sub(_escape, text)
 
 

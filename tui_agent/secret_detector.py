@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.word_lists import in_order
 
 REMOVED = "[redacted]"
@@ -212,7 +212,7 @@ _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 _compiled = lru_cache(maxsize=None)(re.compile)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Secret:
     """Where a secret is in a text, and whether it is a private key."""
 
@@ -221,9 +221,9 @@ class Secret:
     is_key: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rule:
-    """A pattern that is tried where one of the ``traces`` is in the text; its last group is the secret."""
+    """A pattern tried where the text has one of the ``traces``; its last group is the secret."""
 
     traces: tuple[str, ...]
     pattern: str
@@ -572,7 +572,7 @@ def _plain(text: str) -> Iterator[Secret]:
     yield from _named(text)
 
 
-# -- values named as secrets ----------------------------------------------------------------------------------------
+# -- values named as secrets
 
 
 def _named(text: str) -> Iterator[Secret]:
@@ -630,7 +630,7 @@ def _is_for_secret(name: str) -> bool:
 
 
 def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
-    """Whether a value assigned to the name of a secret is one, and not code, a placeholder or a sentence."""
+    """Whether a value named as a secret is one, and not code, a placeholder or a sentence."""
     name = match["name"]
     sign = match["sign"]
     value = match[group]
@@ -672,7 +672,7 @@ def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR
 
 
 def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
-    """Whether a value is one because of what it is beside: an option's name, or other settings without commas."""
+    """Whether a value is one by its place: after an option's name, or among settings without commas."""
     value = match[group]
     rest = line[match.end(group) :]
     start = match.start("name")
@@ -689,7 +689,7 @@ def _is_setting(match: re.Match[str], group: str, line: str) -> bool:
     )
 
 
-# -- wrapped secrets --------------------------------------------------------------------------------------------------
+# -- wrapped secrets
 
 
 def _private_keys(text: str) -> Iterator[Secret]:
@@ -750,7 +750,7 @@ def _decoded(text: str) -> str:
     return ""
 
 
-# -- forms of values --------------------------------------------------------------------------------------------------
+# -- forms of values
 
 
 def _upper(name: str) -> str:
@@ -780,7 +780,7 @@ def _is_jumbled(text: str) -> bool:
 
 
 def _is_random(text: str) -> bool:
-    """Whether 40 characters are a key: kinds of characters that change all the time, and no path or name."""
+    """Whether 40 characters are a key: their kinds change often, and they are no path or name."""
     if (
         not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
         or "_" in text
@@ -800,7 +800,7 @@ def _kind_of(char: str, *, other: str) -> str:
 
 
 def remove_known(text: str, secrets: Iterable[str]) -> str:
-    """Return a text without certain values, wherever they stand; short ones stay, they are parts of words."""
+    """Return a text without certain values; short ones stay, as they are parts of words."""
     for secret in secrets:
         if len(secret) >= 6:
             text = text.replace(secret, REMOVED)

@@ -31,11 +31,17 @@ class SecretForms:
     """
 
     def __init__(self, secrets: Iterable[str], blocks: Iterable[str] = ()) -> None:
-        wanted = {one for secret in secrets for one in (secret, *_key_lines(secret))}
-        plain = {form for text in (*wanted, *blocks) for form in _forms(text)}
+        wanted: set[str] = set()
+        for secret in secrets:
+            wanted.update((secret, *_key_lines(secret)))
+        plain: set[str] = set()
+        for text in (*wanted, *blocks):
+            plain.update(_forms(text))
         self.texts = sorted(plain, key=len, reverse=True)
         """Every form as text, the longest first."""
-        encoded = {data for form in self.texts for data in _encoded(form)}
+        encoded: set[bytes] = set()
+        for form in self.texts:
+            encoded.update(_encoded(form))
         self._bytes = sorted(encoded, key=len, reverse=True)
 
     @property

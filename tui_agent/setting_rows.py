@@ -18,7 +18,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from tui_agent.config import LoadedConfig, is_fixed
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 UNSET = "—"
 """How a value that is not set is shown."""
@@ -42,15 +42,15 @@ _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
 
 def counts(key: str) -> str:
-    """Return from when on a changed setting counts in a running program, "" when it does at once."""
-    return next(
-        (when for name, when in _COUNTS_LATER.items() if key == name or key.startswith(f"{name}.")),
-        "",
-    )
+    """Return when a changed setting begins to count in a running program, "" for at once."""
+    for name, when in _COUNTS_LATER.items():
+        if key == name or key.startswith(f"{name}."):
+            return when
+    return ""
 
 
 def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Iterator[str]:
-    """Yield the settings that differ, named as in the file; of a table of names all that is in it is one."""
+    """Yield the settings that differ, named as in the file; a table of names counts as one."""
     for name in type(before).model_fields:
         old = getattr(before, name)
         new = getattr(after, name)
@@ -60,7 +60,7 @@ def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Itera
             yield f"{prefix}{name}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingRow:
     """One setting. ``key`` is dotted, as in the file; ``value`` is as one would write it there."""
 
@@ -121,7 +121,7 @@ def setting_rows(
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return what stands under each field of a class; read from its source, and so only when somebody looks."""
+    """Return the text under each field of a class; its source is read only when somebody asks."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     except (OSError, TypeError, SyntaxError):
@@ -182,11 +182,10 @@ def _accepts(info: FieldInfo) -> str:
     if choices := _choices(info):
         return ", ".join(choices[:-1]) + f" or {choices[-1]}"
     kinds = _kinds(info)
-    names = [
-        name
-        for kind, name in ((int, "a whole number"), (float, "a number"), (str, "text"))
-        if kind in kinds
-    ]
+    names = []
+    for kind, name in ((int, "a whole number"), (float, "a number"), (str, "text")):
+        if kind in kinds:
+            names.append(name)
     words = {Ge: ("at least", "ge"), Gt: ("more than", "gt"), Le: ("at most", "le")}
     known = [(limit, *words[type(limit)]) for limit in info.metadata if type(limit) in words]
     limits = [f"{word} {getattr(limit, name)}" for limit, word, name in known]

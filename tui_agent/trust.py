@@ -22,7 +22,7 @@ from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_in
 from tui_agent.json_text import as_dict
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.places import (
@@ -62,7 +62,7 @@ _KINDS = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"
 """The names for the settings of a table."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrustItem:
     """One thing a project brings along: its kind, its name, its effect, and the file it is in."""
 
@@ -72,7 +72,7 @@ class TrustItem:
     place: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectState:
     """The things a project brings along, nothing where there are no ``items``, and whether it may act.
 
@@ -131,7 +131,7 @@ class TrustStore:
 
 
 def named_files(project: Path, command: str) -> Iterator[Path]:
-    """Yield the files of a project that a command names, there or in a directory that it names, too."""
+    """Yield the files of a project that a command names, or that are in a directory it names."""
     words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
     places = [project, *(project / word for word in words if is_directory(project / word))]
     for path in dict.fromkeys(place / word for place in places for word in words):
@@ -140,13 +140,13 @@ def named_files(project: Path, command: str) -> Iterator[Path]:
 
 
 class PinnedFiles:
-    """Digests of files of projects that commands of the user's own settings run, from when they were trusted."""
+    """Digests, from when they were trusted, of project files that the user's own commands run."""
 
     def __init__(self) -> None:
         self._digests: dict[Path, str] = {}
 
     def changed(self, project: Path, command: str) -> str:
-        """Return the name of a file that a command runs and that is another one by now, "" for none."""
+        """Return the name of a file that a command runs and that has changed since, "" for none."""
         for path in named_files(project, command):
             digest = hashlib.sha256(read_inside(project, path)[0]).hexdigest()
             if self._digests.setdefault(path, digest) != digest:
@@ -210,7 +210,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 
 
 def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
-    """Yield the instruction files that may name files outside of the project to be read with them."""
+    """Yield the instruction files that may import files from outside the project."""
     folders = {
         project,
         *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)),
@@ -275,7 +275,7 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory; those outside the project are left out, as nobody reads them."""
+    """Yield the files below a directory; those outside the project are left out: nobody reads them."""
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))
@@ -340,9 +340,11 @@ def _outside_imports(project: Path, path: Path, shown: str) -> Iterator[TrustIte
 
 
 def _own_items(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
-    kind = next(
-        (ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), ""
-    )
+    kind = ""
+    for place in _PLACES:
+        if f"/{place.project}/" in f"/{shown}":
+            kind = ACTING[place.kind]
+            break
     is_settings = path.name == CONFIG and path.parent.name == FOLDER
     what = "setting" if is_settings else kind or "file"
     try:
@@ -368,6 +370,7 @@ def _summary(text: str, kind: str) -> str:
     """Return the names of a tool file's functions, the first line of any other file."""
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
-    return next(
-        (line.strip() for line in text.splitlines() if line.strip() and line.strip() != "---"), ""
-    )
+    for line in text.splitlines():
+        if line.strip() and line.strip() != "---":
+            return line.strip()
+    return ""

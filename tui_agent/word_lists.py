@@ -1,4 +1,4 @@
-"""Tables of words, written as they are read: one after the other, apart by spaces and line breaks."""
+"""Tables of words, written one after the other between spaces and line breaks."""
 
 
 def listed(text: str) -> frozenset[str]:

@@ -111,7 +111,7 @@ async def collect(client: ProviderClient, request: ModelRequest) -> Heard:
     events: list[ModelEvent] = []
     try:
         async for event in client.stream(request):
-            events.append(event)  # noqa: PERF401 - those before an error count
+            events.append(event)
     except ModelError as error:
         return Heard(events, error)
     return Heard(events)

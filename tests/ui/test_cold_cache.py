@@ -128,7 +128,7 @@ async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause_and_told_of_
     async with stage.run((120, 30)) as pilot:
         for text in ("one", "two"):
             await stage.say(text, pilot)
-        line = "Cache missed: 3.1k of 3.1k tokens were read anew, ~$0.0093 more"
+        line = "Cache missed: 3.1k of 3.1k tokens were read anew, about $0.0093 more"
         assert f"{line}: nothing changed here" in " ".join(stage.text().split())
         await press(pilot, "ctrl+g")
         facts = [line.strip() for line in stage.text().splitlines() if "request: " in line]

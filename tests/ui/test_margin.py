@@ -35,8 +35,8 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.ui.widgets.gauge import GaugeReading
+from tui_agent.ui.widgets.prompt_lines import NewChip
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
-from tui_agent.ui.widgets.session_view import NewChip
 
 MODEL = "m"
 

@@ -36,8 +36,8 @@ from tui_agent.agent.events import (
 from tui_agent.agent.permissions import in_words
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.widgets.prompt_lines import QuestionChip
 from tui_agent.ui.widgets.question_prompt import QuestionChoices
-from tui_agent.ui.widgets.session_view import QuestionChip
 
 SENTENCES = 500 if NIGHTLY else 60
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"

@@ -147,7 +147,7 @@ class EditorAgent:
         for session_id in list(self._open):
             await self._close(session_id)
 
-    # -- the beginning --------------------------------------------------------------------------------------
+    # -- the beginning
 
     async def initialize(
         self,
@@ -209,7 +209,7 @@ class EditorAgent:
         ):
             raise RequestError(NEEDS_KEY, KEYLESS)
 
-    # -- sessions -------------------------------------------------------------------------------------------
+    # -- sessions
 
     @reports_errors
     async def new_session(
@@ -286,15 +286,16 @@ class EditorAgent:
         found = self._workshop.store.sessions(
             cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE
         )
-        rows = [
-            SessionInfo(
-                session_id=info.id,
-                cwd=info.cwd,
-                title=(info.title or info.first_message)[:200] or None,
-                updated_at=datetime.fromtimestamp(info.updated_at / 1000, tz=UTC).isoformat(),
+        rows = []
+        for info in found:
+            rows.append(
+                SessionInfo(
+                    session_id=info.id,
+                    cwd=info.cwd,
+                    title=(info.title or info.first_message)[:200] or None,
+                    updated_at=datetime.fromtimestamp(info.updated_at / 1000, tz=UTC).isoformat(),
+                )
             )
-            for info in found
-        ]
         return ListSessionsResponse(
             sessions=rows, next_cursor=str(offset + PAGE) if len(found) == PAGE else None
         )
@@ -336,7 +337,7 @@ class EditorAgent:
                 )
         return SetSessionConfigOptionResponse(config_options=await self._options(agent))
 
-    # -- work -----------------------------------------------------------------------------------------------
+    # -- work
 
     @reports_errors
     async def prompt(self, session_id: str, prompt: list[Any], **_more: Any) -> PromptResponse:
@@ -357,7 +358,7 @@ class EditorAgent:
         if (opened := self._open.get(session_id)) is not None:
             opened.cancel()
 
-    # -- inside ---------------------------------------------------------------------------------------------
+    # -- inside
 
     async def _take(
         self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]
@@ -382,16 +383,17 @@ class EditorAgent:
         options = await self._options(opened.agent)
         mode = opened.agent.mode
         # Commands follow the answer that names the session, which an editor has to know first.
-        commands = [
-            AvailableCommand(
-                name=row.name,
-                description=row.help or row.name,
-                input=AvailableCommandInput(UnstructuredCommandInput(hint=row.argument))
-                if row.argument
-                else None,
+        commands = []
+        for row in opened.controller.commands:
+            commands.append(
+                AvailableCommand(
+                    name=row.name,
+                    description=row.help or row.name,
+                    input=AvailableCommandInput(UnstructuredCommandInput(hint=row.argument))
+                    if row.argument
+                    else None,
+                )
             )
-            for row in opened.controller.commands
-        ]
         opened.tell(helpers.update_available_commands(commands))
         known: dict[str, str] = {name.value: text for name, text in MODE_HELP.items()}
         known.setdefault(mode, "an agent of your own")
@@ -427,17 +429,19 @@ class EditorAgent:
                 chosen = None
             levels = (DEFAULT_EFFORT, *(level for level in Effort if level in effort.levels))
             rows.append(("effort", "thought_level", chosen or DEFAULT_EFFORT, levels))
-        return [
-            SessionConfigOptionSelect(
-                id=name,
-                name=name.capitalize(),
-                category=category,
-                type="select",
-                current_value=value,
-                options=[SessionConfigSelectOption(value=one, name=one) for one in values],
+        options = []
+        for name, category, value, values in rows:
+            options.append(
+                SessionConfigOptionSelect(
+                    id=name,
+                    name=name.capitalize(),
+                    category=category,
+                    type="select",
+                    current_value=value,
+                    options=[SessionConfigSelectOption(value=one, name=one) for one in values],
+                )
             )
-            for name, category, value, values in rows
-        ]
+        return options
 
 
 def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:

@@ -290,7 +290,7 @@ class EditorSession:
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.controller.close()
 
-    # -- an editor's requests -------------------------------------------------------------------------------
+    # -- an editor's requests
 
     async def prompt(self, prompt: Prompt) -> StopReason:
         """Send a message and wait until the agent is idle again.
@@ -372,7 +372,7 @@ class EditorSession:
                 self.tell(update)
         await self.wait_sent()
 
-    # -- telling --------------------------------------------------------------------------------------------
+    # -- telling
 
     async def _send_all(self) -> None:
         while True:
@@ -464,8 +464,8 @@ def options_of(request: PermissionRequest) -> list[PermissionOption]:
         (Decision.DENY, "Refuse", "reject_once", True),
         (Decision.STOP, "Refuse and stop", "reject_always", bool(request.loop)),
     ]
-    return [
-        PermissionOption(option_id=decision.value, name=name[:300], kind=kind)
-        for decision, name, kind, is_offered in rows
-        if is_offered
-    ]
+    found = []
+    for decision, name, kind, is_offered in rows:
+        if is_offered:
+            found.append(PermissionOption(option_id=decision.value, name=name[:300], kind=kind))
+    return found

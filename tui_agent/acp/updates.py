@@ -44,7 +44,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.context.budget import ContextSize
 from tui_agent.json_text import loads
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.pictures import MAX_PDF_BYTES, MAX_PDF_PAGES, PDF, NoPicture, read_picture
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -83,7 +83,7 @@ _PLAN: dict[TodoStatus, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """The typed text and its attachments."""
 
@@ -183,7 +183,7 @@ def _refused(sentence: str) -> RequestError:
     return RequestError(-32602, sentence)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionUpdate:
     """The protocol's ``compaction_update``, which the SDK has no class for yet (schema 1.20)."""
 
@@ -229,7 +229,7 @@ class Updates:
         self._sent: dict[str, int] = {}
         self._streamed = False
 
-    # -- while it runs --------------------------------------------------------------------------------------
+    # -- while it runs
 
     def of(self, event: AgentEvent) -> Iterator[Any]:
         match event:
@@ -364,7 +364,7 @@ class Updates:
                 helpers.plan_entry(todo.content, status=_PLAN[todo.status]) for todo in plan
             )
 
-    # -- questions ------------------------------------------------------------------------------------------
+    # -- questions
 
     def question(self, request: PermissionRequest) -> ToolCallUpdate:
         if request.call_id not in self._ids:
@@ -385,7 +385,7 @@ class Updates:
             tool_call_id=call, title=title, kind=kind, status="pending", content=content
         )
 
-    # -- when it is loaded ----------------------------------------------------------------------------------
+    # -- when it is loaded
 
     def replay(self, entry: Entry) -> Iterator[Any]:
         """Yield the updates an editor would have got when an entry came to be."""

@@ -61,7 +61,10 @@ def _chosen(path: Sequence[Entry], argument: str) -> ToolResultEntry:
     """Return the answer an argument names, the newest for none; raises `CommandError`."""
     from tui_agent.session.entries import ToolResultEntry
 
-    answers = [entry for entry in path if isinstance(entry, ToolResultEntry) and entry.tool == ASK]
+    answers = []
+    for entry in path:
+        if isinstance(entry, ToolResultEntry) and entry.tool == ASK:
+            answers.append(entry)
     if not answers:
         raise CommandError("The model has asked nothing on this branch.")
     wanted = argument.strip().removeprefix("#")

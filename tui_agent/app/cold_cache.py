@@ -6,7 +6,7 @@ Shortly before, it is pinged where that pays; compacting is offered where it is 
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import remedy_of
-from tui_agent.app.format import money, tokens
+from tui_agent.app.format import about_cost, tokens
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.path_queries import newest
 
@@ -71,7 +71,7 @@ class ColdCache:
             agent,
             f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew",
             forgotten,
-            "more",
+            " more",
         )
 
     async def _offer(self, agent: "Agent") -> None:
@@ -93,15 +93,13 @@ class ColdCache:
             "The provider forgets this conversation within a minute: compacted now, the next request"
             f" reads {tokens(saved)} tokens fewer",
             saved,
-            "less",
+            " less",
         )
 
     def _say(self, agent: "Agent", text: str, count: int, difference: str) -> None:
         """Say what so many tokens mean for the next request, and how to compact."""
         dollars = self._controller.services.reread_cost(agent.model, count)
-        about = ""
-        if dollars:
-            about = f", about {money(dollars)} {difference}"
+        about = about_cost(dollars, difference)
         label = "compact first"
         self._controller.say(
             f"{text}{about}.", remedy=remedy_of("compact", self._controller.frontend.keymap, label)

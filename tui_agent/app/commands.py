@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.format import one_line
 from tui_agent.files.atomic import write_atomically
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -40,7 +40,7 @@ async def _no_handler(*_given: Any) -> None:
     raise NotImplementedError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """One row of the table; as a decorator it takes its handler."""
 
@@ -157,9 +157,10 @@ def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:
-    return next(
-        (command for command in commands if name == command.name or name in command.aliases), None
-    )
+    for command in commands:
+        if name == command.name or name in command.aliases:
+            return command
+    return None
 
 
 def command_uses(folder: Path) -> Counter[str]:

@@ -195,7 +195,10 @@ async def prune(controller: Controller, _argument: str) -> None:
     blocks = agent.inspector.map().blocks
     warm = agent.context.cache_state().warm
     targets = set(plan.targets)
-    places = [at for at, block in enumerate(blocks) if block.origin and block.origin[0] in targets]
+    places = []
+    for at, block in enumerate(blocks):
+        if block.origin and block.origin[0] in targets:
+            places.append(at)
     planned = plan_edit(blocks, places, "mask")
     edit = None
     if isinstance(planned, Edit):
@@ -356,11 +359,10 @@ async def restore(controller: Controller, entry_id: int) -> None:
         wanted = set(entry.targets)
     else:
         wanted = {entry_id}
-    hidden = [
-        block.origin[0]
-        for block in agent.inspector.map().blocks
-        if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}
-    ]
+    hidden = []
+    for block in agent.inspector.map().blocks:
+        if block.origin and block.origin[0] in wanted and block.state not in {"live", "pinned"}:
+            hidden.append(block.origin[0])
     if not hidden:
         controller.say("It is already back in the context.")
         return

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from tui_agent.agent.context_map import ContextBlock, ContextMap, change_between
 from tui_agent.app.format import money, one_line, plural, tokens, visible
 from tui_agent.app.frontend import Heading
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 _WIDTH = 37
 """Columns of each side."""
@@ -14,7 +14,7 @@ _SIZE_WIDTH = 7
 _LEAST_LABEL = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Side:
     """The next request at an entry. ``dollars`` is its price where nothing of it is cached, None if unknown."""
 

@@ -7,7 +7,7 @@ import json
 
 from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.copy_commands import text_of as entry_text
-from tui_agent.app.format import age, money, plural, tokens
+from tui_agent.app.format import about_cost, age, plural, tokens
 from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
 from tui_agent.context.context_status import Standing
@@ -92,14 +92,13 @@ def miss_cause(miss: CacheMiss) -> str:
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:
     """Return what the cache missed of the last request, and why; ``dollars`` is the extra cost."""
-    cost = ""
-    if dollars:
-        cost = f", ~{money(dollars)} more"
     by = ""
     if miss.entry_id:
         by = f" (#{miss.entry_id})"
     share = f"{tokens(miss.missed)} of {tokens(miss.expected)}"
-    return f"Cache missed: {share} tokens were read anew{cost}: {miss_cause(miss)}{by}."
+    more = about_cost(dollars, " more")
+    cause = f"{miss_cause(miss)}{by}"
+    return f"Cache missed: {share} tokens were read anew{more}: {cause}."
 
 
 def request_json(request: ModelRequest) -> str:

@@ -50,7 +50,7 @@ PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 
 COPYING = "Copying the session …"
-"""Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
+"""Shown while a session is copied, which takes seconds for 100,000 entries."""
 
 SESSIONLESS_COMMANDS = frozenset({"quit", "help", "doctor"})
 """Commands that need no session."""
@@ -66,10 +66,10 @@ _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
 @dataclass(slots=True)
 class WarningLog:
-    """The program's warnings since it was started, and how many of them left the screen unread."""
+    """The program's warnings since its start, and how many of them left the screen unread."""
 
     said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
-    """Time, in seconds since the epoch, and text."""
+    """When, in seconds since the epoch, and the sentence."""
     unread: int = 0
     """Warnings that left the screen for something newer since the user last saw them all."""
 
@@ -95,11 +95,11 @@ class Controller:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._asks = asyncio.Event()
         self.deciding: asyncio.Task[bool | None] | None = None
-        """The question about a plan that the last run ended with."""
+        """The question about the plan that the last run ended with."""
         self.choosing: asyncio.Task[None] | None = None
-        """The question for a model at a first start; needless once there is one."""
+        """The question which model to use, at a first start; withdrawn once there is one."""
         self.is_leaving = False
-        """Whether it was asked if the program shall end; asked for again, it ends."""
+        """Whether the user was asked if the program shall end; the next request ends it."""
         self.clock: Callable[[], float] = time.time
         """Returns seconds since the epoch. A key can come before there are services."""
         self.agent: Agent | None = None
@@ -146,11 +146,11 @@ class Controller:
 
     @property
     def commands(self) -> list[Command]:
-        return [
-            row
-            for row in commands_of(self.agent)
-            if self.frontend.has_screen or not row.needs_screen
-        ]
+        commands = []
+        for row in commands_of(self.agent):
+            if self.frontend.has_screen or not row.needs_screen:
+                commands.append(row)
+        return commands
 
     # -- the three ways to speak, and the edge
 
@@ -226,7 +226,10 @@ class Controller:
             await asyncio.wait(self._tasks)
 
     def unknown(self, name: str, arguments: str = "") -> str:
-        """Return the complaint about a command that there is not; with arguments it may have been a message."""
+        """Return the error for a command that does not exist.
+
+        With arguments it may have been meant as a message.
+        """
         from tui_agent.app.names_elsewhere import ELSEWHERE
 
         meant = ELSEWHERE.get(name) or self._nearest(name)
@@ -236,7 +239,9 @@ class Controller:
         return f"There is no command /{one_line(name, 40)}. {meant}{message}"
 
     def _nearest(self, name: str) -> str:
-        names = [known for command in self.commands for known in (command.name, *command.aliases)]
+        names: list[str] = []
+        for command in self.commands:
+            names.extend((command.name, *command.aliases))
         begins = []
         if len(name) >= 2:
             begins = [known for known in names if known.startswith(name[:3])]
@@ -547,7 +552,7 @@ class Outbox:
         self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def bring_back(self) -> None:
-        """Put messages that waited for a stopped run back into the prompt: they may not be wanted any more."""
+        """Put messages that waited for a stopped run back into the prompt, to be sent or dropped."""
         controller = self._controller
         waiting = list[str]()
         while controller.agent is not None and (text := controller.agent.take_back()) is not None:
@@ -571,7 +576,7 @@ class Outbox:
             self._controller.frontend.warn(prepared.problem)
 
     async def send_command(self, name: str, arguments: str, complaint: str) -> None:
-        """Send the message of a command of the user's own; ``complaint`` is raised where there is none any more."""
+        """Send the message of one of the user's own commands; raise ``complaint`` if it is gone."""
         from tui_agent.agent.preparing import prepare_command
 
         agent = self._controller.agent

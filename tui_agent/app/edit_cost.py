@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tui_agent.agent.context_map import ContextBlock
-from tui_agent.app.format import money, plural, tokens
+from tui_agent.app.format import about_cost, plural, tokens
 from tui_agent.context.budget import PLACEHOLDER_TOKENS
 from tui_agent.context.view import EntryState
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 EditAction = Literal["pin", "drop", "mask", "restore", "edit"]
 
@@ -31,7 +31,7 @@ _DONE = {
 _VERB = {"pin": "Pin", "drop": "Hide", "mask": "Clear", "restore": "Bring back", "edit": "Edit"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """A change of some blocks. ``places`` are those it changes, in the order of the request.
 
@@ -112,10 +112,7 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
     elif edit.freed < 0:
         facts.append(f"adds {tokens(-edit.freed)} tokens")
     if edit.reread and warm:
-        price = ""
-        if dollars:
-            price = f", ~{money(dollars)}"
-        facts.append(f"{tokens(edit.reread)} cached are read anew{price}")
+        facts.append(f"{tokens(edit.reread)} cached are read anew{about_cost(dollars)}")
     elif not edit.freed and edit.action != "edit":
         facts.append("the request keeps its size")
     else:

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from tui_agent.files.atomic import write_atomically
 from tui_agent.json_text import loads
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.redaction import redact
 from tui_agent.path_checks import is_directory, is_there
 from tui_agent.processes.environment import holds_secret
@@ -73,7 +73,7 @@ _FOUND_BY_NAME = frozenset({ExportFormat.CLAUDE_CODE, ExportFormat.CODEX})
 """Formats of other programs, which look for a file by its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExportOrder:
     """An export to make.
 
@@ -211,21 +211,15 @@ class Scrubber:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], home: Path) -> "Scrubber":
-        return cls(
-            (
-                value
-                for name, value in environ.items()
-                if holds_secret(name, value) and len(value) > 7
-            ),
-            home,
-        )
+        secrets = []
+        for name, value in environ.items():
+            if len(value) > 7 and holds_secret(name, value):
+                secrets.append(value)
+        return cls(secrets, home)
 
     def text(self, text: str) -> str:
-        self._found |= {
-            line
-            for secret in find_secrets(text)
-            for line in text[secret.start : secret.end].split("\n")
-        }
+        for secret in find_secrets(text):
+            self._found.update(text[secret.start : secret.end].split("\n"))
         text = redact(text, self._secrets)
         if self._home:
             text = re.sub(re.escape(self._home) + r"(?![\w.-])", "~", text)
@@ -236,10 +230,13 @@ class Scrubber:
 
         Images can't be looked into and stay.
         """
-        needed = {digest for entry in copy.entries for digest in blobs_of(entry)}
-        contents = {
-            digest: content for digest in needed if (content := copy.blob(digest)) is not None
-        }
+        needed = set()
+        for entry in copy.entries:
+            needed.update(blobs_of(entry))
+        contents = {}
+        for digest in needed:
+            if (content := copy.blob(digest)) is not None:
+                contents[digest] = content
         scrubbed = {digest: self._content(content) for digest, content in contents.items()}
         renamed = {
             digest: hashlib.sha256(content).hexdigest() for digest, content in scrubbed.items()
@@ -283,11 +280,10 @@ class Scrubber:
             # A provider's own form of its reasoning is signed: changed, it would be refused.
             signed = value.get("type") == "reasoning"
             is_call = value.get("type") == "tool_call"
-            found = {
-                key: self._value(item, renamed)
-                for key, item in value.items()
-                if not (signed and key == "blob")
-            }
+            found = {}
+            for key, item in value.items():
+                if not (signed and key == "blob"):
+                    found[key] = self._value(item, renamed)
             if is_call:
                 found["arguments"] = self._arguments(value["arguments"])
             return found
@@ -312,9 +308,11 @@ def _shortened(title: str, secrets: Sequence[str]) -> str:
     title = remove_known(title, secrets)
     bare = title.rstrip("… ")
     for secret in secrets:
-        start = next(
-            (n for n in range(len(secret), _LEAST_START - 1, -1) if bare.endswith(secret[:n])), 0
-        )
+        start = 0
+        for n in range(len(secret), _LEAST_START - 1, -1):
+            if bare.endswith(secret[:n]):
+                start = n
+                break
         if start:
             return f"{bare[:-start]}{REMOVED}"
     return title

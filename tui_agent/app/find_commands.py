@@ -79,15 +79,16 @@ async def history(controller: Controller, _argument: str) -> None:
         controller.say("Nothing was sent in this project yet.")
         return
     now = controller.services.clock()
-    rows = [
-        PickRow(
-            str(number),
-            one_line(found.text, 300),
-            age(found.created_at, now),
-            f"{found.text}\n\nin “{one_line(found.title, 60) or 'a session without a title'}”",
+    rows = []
+    for number, found in enumerate(typed):
+        rows.append(
+            PickRow(
+                str(number),
+                one_line(found.text, 300),
+                age(found.created_at, now),
+                f"{found.text}\n\nin “{one_line(found.title, 60) or 'a session without a title'}”",
+            )
         )
-        for number, found in enumerate(typed)
-    ]
     picked = await controller.ask(
         Pick("Sent before in this project", rows, confirm="put it into the prompt")
     )

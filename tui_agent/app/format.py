@@ -1,13 +1,17 @@
 """Short, safe text for one line of screen: sizes, money, ages, paths, and text that came from outside."""
 
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
 from tui_agent.safe_text import one_line, visible
 
 __all__ = [
+    "about_cost",
     "age",
+    "dotted",
     "duration",
+    "listed",
     "money",
     "one_line",
     "plural",
@@ -116,6 +120,26 @@ def plural(count: int, noun: str) -> str:
     elif noun.endswith(("ch", "s", "x")):
         noun = f"{noun}e"
     return f"{count:,} {noun}s"
+
+
+def dotted(*facts: str | None) -> str:
+    """Return facts on one line, without those that are empty: ``12 s · 84.2k tokens``."""
+    return " · ".join(filter(None, facts))
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return names, and the count of those after the first ``most``: ``a, b and 12 more``."""
+    more = ""
+    if len(names) > most:
+        more = f" and {len(names) - most:,} more"
+    return f"{', '.join(names[:most])}{more}"
+
+
+def about_cost(dollars: float | None, words: str = "") -> str:
+    """Return a cost as the end of a sentence, "" for none: ``, about $0.25 more``."""
+    if dollars:
+        return f", about {money(dollars)}{words}"
+    return ""
 
 
 def lines_text(additions: int, deletions: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tui_agent.app.format import visible
 from tui_agent.app.run_state import RunState
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ class Question(Generic[Answer_co]):
     """Something a person is asked. Its answer is None when they went back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice(Question[str]):
     """One of a few answers; each is a key and its text."""
 
@@ -75,7 +75,7 @@ class Choice(Question[str]):
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PickRow:
     """One of many answers. ``text`` is one line, in which one searches; ``facts`` stand at its end.
 
@@ -88,7 +88,7 @@ class PickRow:
     details: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pick(Question[str]):
     """One of many rows, found by typing.
 
@@ -100,7 +100,7 @@ class Pick(Question[str]):
     confirm: str = "choose"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextLine(Question[str]):
     """One line of text.
 
@@ -114,7 +114,7 @@ class TextLine(Question[str]):
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LongText(Question[str]):
     """A text of many lines to be changed. ``confirm`` is the action of keeping it, in a word."""
 
@@ -123,7 +123,7 @@ class LongText(Question[str]):
     confirm: str = "keep"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditedText(Question[str]):
     """A text as the user makes it in their editor.
 
@@ -134,7 +134,7 @@ class EditedText(Question[str]):
     name: str = "text.md"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelPick:
     """A model that was picked. With ``server``, a base URL, it is to be set up there first."""
 
@@ -144,7 +144,7 @@ class ModelPick:
     """Whether it is for this session, and not for the next start too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelChoice(Question[ModelPick]):
     """A model of the catalog, or any id. ``switches`` asks whether it is for this session only."""
 
@@ -152,14 +152,14 @@ class ModelChoice(Question[ModelPick]):
     switches: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionChoice(Question["OpenRequest"]):
     """A session to open."""
 
     current: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThemeChoice(Question[str]):
     """A theme."""
 
@@ -176,7 +176,7 @@ class Page:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report(Page):
     """Lines to read, from the heading ``at`` on."""
 
@@ -192,7 +192,7 @@ class Report(Page):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output(Page):
     """All of a long output."""
 
@@ -200,7 +200,7 @@ class Output(Page):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TreePage(Page):
     """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen."""
 
@@ -209,7 +209,7 @@ class TreePage(Page):
     title: str = "The session tree"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextPage(Page):
     """The next request, block by block. ``lines`` are for where there is no screen."""
 
@@ -217,7 +217,7 @@ class ContextPage(Page):
     title: str = "The context map"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactPage(Page):
     """A compaction that is looked at and edited before it counts.
 
@@ -228,7 +228,7 @@ class CompactPage(Page):
     title: str = "The compaction preview"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingsPage(Page):
     """Every setting, those found that a text names."""
 
@@ -236,7 +236,7 @@ class SettingsPage(Page):
     title: str = "The settings"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HelpPage(Page):
     """The keys of the conversation, and every command, key and setting; without the former the list alone."""
 
@@ -244,7 +244,7 @@ class HelpPage(Page):
     title: str = "Help"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EquipmentLine:
     """A line of the page; choosing it switches to ``agent``, "" to nothing."""
 
@@ -252,7 +252,7 @@ class EquipmentLine:
     agent: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EquipmentPage(Page):
     """Agents, skills, tools and, below these lines, MCP servers; the cursor is on the line below the heading ``at``."""
 
@@ -261,7 +261,7 @@ class EquipmentPage(Page):
     title: str = "The page of MCP servers"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryPage(Page):
     """The project's memory and what is proposed for it; ``lines`` are a diff for where there is no screen."""
 
@@ -276,7 +276,7 @@ class PermissionsPage(Page):
     title = "The permission rules"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubagentPage(Page):
     """A subagent's session; ``watched`` is the agent at work, or a session that is over."""
 
@@ -285,7 +285,7 @@ class SubagentPage(Page):
     title: str = "What a subagent did"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RacePage(Page):
     """A race: the one that goes on, with its runners at work, or the entry of one that is over.
 
@@ -301,7 +301,7 @@ class RacePage(Page):
         return "\n".join(self.lines)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunnerPage(Page):
     """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` is a ``RaceView``."""
 
@@ -311,7 +311,7 @@ class RunnerPage(Page):
     title: str = "A runner of the race"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiffPage(Page):
     """How files differ, one by one."""
 
@@ -319,7 +319,7 @@ class DiffPage(Page):
     files: Sequence[ChangedFile]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FindPage(Page):
     """The places of the conversation that hold a text; an empty one is still to be typed."""
 
@@ -327,7 +327,7 @@ class FindPage(Page):
     title: str = "Searching the conversation"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobsPage(Page):
     """The background jobs, their output as it comes."""
 

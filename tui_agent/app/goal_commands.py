@@ -38,13 +38,18 @@ async def goal(controller: Controller, argument: str) -> None:
     goals = agent.goals
     text = argument.strip()
     if not text:
-        shown = f"The goal, {goals.words.removeprefix('goal, ')}: {one_line(goals.goal, 200)}"
-        controller.say(shown if goals.goal else goals.ended or NO_GOAL)
+        shown = goals.ended or NO_GOAL
+        if goals.goal:
+            state = goals.words.removeprefix("goal, ")
+            shown = f"The goal, {state}: {one_line(goals.goal, 200)}"
+        controller.say(shown)
         return
     if text.lower() in OFF:
-        had = goals.goal
+        done = NO_GOAL
+        if goals.goal:
+            done = "The goal is dropped; what is being done goes on."
         goals.drop()
-        controller.say("The goal is dropped; what is being done goes on." if had else NO_GOAL)
+        controller.say(done)
         controller.frontend.refresh_facts()
         return
     controller.require_writable()
@@ -67,11 +72,13 @@ async def goal(controller: Controller, argument: str) -> None:
 async def loop(controller: Controller, argument: str) -> None:
     repeats = controller.open_agent.repeats
     text = argument.strip()
-    if not text:
-        shown = f"The {repeats.words}: {one_line(repeats.message, 200)}"
-        controller.say(shown if repeats.message else NO_LOOP)
-    elif text.lower() in OFF:
-        controller.say("The loop is ended." if repeats.message else NO_LOOP)
+    is_off = text.lower() in OFF
+    if not repeats.message and (is_off or not text):
+        controller.say(NO_LOOP)
+    elif not text:
+        controller.say(f"The {repeats.words}: {one_line(repeats.message, 200)}")
+    elif is_off:
+        controller.say("The loop is ended.")
         repeats.drop()
     else:
         controller.require_writable()

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tui_agent.app.format import plural
+from tui_agent.app.format import listed, plural
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
@@ -92,17 +92,14 @@ class Importer:
     def total(self) -> str:
         failed = self.failed
         parts = [f"{count} {_TOTALS[came]}" for came in ImportChange if (count := self._came[came])]
-        if failed:
-            parts.append(
-                f"{failed} could not be read"
-                if failed == 1
-                else f"{failed} files could not be read"
-            )
-        if self._empty:
-            files = "file holds" if self._empty == 1 else "files hold"
-            parts.append(
-                f"{self._empty} {files} no conversation of {'its' if self._empty == 1 else 'their'} own"
-            )
+        if failed == 1:
+            parts.append("1 could not be read")
+        elif failed:
+            parts.append(f"{failed} files could not be read")
+        if self._empty == 1:
+            parts.append("1 file holds no conversation of its own")
+        elif self._empty:
+            parts.append(f"{self._empty} files hold no conversation of their own")
         return ", ".join(parts or ["nothing imported"]) + "."
 
 
@@ -132,15 +129,11 @@ def summary_of(imported: Imported) -> str:
         rows = ", ".join(f"{count}× {one_line(what, 80)}" for what, count in left_out)
         sentence += f" Not taken over: {rows}."
     if imported.damaged:
-        numbers = imported.damaged
         count = len(imported.damaged)
-        named = ", ".join(f"{number:,}" for number in numbers[:_NUMBERS_TOLD])
-        more = ""
-        if count > _NUMBERS_TOLD:
-            more = f" and {count - _NUMBERS_TOLD:,} more"
+        numbers = [f"{number:,}" for number in imported.damaged]
         sentence += (
             f" {plural(count, 'line')} could not be read and {'was' if count == 1 else 'were'} "
-            f"left out: {named}{more}."
+            f"left out: {listed(numbers, _NUMBERS_TOLD)}."
         )
     return " ".join([sentence, *map(_with_advice, imported.refused)])
 

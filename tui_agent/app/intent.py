@@ -2,19 +2,19 @@
 
 import re
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?:\s+(.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageIntent:
     """Text for the model."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandIntent:
     """``/name arguments``."""
 
@@ -22,7 +22,7 @@ class CommandIntent:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShellIntent:
     """``!command``, or ``!!command`` which the model does not see."""
 

@@ -37,7 +37,7 @@ _DEFAULT_STYLE = "default"
 
 
 async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
-    """Show the agent's equipment on one page, or one part where there is no screen; files as they are now."""
+    """Show agents, skills, tools and servers on one page; where there is no screen, one of them."""
     ports, count = owner.ports, owner.ports.directory.counter(owner.model).schema
     await asyncio.to_thread(ports.knowledge.load)
     await ports.read_tool_files()
@@ -160,9 +160,10 @@ async def agent(controller: Controller, argument: str) -> None:
 async def style(controller: Controller, argument: str) -> None:
     chooser = controller.open_agent
     await asyncio.to_thread(chooser.ports.knowledge.load)
-    styles = {
-        spec.name: spec.description for spec in chooser.ports.knowledge.specs if spec.is_style
-    }
+    styles = {}
+    for spec in chooser.ports.knowledge.specs:
+        if spec.is_style:
+            styles[spec.name] = spec.description
     if not styles:
         raise CommandError(
             "There are no output styles yet. Write .tui-agent/output-styles/NAME.md."
@@ -183,7 +184,7 @@ async def _choice_of(controller: Controller, question: str, kinds: dict[str, str
 
 
 async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
-    """Let another kind of agent go on, after a question where that has all be read again."""
+    """Switch to another kind of agent; asks first where the model must read all of it again."""
     if await may_reread(controller, chooser, f"Switch to {name}?", chooser.model):
         chooser.choose_agent(name)
         controller.frontend.refresh_facts()
@@ -198,7 +199,7 @@ async def _switch(controller: Controller, chooser: Agent, name: str) -> None:
     words="add a server, connect, plugin, integration",
 )
 async def mcp(controller: Controller, argument: str) -> None:
-    """Show the servers; ``add NAME COMMAND`` adds one, ``reload`` rereads, ``restart NAME`` starts one again."""
+    """Show the servers, add one, restart one, or read their settings again."""
     owner = controller.open_agent
     word, _, name = argument.partition(" ")
     match word, name.strip():

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.config import Config
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.addresses import Addresses, AddressSetting
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins, system_keyring
@@ -31,7 +31,7 @@ def keys_of(config: Config, logins: Logins | None = None) -> Keys:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoginRow:
     """A provider one can enter a key of.
 
@@ -80,27 +80,28 @@ class LoginController:
         keys = keys_of(self._config(), self._logins)
         kept = set(self._logins)
         ids = dict.fromkeys((*FIRST, *PROVIDERS))
-        wanted = [
-            PROVIDERS[name]
-            for name in ids
-            if PROVIDERS[name].keys and PROVIDERS[name].local_url is None
-        ]
-        return [
-            LoginRow(
-                id=provider.id,
-                name=provider.name,
-                variable=provider.keys[0],
-                page=provider.keys_page,
-                source=key.source if (key := keys.find(provider)) is not None else "",
-                is_kept=provider.id in kept,
-                signs_in=provider.sign_in is not None and not self._place(provider).source,
-                note=provider.sign_in_note,
-                missing=()
-                if self._place(provider).source
-                else tuple(keys.missing_parameters(provider)),
+        wanted = []
+        for name in ids:
+            if PROVIDERS[name].keys and PROVIDERS[name].local_url is None:
+                wanted.append(PROVIDERS[name])
+        rows = []
+        for provider in wanted:
+            rows.append(
+                LoginRow(
+                    id=provider.id,
+                    name=provider.name,
+                    variable=provider.keys[0],
+                    page=provider.keys_page,
+                    source=key.source if (key := keys.find(provider)) is not None else "",
+                    is_kept=provider.id in kept,
+                    signs_in=provider.sign_in is not None and not self._place(provider).source,
+                    note=provider.sign_in_note,
+                    missing=()
+                    if self._place(provider).source
+                    else tuple(keys.missing_parameters(provider)),
+                )
             )
-            for provider in wanted
-        ]
+        return rows
 
     def where(self) -> str:
         if system_keyring() is not None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from tui_agent.agent.memory.section import row_of
-from tui_agent.app.format import age, one_line, plural, tokens
+from tui_agent.app.format import age, dotted, one_line, plural, tokens
 from tui_agent.errors import CommandError
 from tui_agent.files.memory import (
     MODEL,
@@ -16,7 +16,7 @@ from tui_agent.files.memory import (
     line_of,
 )
 from tui_agent.files.notes import NOTES_FILE, NoteError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 
 NOTHING = (
     "Nothing is kept yet. /remember TEXT keeps a line; others are proposed at the end of a run."
@@ -26,7 +26,7 @@ _NOTE = f"{NOTES_FILE}:{{}}"
 """How a line of the project's own notes is called, by its number; no topic begins so."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryRow:
     """A line, or a proposal. ``diff`` are its marks (``+``, ``-``, or a space) with texts."""
 
@@ -165,7 +165,7 @@ class MemoryView:
         diff = [("+", line.shown)]
         if before is not None:
             diff.insert(0, ("-", before.shown))
-        facts = " · ".join(filter(None, [*self._source(line), self._price(line)]))
+        facts = dotted(*self._source(line), self._price(line))
         return MemoryRow(f"+{line.topic}", tuple(diff), facts, line, proposal)
 
     def _kept_row(self, line: MemoryLine) -> MemoryRow:
@@ -177,7 +177,7 @@ class MemoryView:
             use = f"of no use in {plural(line.unused, 'session')}"
         else:
             use = "not used yet"
-        facts = " · ".join(filter(None, [*self._source(line), use, self._price(line)]))
+        facts = dotted(*self._source(line), use, self._price(line))
         return MemoryRow(line.topic, ((" ", line.shown),), facts, line)
 
     def _source(self, line: MemoryLine) -> list[str]:

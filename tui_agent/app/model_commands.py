@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import money, one_line, short_model, tokens
+from tui_agent.app.format import about_cost, money, one_line, short_model, tokens
 from tui_agent.app.frontend import Choice, ModelChoice, ModelPick, Severity
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
@@ -99,7 +99,7 @@ def reread_price(controller: "Controller", model: str, cached: int) -> str:
     """Return ", about $0.25 more" for tokens that are read again; "" where that is less than a cent, or unknown."""
     dollars = controller.services.reread_cost(model, cached)
     if dollars and dollars >= 0.01:
-        return f", about {money(dollars)} more"
+        return about_cost(dollars, " more")
     return ""
 
 

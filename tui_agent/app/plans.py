@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui_agent.app.format import money, one_line, plural, tokens
+from tui_agent.app.format import about_cost, money, one_line, plural, tokens
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.session.entries import Entry, UserEntry
 
@@ -91,8 +91,5 @@ def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: floa
     elif edit is None or not edit.reread:
         cost = "nothing cached is lost"
     else:
-        price = ""
-        if dollars:
-            price = f", about {money(dollars)}"
-        cost = f"{tokens(edit.reread)} cached tokens are read anew{price}"
+        cost = f"{tokens(edit.reread)} cached tokens are read anew{about_cost(dollars)}"
     return f"{freed}; {cost}."

@@ -19,7 +19,7 @@ from tui_agent.app.frontend import Choice, RacePage, Report
 from tui_agent.app.moves import carry_out
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
 from tui_agent.errors import CommandError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +48,7 @@ FORM_RUNNERS = 3
 """How many runners are offered at first."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaceWish:
     """A race as a person asks for it, in words.
 
@@ -86,10 +86,10 @@ def read_wish(text: str) -> RaceWish:
         prompt.strip(),
         runners or "3",
         options.get("check"),
-        options.get("pick", "none"),
-        _read(dollars_in, options.get("cost"), "an amount of US dollars above 0"),
-        None if start is None else int(start.lstrip("#")),
-        _read(count_in, options.get("steps"), "a number of steps above 0"),
+        pick=options.get("pick", "none"),
+        cost=_read(dollars_in, options.get("cost"), "an amount of US dollars above 0"),
+        start=None if start is None else int(start.lstrip("#")),
+        steps=_read(count_in, options.get("steps"), "a number of steps above 0"),
     )
 
 
@@ -189,7 +189,10 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
         if name == agent.model or any(row.id == name for row in rows):
             return name
         provider = agent.model.partition("/")[0]
-        named = [row.id for row in rows if row.has_key and name.lower() in row.id.lower()]
+        named = []
+        for row in rows:
+            if row.has_key and name.lower() in row.id.lower():
+                named.append(row.id)
         # The conversation's own provider first, of its models the newest.
         best = max(
             named,
@@ -270,22 +273,20 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
         )
     if dropped := {entry for spec in order.specs for entry in left_out(spec.context)}:
         view = resolve(agent.session.beside(order.start).active_path())
-        sent = {
-            entry.id
-            for entry in (view.compaction, *view.entries)
-            if entry is not None and entry.is_sent
-        }
+        sent = set()
+        for entry in (view.compaction, *view.entries):
+            if entry is not None and entry.is_sent:
+                sent.add(entry.id)
         if unknown := sorted(dropped - sent):
             raise CommandError(
                 f"#{unknown[0]} is not among what the model is sent there: no runner can go without it."
             )
     price = price_of(controller, order)
     models = [spec.model or agent.model for spec in order.specs]
-    unpriced = [
-        model
-        for model in models
-        if price.each is not None and not agent.ports.meter.has_price(model)
-    ]
+    unpriced = []
+    for model in models:
+        if price.each is not None and not agent.ports.meter.has_price(model):
+            unpriced.append(model)
     if unpriced:
         raise CommandError(
             f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none."
@@ -426,9 +427,10 @@ def last_race(controller: Controller) -> RaceEntry | None:
     tree = session.skeleton()
     path = {None, *session.path_outline().ids}
     races = session.entries(tree.ids[at] for at in reversed(tree.of_kinds(["race"])))
-    return next(
-        (race for race in races if isinstance(race, RaceEntry) and race.start in path), None
-    )
+    for race in races:
+        if isinstance(race, RaceEntry) and race.start in path:
+            return race
+    return None
 
 
 def _branch(controller: Controller, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
@@ -610,14 +612,13 @@ async def ask_for_race(
         where = "Race"
     else:
         where = f"Race from #{start}"
-    modes = modes_of(agent)
     chosen = await ask_for_order(
         controller,
         order,
         here,
-        modes,
-        lambda wanted: price_of(controller, wanted).sentence(),
-        where,
+        modes=modes_of(agent),
+        price=lambda wanted: price_of(controller, wanted).sentence(),
+        title=where,
     )
     if chosen is None or controller.agent is not agent:
         return False

@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, PRUNED, WHOLE
-from tui_agent.app.format import count_in, dollars_in, one_line, plural, short_model, visible
+from tui_agent.app.format import (
+    count_in,
+    dollars_in,
+    dotted,
+    one_line,
+    plural,
+    short_model,
+    visible,
+)
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.session.effort import Effort
 
@@ -73,7 +81,9 @@ async def _with_end(controller: Controller, order: RaceOrder, row: str) -> RaceO
         case "check":
             question = TextLine("Check: a command, such as make test", order.check)
             check = await controller.ask(question)
-            return order if check is None else replace(order, check=check)
+            if check is None:
+                return order
+            return replace(order, check=check)
         case "limit":
             amount = "" if order.cost is None else f"{order.cost:g}"
             question = TextLine("US dollars for each runner; empty is no limit", amount)
@@ -109,7 +119,7 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
             visible(spec.mode or here.mode),
             spec.context,
         )
-        rows.append((f"runner {place}", f"Runner {place + 1}  {' · '.join(filter(None, facts))}"))
+        rows.append((f"runner {place}", f"Runner {place + 1}  {dotted(*facts)}"))
     if len(order.specs) < MOST_RUNNERS:
         rows.append(("add", "Add a runner"))
     rows += [
@@ -144,52 +154,57 @@ async def _change(
         ("model", "Another model"),
         ("effort", "Another effort"),
         ("mode", "Another mode or agent"),
+        ("context", "What it sees of the conversation"),
     ]
-    answers.append(("context", "What it sees of the conversation"))
     if len(order.specs) > LEAST_RUNNERS:
         answers.append(("remove", "Remove it"))
-    levels = [
-        (AS_HERE, f"as here: {here.effort or 'default'}"),
-        *((level, level) for level in Effort),
-    ]
-    kinds = [(AS_HERE, f"as here: {here.mode}"), *((mode, one_line(mode, 40)) for mode in modes)]
-    seen = [
-        (WHOLE, "all of it"),
-        (PRUNED, "all but old outputs"),
-        (COMPACTED, "a summary"),
-    ]
-    if spec.context not in {"", PRUNED, COMPACTED}:
-        seen.append((spec.context, spec.context))
-    match await controller.ask(Choice(f"What of {number}?", answers)):
-        case "model":
-            from tui_agent.app.model_commands import ask_for_model
+    part = await controller.ask(Choice(f"What of {number}?", answers))
+    if part is None:
+        return [spec]
+    if part == "remove":
+        return []
+    if part == "model":
+        from tui_agent.app.model_commands import ask_for_model
 
-            model = await ask_for_model(controller, spec.model or here.model)
-            return [
-                spec if model is None else replace(spec, model="" if model == here.model else model)
-            ]
+        value = await ask_for_model(controller, spec.model or here.model)
+    else:
+        value = await controller.ask(_question(part, number, spec, here, modes=modes))
+    if value is None:
+        return [spec]
+    return [_with(spec, part, value, here)]
+
+
+def _question(
+    part: str, number: str, spec: RunnerSpec, here: RunnerSpec, *, modes: Sequence[str]
+) -> Choice:
+    match part:
         case "effort":
-            effort = await controller.ask(
-                Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE)
-            )
-            return [
-                spec if effort is None else replace(spec, effort=Effort(effort) if effort else None)
-            ]
+            levels = [(AS_HERE, f"as here: {here.effort or 'default'}")]
+            levels += [(level, level) for level in Effort]
+            return Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE)
         case "mode":
-            mode = await controller.ask(
-                Choice(f"The mode or agent of {number}", kinds, at=spec.mode or AS_HERE)
-            )
-            return [spec if mode is None else replace(spec, mode=mode)]
-        case "context":
-            context = await controller.ask(
-                Choice(f"What {number} sees", seen, at=spec.context or WHOLE)
-            )
-            return [
-                spec
-                if context is None
-                else replace(spec, context="" if context == WHOLE else context)
-            ]
-        case "remove":
-            return []
+            kinds = [(AS_HERE, f"as here: {here.mode}")]
+            kinds += [(mode, one_line(mode, 40)) for mode in modes]
+            return Choice(f"The mode or agent of {number}", kinds, at=spec.mode or AS_HERE)
         case _:
-            return [spec]
+            seen = [
+                (WHOLE, "all of it"),
+                (PRUNED, "all but old outputs"),
+                (COMPACTED, "a summary"),
+            ]
+            if spec.context not in {"", PRUNED, COMPACTED}:
+                seen.append((spec.context, spec.context))
+            return Choice(f"What {number} sees", seen, at=spec.context or WHOLE)
+
+
+def _with(spec: RunnerSpec, part: str, value: str, here: RunnerSpec) -> RunnerSpec:
+    """Return a runner with another model, effort, mode or context; "" is as in the conversation."""
+    match part:
+        case "model":
+            return replace(spec, model="" if value == here.model else value)
+        case "effort":
+            return replace(spec, effort=Effort(value) if value else None)
+        case "mode":
+            return replace(spec, mode=value)
+        case _:
+            return replace(spec, context="" if value == WHOLE else value)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.app.format import changes_text, money, one_line, plural, seconds, tokens
+from tui_agent.app.format import about_cost, changes_text, money, one_line, plural, seconds, tokens
 from tui_agent.app.frontend import Heading
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ STATE_MARKS: Mapping[str, str] = {
 """One glyph for each state of a runner."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RacePrice:
     """The possible cost of a race, in US dollars; None if unknown.
 
@@ -67,10 +67,7 @@ class RacePrice:
             limit = f"{who}, at most {money(self.each)} each, {money(self.most)} together."
         if not self.prefix:
             return limit
-        if self.prefix_cost is None:
-            price = ""
-        else:
-            price = f", about {money(self.prefix_cost)} for all"
+        price = about_cost(self.prefix_cost, " for all")
         same = "" if self.alike else "at most "
         return f"{limit} Each starts with {same}{tokens(self.prefix)} tokens{price}."
 
@@ -125,9 +122,9 @@ def headline(row: RaceRunner) -> str:
 
 
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
-    table = [
-        (number, row, (f"{number}", headline(row), *cells(row))) for number, row in ranked(rows)
-    ]
+    table = []
+    for number, row in ranked(rows):
+        table.append((number, row, (f"{number}", headline(row), *cells(row))))
     widths = []
     if table:
         widths = [max(len(line[at]) for _, _, line in table) for at in range(len(table[0][2]))]

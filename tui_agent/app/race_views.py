@@ -230,9 +230,11 @@ def watch_at(controller: Controller, leaf: int) -> bool:
     """Show the runner of the race that goes on whose branch ends at an entry; returns whether there is one."""
     if controller.race is None:
         return False
-    number = next(
-        (runner.number for runner in controller.race.runners if runner.record.leaf == leaf), None
-    )
+    number = None
+    for runner in controller.race.runners:
+        if runner.record.leaf == leaf:
+            number = runner.number
+            break
     if number is not None:
         RaceView(controller, controller.race).watch(number)
     return number is not None

@@ -14,7 +14,7 @@ from pathlib import Path
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.app.format import one_line, plural, short_path, visible
 from tui_agent.files.notes import NOTES_FILE
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file, is_link
 from tui_agent.secret_detector import find_secrets
 from tui_agent.secret_forms import MIN_CHARS, SecretForms
@@ -42,7 +42,7 @@ _EXPORTED = (".md", ".html", ".jsonl")
 _MOST_NAMED = 12
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnPlaces:
     """Where the program keeps files: directories, the parent of races' copies, the project's notes.
 
@@ -55,7 +55,7 @@ class OwnPlaces:
     exports: Sequence[Path] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """Where secrets are: in the store, in files, in backups of the store, in copies that races left."""
 
@@ -97,7 +97,7 @@ class Redaction:
         else:
             copies = abandoned_homes(self._places.races)
         is_deleted = not found and any(map(self._is_in, self._parts_of_store()))
-        return Finding(found, files, backups, copies, unread, is_deleted)
+        return Finding(found, files, backups, copies=copies, unread=unread, is_deleted=is_deleted)
 
     def holders(self, finding: Finding, *, but: str) -> list[str]:
         """Return the titles of sessions that hold it and are open elsewhere; ``but`` is the one open here."""
@@ -218,9 +218,10 @@ def removal_of_entry(
             contents.append(output)
         case _:
             pass
-    secrets = [
-        text[secret.start : secret.end] for text in contents for secret in find_secrets(text)
-    ]
+    secrets = []
+    for text in contents:
+        for secret in find_secrets(text):
+            secrets.append(text[secret.start : secret.end])
     blocks = [text for text in contents if len(text) >= _FEWEST_IN_BLOCK]
     forms = SecretForms([one for one in secrets if len(one) >= MIN_CHARS], blocks)
     return Removal(forms, estimate, (session_id, entry.id))

@@ -9,7 +9,7 @@ from tui_agent.agent.checkpoints.file_snapshots import Image, read_image
 from tui_agent.agent.checkpoints.plan import DROPPED, Conflict, after_of, before_of, changes_in
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
-from tui_agent.app.format import plural
+from tui_agent.app.format import listed, plural
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.git_writing import (
@@ -22,7 +22,7 @@ from tui_agent.files.git_writing import (
     not_of_git,
 )
 from tui_agent.files.own_git import find_project
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChange
 from tui_agent.session.session import Session
@@ -55,12 +55,7 @@ def _net_changes(
     mixed: list[str] = []
     for path, made in sorted(by_path.items()):
         images = [image for change in made for image in (before_of(change), after_of(change))]
-        dropped = (
-            DROPPED for image in images if image.digest is not None and content(image) is None
-        )
-        if reason := next(filter(None, (image.problem for image in images)), "") or next(
-            dropped, ""
-        ):
+        if reason := _why_not(images, content):
             left_out.append(Conflict(path, reason))
             continue
         file, is_mixed = _sum(path, made, content)
@@ -69,6 +64,17 @@ def _net_changes(
             if is_mixed:
                 mixed.append(path)
     return files, left_out, mixed
+
+
+def _why_not(images: Sequence[Image], content: Callable[[Image], bytes | None]) -> str:
+    """Return why a file can't be in the result, "" where it can: the problem of an image, or its loss."""
+    for image in images:
+        if image.problem:
+            return image.problem
+    for image in images:
+        if image.digest is not None and content(image) is None:
+            return DROPPED
+    return ""
 
 
 def _sum(
@@ -100,7 +106,7 @@ class ResultError(UserFacingError):
     """There is no result, or it can't be written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionResult:
     """A session's changes on the path to one entry.
 
@@ -156,10 +162,10 @@ class SessionResult:
             session,
             leaf,
             project,
-            files,
-            left_out,
-            mixed,
-            sum(entry.omitted for entry in checkpoints),
+            files=files,
+            left_out=left_out,
+            mixed=mixed,
+            omitted=sum(entry.omitted for entry in checkpoints),
         )
 
     def __bool__(self) -> bool:
@@ -214,10 +220,7 @@ class SessionResult:
         said = []
         if left_out:
             rows = [f"{path} ({reason})" for path, reason in left_out.items()]
-            more = ""
-            if len(rows) > _NAMED:
-                more = f" and {len(rows) - _NAMED:,} more"
-            said.append(f"Not in it: {', '.join(rows[:_NAMED])}{more}.")
+            said.append(f"Not in it: {listed(rows, _NAMED)}.")
         if self.omitted:
             said.append(f"{self.omitted:,} more files changed and were too many to record.")
         if mixed:
@@ -241,6 +244,7 @@ class SessionResult:
 def _repository_of(path: str, project: Path) -> str:
     """Return the repository inside the project that a file is in, "" for the project itself: a clone lacks it."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
-    return next(
-        (str(folder) for folder in folders if os.path.lexists(project / folder / ".git")), ""
-    )
+    for folder in folders:
+        if os.path.lexists(project / folder / ".git"):
+            return str(folder)
+    return ""

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import age, changes_text, one_line
+from tui_agent.app.format import age, changes_text, dotted, one_line
 from tui_agent.app.frontend import Pick, PickRow
 from tui_agent.app.moves import carry_out, files_along, files_told
 from tui_agent.errors import CommandError
@@ -84,9 +84,7 @@ async def _go_back(
     told = await carry_out(agent, move, files)
     controller.frontend.restore_message(prompt_text(move.prompt))
     sentence = f"Back to before “{one_line(message.text, 40)}”"
-    controller.say(
-        " · ".join(filter(None, [", ".join(filter(None, [sentence, told])), "/undo returns"]))
-    )
+    controller.say(dotted(", ".join(filter(None, [sentence, told])), "/undo returns"))
 
 
 async def put_files_back(controller: Controller, agent: Agent, message: UserEntry) -> None:
@@ -105,7 +103,10 @@ def _messages(agent: Agent) -> list[UserEntry]:
 
     session = agent.session
     entries = session.reader.load(session.path_outline().of_kind("user"))
-    typed = [entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None]
+    typed = []
+    for entry in entries:
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            typed.append(entry)
     return typed[: -MAX_MESSAGES - 1 : -1]
 
 
@@ -118,7 +119,7 @@ def _rows(
     for entry, amount in zip(messages, amounts, strict=True):
         text = typed_text(entry.parts)
         files = changes_text(amount.files, amount.additions, amount.deletions)
-        facts = " · ".join(filter(None, [files, age(entry.created_at, now)]))
+        facts = dotted(files, age(entry.created_at, now))
         since = "No file was changed since."
         if files:
             since = f"Changed since: {files}"

@@ -50,10 +50,9 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case ReasoningProgress():
             return _entered(state, Phase.THINKING, now)
         case ToolStarted(call_id=call_id, tool=tool):
-            alone = RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
             if state.active:
                 return _with_tools(state, (*state.tools, (call_id, tool)), now)
-            return alone
+            return RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
         case ToolFinished(call_id=call_id):
             return _with_tools(
                 state, tuple(call for call in state.tools if call[0] != call_id), now
@@ -71,11 +70,9 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case RetryScheduled(loading=float(waited)):
             return RunState(Phase.LOADING, now - waited, one_line(event.reason.rstrip("."), 80))
         case RetryScheduled():
+            detail = f"attempt {event.attempt} of {event.attempts}"
             if event.reason:
-                reason = f": {one_line(event.reason, 80)}"
-            else:
-                reason = ""
-            detail = f"attempt {event.attempt} of {event.attempts}{reason}"
+                detail += f": {one_line(event.reason, 80)}"
             return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
         case CompactionStarted():
             return RunState(Phase.COMPACTING, now, in_run=state.active)
@@ -98,6 +95,7 @@ def _entered(state: RunState, phase: Phase, now: float) -> RunState:
 
 
 def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
+    """Return the state with these calls running; without any, the model is waited for."""
     if state.phase is Phase.PERMISSION and tools != state.tools:
         return replace(state, tools=tools)
     if not state.active:

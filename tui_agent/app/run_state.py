@@ -3,13 +3,13 @@
 from enum import StrEnum
 
 from tui_agent.app.format import one_line, seconds, tokens
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 CHARACTERS_PER_TOKEN = 4
-"""For a number that grows while something is written; the exact one comes with the answer."""
+"""An estimate, for the count that grows while an answer streams; its end brings the exact one."""
 
 _PATIENCE = 3.0
-"""Seconds after which it is said that nothing came yet."""
+"""Seconds of silence of the model after which the line says so."""
 
 _STOPS = "esc stops it"
 
@@ -30,15 +30,16 @@ class Phase(StrEnum):
     COMPACTING = "compacting"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunState:
-    """The activity, and since when (seconds, the caller's clock)."""
+    """What the agent is doing, and since when, in seconds of the caller's clock."""
 
     phase: Phase = Phase.IDLE
     since: float = 0.0
     detail: str = ""
+    """What the phase is about: a tool, an attempt, how much of the prompt was read."""
     until: float | None = None
-    """When a scheduled retry goes out."""
+    """When the next attempt is made."""
     tools: tuple[tuple[str, str], ...] = ()
     """Calls that run now: call id and tool."""
     words: int = 0
@@ -48,11 +49,11 @@ class RunState:
     asked: bool = False
     """Whether the model has the request and said nothing yet."""
     in_run: bool = True
-    """Whether a run goes on after this."""
+    """Whether this is a part of a run, and not something that was started by itself."""
 
     @property
     def active(self) -> bool:
-        """Whether something goes on (and so the status line has to be kept up to date)."""
+        """Whether something is going on, so that the status line has to be redrawn."""
         return self.phase is not Phase.IDLE
 
 
@@ -93,6 +94,7 @@ _WORKING = {
 
 
 def describe_run(state: RunState, now: float, characters: int) -> str:
+    """Return the status line of a run, of whose answer ``characters`` were written so far."""
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
         if state.phase in {Phase.WAITING, Phase.STREAMING}:

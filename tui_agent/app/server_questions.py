@@ -46,7 +46,7 @@ class Dialogs(Protocol):
 
 
 async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> Answer:
-    """Ask a person a question; going back answers nothing, which is a cancel."""
+    """Ask a person a question; going back cancels it."""
     match question:
         case ModelQuestions():
             return await ask_for_model(dialogs, question)
@@ -59,7 +59,7 @@ async def ask(dialogs: Dialogs, question: ServerQuestion | ModelQuestions) -> An
 async def ask_for_model(
     dialogs: Dialogs, asked: ModelQuestions, former: Mapping[str, Value] | None = None
 ) -> Answer:
-    """Ask the model's questions one after the other, and to check the answers where there are several.
+    """Ask the model's questions in turn; several answers are shown together to be confirmed.
 
     Going back leads to the question before; before the first, nothing is answered. ``former`` are
     answers given before.
@@ -185,7 +185,7 @@ async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
     ]
     decision = await dialogs.ask(Choice(visible(asked), answers, visible(details), inline=True))
     if decision != "y":
-        return Answer("decline" if decision == "n" else "cancel")
+        return _without_one(decision)
     values: dict[str, Value] = {}
     for field in form.fields:
         text = await _text(dialogs, form.server, field)
@@ -243,4 +243,11 @@ async def _link(dialogs: Dialogs, link: ServerLink) -> Answer:
     if decision == "y":
         dialogs.frontend.announce(f"Open {visible(link.url)}")
         return Answer("accept")
-    return Answer("decline" if decision == "n" else "cancel")
+    return _without_one(decision)
+
+
+def _without_one(decision: str | None) -> Answer:
+    """Return the answer to a server that gets nothing: the user said no, or went back."""
+    if decision == "n":
+        return Answer("decline")
+    return Answer("cancel")

@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to
@@ -35,7 +35,7 @@ class OpenHow(StrEnum):
     TAKE_OVER = "take_over"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenRequest:
     """Which session to open; no id: a new one.
 
@@ -50,7 +50,7 @@ class OpenRequest:
     entry: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRow:
     """A model as the picker shows it.
 
@@ -71,7 +71,7 @@ class ModelRow:
     anyway."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Look:
     """The settings of ``[ui]`` that the first paint needs, before the others are read."""
 
@@ -188,7 +188,7 @@ class AppServices(Protocol):
     outside of git."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstView:
     """The application's first screen.
 

@@ -330,11 +330,10 @@ def _at_work(controller: Controller) -> str:
     """Return which sessions would be stopped by leaving, as a sentence; "" when none would."""
     from tui_agent.app.side_by_side import Standing
 
-    names = [
-        f"“{aside.title}”"
-        for aside in controller.asides.values()
-        if aside.standing in {Standing.WORKING, Standing.NEEDS_YOU}
-    ]
+    names = []
+    for aside in controller.asides.values():
+        if aside.standing in {Standing.WORKING, Standing.NEEDS_YOU}:
+            names.append(f"“{aside.title}”")
     is_running = controller.agent is not None and controller.agent.running
     if not names:
         return "The agent is working." if is_running else ""

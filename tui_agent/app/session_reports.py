@@ -76,9 +76,8 @@ def tree_lines(session: Session) -> list[str]:
                 stack.append(
                     (child, f"{rest}{'└─' if last else '├─'}", f"{rest}{'  ' if last else '│ '}")
                 )
-        stack += [
-            (child, f"{rest}{'├─' if offspring else '└─'}", rest) for child in reversed(subagents)
-        ]
+        branch = "├─" if offspring else "└─"
+        stack += [(child, f"{rest}{branch}", rest) for child in reversed(subagents)]
     return lines
 
 
@@ -100,30 +99,34 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
 
 
 def cost_json(found: Spending) -> str:
-    missed = {
-        step.answer: {
-            "missed": step.miss.missed,
-            "missed_cause": miss_cause(step.miss),
-            "missed_cost": dollars,
-        }
-        for step, dollars in found.path
-        if step.miss is not None
-    }
+    missed = {}
+    for step, dollars in found.path:
+        if step.miss is not None:
+            missed[step.answer] = {
+                "missed": step.miss.missed,
+                "missed_cause": miss_cause(step.miss),
+                "missed_cost": dollars,
+            }
+    branches = {}
+    for key, spent in found.branches.items():
+        name = f"#{key}" if key else "current"
+        branches[name] = asdict(spent)
     value = {
         "total": asdict(found.total),
-        "branches": {
-            ("current" if not key else f"#{key}"): asdict(spent)
-            for key, spent in found.branches.items()
-        },
-        "models": {name: asdict(spent) for name, spent in found.models.items()},
-        "kinds": {str(purpose): asdict(spent) for purpose, spent in found.purposes.items()},
-        "days": {day.isoformat(): cost for day, cost in sorted(found.days.items())},
-        "cache_misses": {why: asdict(missed) for why, missed in found.misses.items()},
+        "branches": branches,
+        "models": _in_full(found.models),
+        "kinds": _in_full(found.purposes),
+        "days": {str(day): cost for day, cost in sorted(found.days.items())},
+        "cache_misses": _in_full(found.misses),
         "pings": [{"at": ping.at, "cost": ping.cost, "cause": PING_CAUSE} for ping in found.pings],
-        "all_sessions": {day.isoformat(): cost for day, cost in found.all_sessions.items()},
+        "all_sessions": {str(day): cost for day, cost in found.all_sessions.items()},
         "requests": [record._asdict() | missed.get(record.id, {}) for record in found.steps],
     }
     return json.dumps(value, ensure_ascii=False)
+
+
+def _in_full(rows: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
+    return {str(name): asdict(row) for name, row in rows.items()}
 
 
 def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:

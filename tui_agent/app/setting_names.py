@@ -149,10 +149,10 @@ def value_of(row: SettingRow) -> str:
 
 
 def group_of(key: str) -> str:
-    return next(
-        (name for name, begins in GROUPS.items() if any(_begins(key, begin) for begin in begins)),
-        OTHERS,
-    )
+    for name, begins in GROUPS.items():
+        if any(_begins(key, begin) for begin in begins):
+            return name
+    return OTHERS
 
 
 def _begins(key: str, begin: str) -> bool:

@@ -16,7 +16,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.app.format import one_line, plural
+from tui_agent.app.format import dotted, one_line, plural
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState
 from tui_agent.session.entries import AssistantEntry
@@ -161,7 +161,7 @@ def count_words(asides: Iterable[Aside]) -> str:
         f"{asking} need{'s' if asking == 1 else ''} you" if asking else "",
         f"{ended} ended" if ended else "",
     ]
-    return " · ".join(filter(None, words))
+    return dotted(*words)
 
 
 def news_of(aside: Aside) -> str:

@@ -8,7 +8,7 @@ from tui_agent.agent.timeline import Step
 from tui_agent.app.context_text import miss_cause
 from tui_agent.app.format import money, plural, tokens, visible
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import KINDS, RaceEntry, Usage
 from tui_agent.session.records import Purpose, Reported, RequestRecord, SideCost
 from tui_agent.session.session import Session
@@ -83,7 +83,7 @@ class Missed:
     cost: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spending:
     """The cost of a session.
 
@@ -219,12 +219,11 @@ def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, 
     spine = session.reader.spine()
     ids = [header.id for header in session.skeleton() if header.kind == "race"]
     races = [entry for entry in session.reader.load(ids) if isinstance(entry, RaceEntry)]
-    branches = [
-        (runner.root, runner.leaf)
-        for race in races
-        for runner in race.runners
-        if runner.root is not None
-    ]
+    branches = []
+    for race in races:
+        for runner in race.runners:
+            if runner.root is not None:
+                branches.append((runner.root, runner.leaf))
     found = {}
     for record in records:
         if spine.subagent_of(record.id) is not None:
@@ -314,11 +313,10 @@ def _ledger_rows(found: Spending) -> list[str]:
 
 
 def _day_sections(found: Spending) -> list[tuple[str, list[str]]]:
-    rows = [
-        f"{money(dollars):>9}  {day:%a %Y-%m-%d}"
-        for day, dollars in reversed(found.all_sessions.items())
-        if dollars > _NOTHING
-    ]
+    rows = []
+    for day, dollars in reversed(found.all_sessions.items()):
+        if dollars > _NOTHING:
+            rows.append(f"{money(dollars):>9}  {day:%a %Y-%m-%d}")
     return [(f"All sessions, the last {DAYS} days", rows)] if rows else []
 
 

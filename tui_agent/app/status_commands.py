@@ -65,7 +65,7 @@ async def look_up_spending(controller: Controller, agent: Agent) -> tuple[Spendi
     departures = session.departures(record.id for record in records)
     await asyncio.to_thread(session.reader.costs)
     found, names = await asyncio.to_thread(
-        look_up, session, services.store, records, departures, services.price
+        look_up, session, services.store, records, departures, price=services.price
     )
     now = datetime.fromtimestamp(controller.clock()).astimezone()
     found.all_sessions.update(await asyncio.to_thread(services.store.spent_by_day, now, DAYS))
@@ -245,7 +245,10 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
             f"  {' '.join(checker.patterns)}: {checker.name}, {where}{f'; needs {needs}' if needs else ''}"
         )
     tools = (tool for tool in agent.ports.tools if isinstance(tool, CodeTool))
-    servers = [f"  {one_line(line, 200)}" for tool in tools for line in tool.server_lines()]
+    servers = []
+    for tool in tools:
+        for line in tool.server_lines():
+            servers.append(f"  {one_line(line, 200)}")
     if servers:
         lines += ["", Heading("Language servers"), *servers]
     return lines

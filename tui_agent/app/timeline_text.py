@@ -5,8 +5,8 @@ from datetime import datetime
 
 from tui_agent.agent.context_map import ContextBlock, MapChange
 from tui_agent.agent.timeline import Mark, Step
-from tui_agent.app.context_text import miss_cause
-from tui_agent.app.format import money, plural, short_model, tokens
+from tui_agent.app.context_text import miss_words
+from tui_agent.app.format import dotted, money, plural, short_model, tokens
 from tui_agent.plot import Series
 
 MARKS: dict[Mark, str] = {
@@ -40,7 +40,9 @@ def series_of(steps: Sequence[Step]) -> Series:
 
 
 def legend(steps: Sequence[Step]) -> str:
-    there = {mark for step in steps for mark in step.marks[:1]}
+    there: set[Mark] = set()
+    for step in steps:
+        there.update(step.marks[:1])
     return "  ".join(f"{MARKS[mark]} {mark}" for mark in Mark if mark in there)
 
 
@@ -68,14 +70,9 @@ def step_words(step: Step, dollars: float | None) -> list[str]:
         answered = f"{tokens(step.answered)} answered"
     else:
         answered = ""
-    lines = [" · ".join(filter(None, [short_model(step.model), share, answered, price]))]
+    lines = [dotted(short_model(step.model), share, answered, price)]
     if step.miss is not None:
-        more = ""
-        if dollars:
-            more = f", ~{money(dollars)} more"
-        lines.append(
-            f"Cache missed: {tokens(step.miss.missed)} tokens were read anew{more}: {miss_cause(step.miss)}."
-        )
+        lines.append(miss_words(step.miss, dollars))
     return lines
 
 
@@ -90,7 +87,7 @@ def change_words(change: MapChange) -> str:
         parts.append(f"{len(less)} {states} −{tokens(freed)}{_span([after for _, after in less])}")
     if len(less) < len(change.changed):
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")
-    changes = " · ".join(filter(None, parts))
+    changes = dotted(*parts)
     if changes:
         return f"Since the step before: {changes}."
     return "The same as the step before."

@@ -111,9 +111,8 @@ class WiredSessionFactory:
         wiring = self._wiring
         available = wiring.router.keys.available()
         configured = wiring.loaded.config.models
-        usable = [
-            info.id
-            for info in wiring.catalog.models()
-            if is_usable(info, available, wiring.catalog)
-        ]
+        usable = []
+        for info in wiring.catalog.models():
+            if is_usable(info, available, wiring.catalog):
+                usable.append(info.id)
         return tuple(dict.fromkeys([*configured, *usable]))[:MAX_MODELS]

@@ -164,9 +164,10 @@ def _check(arguments: argparse.Namespace) -> None:
     has_screen = arguments.print is None
     is_race = arguments.race is not None
     check = arguments.check
-    ways = [
-        name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None
-    ]
+    ways = []
+    for name in ("continue_", "resume", "fork"):
+        if getattr(arguments, name) is not None:
+            ways.append(name)
     others = {
         "-c": arguments.continue_,
         "-r": arguments.resume,

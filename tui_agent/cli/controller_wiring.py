@@ -105,7 +105,10 @@ class ControllerWiring(AppServices):
     def doctor(self) -> Sequence[str]:
         from tui_agent.cli.doctor import findings, lines_of
 
-        return [line for finding in findings() for line in lines_of(finding)]
+        found = []
+        for finding in findings():
+            found.extend(lines_of(finding))
+        return found
 
     def judge_model(self, name: str) -> NameVerdict | None:
         return self._wiring.catalog.judge(name)
@@ -235,7 +238,8 @@ class ControllerWiring(AppServices):
     def go_on_detached(self, session: Session, is_running: bool) -> None:  # noqa: FBT001 - as declared
         given = self._wiring.arguments
         flags = ["--trust"] if given.trust else []
-        flags += [word for rule in given.allow for word in ("--allow", rule)]
+        for rule in given.allow:
+            flags.extend(("--allow", rule))
         flags += [word for rule in given.deny for word in ("--deny", rule)]
         if is_running:
             flags.append(GO_ON)
@@ -348,11 +352,11 @@ class ControllerWiring(AppServices):
         outcomes = await refresh(usual_servers(catalog.addresses, known), catalog.served)
         catalog.forget()
         # One that never answered is none.
-        return [
-            f"{one.server.provider.name} at {describe_reply(one, catalog)}"
-            for one in outcomes
-            if catalog.served.answer(one.server.place.url) is not None
-        ]
+        servers = []
+        for one in outcomes:
+            if catalog.served.answer(one.server.place.url) is not None:
+                servers.append(f"{one.server.provider.name} at {describe_reply(one, catalog)}")
+        return servers
 
     async def list_files(self, root: Path) -> Sequence[str]:
         found: list[str] = []

@@ -25,7 +25,7 @@ from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.cli.update import running_installation
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.files.own_git import find_project
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.directory import CatalogDirectory
@@ -54,7 +54,7 @@ ORIGINS = {
 """Where the number of a window comes from, in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """One line of the report. ``advice`` says how to fix it when it is not ok."""
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, TypeAdapter
 
 from tui_agent.agent.events import AgentEvent
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 VERSION = 1
 """Raised when lines change such that their readers have to; more fields and kinds are no such
@@ -18,7 +18,7 @@ change."""
 SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """The first line: the session, its directory and model, and the version of these events."""
 
@@ -28,7 +28,7 @@ class Session:
     version: int = VERSION
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Page:
     """The report of a command."""
 
@@ -36,7 +36,7 @@ class Page:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerInventory:
     """An MCP server.
 
@@ -49,7 +49,7 @@ class ServerInventory:
     tools: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inventory:
     """What a run begins with, once servers had their time to start: after the session, before any request.
 
@@ -128,11 +128,10 @@ def _open(schema: Any) -> Any:
         return [_open(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
-        key: part
-        for key, part in schema.items()
-        if key != "additionalProperties" or part is not False
-    }
+    kept = {}
+    for key, part in schema.items():
+        if key != "additionalProperties" or part is not False:
+            kept[key] = part
     if isinstance(kept.get("title"), str):
         del kept["title"]
     return {key: _open(part) for key, part in kept.items()}

@@ -159,14 +159,11 @@ class Extensions:
 
             self._own_hubs.append(self._new_hub(find, Timeouts(settle=None)))
             return self._own_hubs[-1]
-        place = next(
-            (
-                folder
-                for folder in upward(cwd, project)
-                if any(True for _ in server_files(project, folder))
-            ),
-            project,
-        )
+        place = project
+        for folder in upward(cwd, project):
+            if any(True for _ in server_files(project, folder)):
+                place = folder
+                break
         if place not in self._hubs:
             self._hubs[place] = self._new_hub(lambda: self.servers(cwd))
         return self._hubs[place]

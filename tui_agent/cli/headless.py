@@ -48,7 +48,7 @@ from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.context.verdict import Verdict, verdict_on
 from tui_agent.errors import CommandError, UserFacingError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, RunnerState, ToolResultEntry, ToolStatus
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.ids import short_id
@@ -73,7 +73,7 @@ T = TypeVar("T")
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeyedRun:
     """The run with a key, as far as it has come. ``session`` is None where it has to begin."""
 
@@ -107,9 +107,10 @@ class KeyedRun:
         if self.session is None or outcome is None or outcome.reason in {"error", "interrupted"}:
             return None
         session = session_to_read(store, self.session.id)
-        answers = [
-            entry for entry in session.path() if isinstance(entry, AssistantEntry) and entry.text
-        ]
+        answers = []
+        for entry in session.path():
+            if isinstance(entry, AssistantEntry) and entry.text:
+                answers.append(entry)
         if as_json:
             say_json(
                 events.event_json(events.Session(session.id, session.info.cwd, self.session.model))
@@ -363,7 +364,7 @@ class HeadlessRun(Frontend):
             prepared = await prepare(message, session, ports, piped=piped)
         self.controller.outbox.send_prepared(prepared)
 
-    # -- the controller's frontend ------------------------------------------------------------------------------------
+    # -- the controller's frontend
 
     def say(
         self, message: str, severity: Severity = "information", remedy: Remedy | None = None
@@ -437,7 +438,7 @@ class HeadlessRun(Frontend):
             f"Name the session with -r: tui-agent -r {request.session_id or 'ID'} -p …"
         )
 
-    # -- the agent's events -----------------------------------------------------------------------------------
+    # -- the agent's events
 
     def _on_event(self, event: AgentEvent) -> None:
         try:

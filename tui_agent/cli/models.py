@@ -60,14 +60,10 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
     own = own_models(config)
     if len(own) == 1:
         return own[0]
-    return next(
-        (
-            model
-            for model in DEFAULT_MODELS
-            if model.partition("/")[0] in providers and knows(model)
-        ),
-        NO_MODEL,
-    )
+    for model in DEFAULT_MODELS:
+        if model.partition("/")[0] in providers and knows(model):
+            return model
+    return NO_MODEL
 
 
 def run_models(arguments: Namespace) -> int:

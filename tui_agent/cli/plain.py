@@ -184,7 +184,7 @@ class PlainFrontend(Frontend):
         self._prompting: asyncio.TimerHandle | None = None
         self._is_prompted = False
 
-    # -- input ------------------------------------------------------------------------------------------------------
+    # -- input
 
     async def run(self, start: FirstView) -> int:
         """Open the session and take lines until the user quits or the input ends; returns the exit code."""
@@ -260,7 +260,7 @@ class PlainFrontend(Frontend):
             self._print("Press Ctrl+C again to quit.")
         self._interrupted_at = now
 
-    # -- output -----------------------------------------------------------------------------------------------------
+    # -- output
 
     def _print(self, text: str) -> None:
         if self._is_prompted:
@@ -294,9 +294,10 @@ class PlainFrontend(Frontend):
             self._print(
                 f"Session: {session.info.title or one_line(session.info.first_message, 80)}"
             )
-            answered = [
-                one for one in session.active_path() if isinstance(one, AssistantEntry) and one.text
-            ]
+            answered = []
+            for one in session.active_path():
+                if isinstance(one, AssistantEntry) and one.text:
+                    answered.append(one)
             for line in answered[-1].text.splitlines() if answered else ():
                 self._print_answer(line)
         self._print(f"Model {agent.model or 'not set'}, mode {agent.mode}.")
@@ -336,7 +337,7 @@ class PlainFrontend(Frontend):
         for line in lines:
             self._print_answer(line)
 
-    # -- questions --------------------------------------------------------------------------------------------------
+    # -- questions
 
     async def ask(self, question: Question[T]) -> T | None:
         """Print the question with numbered answers and wait for a line; an empty one goes back."""
@@ -353,14 +354,15 @@ class PlainFrontend(Frontend):
                     self._print_all("Which session?")
                     services = self.controller.services
                     now = services.clock()
-                    rows = [
-                        PickRow(
-                            info.id,
-                            one_line(info.title or info.first_message, 100) or "(empty)",
-                            age(info.updated_at, now),
+                    rows = []
+                    for info in services.store.sessions(cwd=services.cwd):
+                        rows.append(
+                            PickRow(
+                                info.id,
+                                one_line(info.title or info.first_message, 100) or "(empty)",
+                                age(info.updated_at, now),
+                            )
                         )
-                        for info in services.store.sessions(cwd=services.cwd)
-                    ]
                     picked = await self._ask_row(rows)
                     return OpenRequest(picked) if picked is not None else None  # type: ignore[return-value]
                 case TextLine():
@@ -437,7 +439,9 @@ class PlainFrontend(Frontend):
         self._permission_shown_at = self._clock()
         shown = dict.fromkeys(need.detail or need.pattern for need in request.needs)
         details = request.loop[-1:] or ([request.command] if request.command else list(shown))
-        lines = [line for detail in details for line in detail.splitlines()]
+        lines = []
+        for detail in details:
+            lines.extend(detail.splitlines())
         self._print_all(f"Question: {question(request)}", *lines[:DETAIL_LINES])
         if len(lines) > DETAIL_LINES:
             self._print(f"{plural(len(lines) - DETAIL_LINES, 'more line')} not printed.")
@@ -488,7 +492,7 @@ class PlainFrontend(Frontend):
     def _settle(self, request: PermissionRequest, answer: PermissionAnswer) -> None:
         self.controller.open_agent.answer_permission(request.call_id, answer)
 
-    # -- the session ------------------------------------------------------------------------------------------------
+    # -- the session
 
     async def _tree(self) -> None:
         """Print the tree, and go to the entry whose number is typed."""

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 from tui_agent.cli.output import ExitCode, say
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import as_dict, loads
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.own_programs import find_program
 from tui_agent.version import __version__
 
@@ -42,7 +42,7 @@ class UpdateError(UserFacingError):
     """The program can't be updated from here; the message says what to do instead."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Installation:
     """How the running program was installed.
 

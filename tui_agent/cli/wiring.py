@@ -217,7 +217,7 @@ class Wiring:
         self.store.purge()
         self.store.close()
 
-    # -- sessions -------------------------------------------------------------------------------------------
+    # -- sessions
 
     def create(self, *, demo: bool) -> Session:
         cwd = self.cwd
@@ -277,7 +277,7 @@ class Wiring:
         info = self.store.session(name)
         return self.store.fork(info.id, int(entry) if entry.isdigit() else info.leaf).id
 
-    # -- agents ---------------------------------------------------------------------------------------------
+    # -- agents
 
     def make_agent(
         self, session: Session, servers: Mapping[str, McpServerSettings] | None = None

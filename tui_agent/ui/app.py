@@ -9,13 +9,12 @@ import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, ClassVar
+from typing import Any
 
 import textual.screen
 from rich.segment import Segment
 from rich.text import Text
 from textual import events, on, work
-from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -30,6 +29,7 @@ from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal, terminal_input
 from tui_agent.ui.attention import TerminalCall
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.contrast import (
     HIGH_CONTRAST,
     HIGH_CONTRAST_LIGHT,
@@ -106,10 +106,10 @@ class TuiAgentApp(ErrorBoundary[int]):
     # No widget shows it, so that nothing is to be painted when it changes: Textual would paint the
     # whole screen.
     sub_title = var("")
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
-        Binding("ctrl+c", "help_quit", show=False, system=True),
-        Binding("ctrl+z", "suspend_process", show=False),
+    BINDINGS = [
+        hidden("ctrl+q", "leave", "Quit", priority=True),
+        hidden("ctrl+c", "help_quit", system=True),
+        hidden("ctrl+z", "suspend_process"),
     ]
 
     def __init__(
@@ -385,11 +385,10 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def _fatal_error(self) -> None:
         log.critical("The interface failed", exc_info=self._exception)
-        files = [
-            handler.baseFilename
-            for handler in logging.root.handlers
-            if isinstance(handler, logging.FileHandler)
-        ]
+        files = []
+        for handler in logging.root.handlers:
+            if isinstance(handler, logging.FileHandler):
+                files.append(handler.baseFilename)
         where = ""
         if files:
             where = f" Details are in {files[0]}."

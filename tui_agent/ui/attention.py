@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -199,18 +198,9 @@ class Attention:
             task.add_done_callback(self._running.discard)
 
     async def _run(self, command: str, given: bytes) -> None:
-        from tui_agent.files.own_git import find_project
-        from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
+        from tui_agent.ui import user_commands
 
         cwd = self._controller.cwd
-        try:
-            code, _out, errors = await run_command(
-                shell_command(command, cwd, os.environ, COMMAND_SECONDS, find_project(cwd)), given
-            )
-            problem = ""
-            if code:
-                problem = f"it ended with {code}: {one_line(errors.decode('utf-8', 'replace'))}"
-        except CommandFailedError as error:
-            problem = str(error)
+        _out, problem = await user_commands.run(command, cwd, given, seconds=COMMAND_SECONDS)
         if problem:
             self._controller.frontend.warn(f"notify_command: {problem}")

@@ -17,7 +17,6 @@ from tui_agent.path_checks import real_path
 from tui_agent.pictures import MAX_SOURCE_BYTES, picture_type
 from tui_agent.processes.environment import SafeEnvironment, own
 from tui_agent.processes.own_programs import find_program
-from tui_agent.text_files.replacing import replace_file
 from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000
@@ -77,11 +76,11 @@ def native_tools(
     """
     if platform == "darwin":
         return [_MAC_TOOLS[reading]]
-    return [
-        tools[reading]
-        for variable, *tools in _TOOLS
-        if environment.get(variable) and tools[reading]
-    ]
+    found = []
+    for variable, *tools in _TOOLS:
+        if environment.get(variable) and tools[reading]:
+            found.append(tools[reading])
+    return found
 
 
 def copy_natively(
@@ -167,6 +166,8 @@ def _save(text: str, directory: Path) -> Path | None:
     Whoever reads it meanwhile sees the former copy or this one, never half of one. A link in its
     place is not followed.
     """
+    from tui_agent.text_files.replacing import replace_file
+
     try:
         directory.mkdir(parents=True, exist_ok=True)
         path = real_path(directory) / "copied.txt"

@@ -109,9 +109,10 @@ def lifted(color: Color, grounds: Sequence[Color], least: float = MIN_CONTRAST) 
     else:
         end = Color(255, 255, 255)
     steps = (color.blend(end, step / _STEPS) for step in range(_STEPS + 1))
-    return next(
-        (one for one in steps if all(contrast(one, ground) >= least for ground in grounds)), end
-    )
+    for one in steps:
+        if all(contrast(one, ground) >= least for ground in grounds):
+            return one
+    return end
 
 
 def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
@@ -139,11 +140,9 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
     texts = {f"text-{name}": Color.parse(variables[f"text-{name}"]) for name in _COLOURED}
     texts |= _own_hues(colours)
     texts |= {name: background.blend(foreground, share) for name, share in SHADES.items()}
-    texts |= {
-        name: Color.parse(variables[name])
-        for name in (*COLOURED_ROLES, *SHADES)
-        if _is_color(variables, name)
-    }
+    for name in (*COLOURED_ROLES, *SHADES):
+        if _is_color(variables, name):
+            texts[name] = Color.parse(variables[name])
     found |= {name: lifted(color, grounds).hex for name, color in texts.items()}
     for name, (colour, share) in SIGNS.items():
         found[name] = lifted(
@@ -165,11 +164,10 @@ def _own_hues(colours: Mapping[str, Color]) -> dict[str, Color]:
             taken = taken[:-1]
         color = colours[name]
         if any(_distance(_degrees(color), hue) < _APART for hue in taken):
-            free = [
-                hue
-                for hue in _OTHER_HUES
-                if all(_distance(hue, other) >= _APART for other in taken)
-            ]
+            free = []
+            for hue in _OTHER_HUES:
+                if all(_distance(hue, other) >= _APART for other in taken):
+                    free.append(hue)
             _, saturation, lightness = color.hsl
             color = Color.from_hsl(free[0] / 360, max(saturation, _LEAST_SATURATION), lightness)
         found[role] = color

@@ -50,10 +50,11 @@ class TerminalDriver(LinuxDriver):
         super().__init__(app, debug=debug, mouse=mouse, size=size)
         # Textual draws on standard error, which may be closed or a file where standard output is
         # the terminal.
-        drawn_on = next(
-            (stream for stream in (sys.__stderr__, sys.__stdout__) if stream and stream.isatty()),
-            None,
-        )
+        drawn_on = None
+        for stream in (sys.__stderr__, sys.__stdout__):
+            if stream and stream.isatty():
+                drawn_on = stream
+                break
         if drawn_on is not None:
             self._file = cast("TextIOWrapper", _Output(drawn_on, self._lost))
 

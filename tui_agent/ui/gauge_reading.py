@@ -23,11 +23,10 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
         warm = now + cache.seconds_left
     else:
         warm = 0.0
-    usages = [
-        entry.usage
-        for entry in path
-        if isinstance(entry, AssistantEntry) and entry.usage is not None
-    ]
+    usages = []
+    for entry in path:
+        if isinstance(entry, AssistantEntry) and entry.usage is not None:
+            usages.append(entry.usage)
     known = [usage for usage in usages if usage.prompt]
     # Unknown as long as nothing was read from the provider's cache: many have none.
     share = None

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.keys import Keys, _character_to_key
 from textual.screen import Screen
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
@@ -47,7 +47,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 """Keys that are not commands."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rebindable:
     """An action that can have another key.
 
@@ -80,9 +80,10 @@ def checked(
     for name in list(good):
         wanted = set(good[name].split(","))
         place = actions[name].place
-        others = [
-            action for action in actions.values() if action.place == place and action.id != name
-        ]
+        others = []
+        for action in actions.values():
+            if action.place == place and action.id != name:
+                others.append(action)
         taken = (
             other.id for other in others if wanted & set(good.get(other.id, other.keys).split(","))
         )
@@ -139,12 +140,14 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
     places = {MAIN: own, "conversation": BlockPane.BINDINGS, "context map": ContextScreen.BINDINGS}
-    return [
-        Rebindable(binding.id, binding.key, binding.description.lower(), place)
-        for place, bindings in places.items()
-        for binding in bindings
-        if isinstance(binding, Binding) and binding.id
-    ]
+    actions = []
+    for place, bindings in places.items():
+        for binding in bindings:
+            if isinstance(binding, Binding) and binding.id:
+                actions.append(
+                    Rebindable(binding.id, binding.key, binding.description.lower(), place)
+                )
+    return actions
 
 
 def use_keys(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import (
     BranchSummaryEntry,
@@ -32,7 +32,7 @@ _OUTLINED = kinds(lambda kind: kind.in_outline)
 label."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutlineRow:
     """A message of the path, a labelled entry, or the beginning of a branch one is not on.
 
@@ -51,7 +51,7 @@ class OutlineRow:
     """It has a row only because it is the leaf."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedFile:
     """A file the session changed, and the entry that did it last."""
 
@@ -61,7 +61,7 @@ class ChangedFile:
     entry_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PanelFacts:
     """To-dos as (status, text), files oldest change first, running jobs as (number, command)."""
 
@@ -82,9 +82,10 @@ def extended(rows: Sequence[OutlineRow], entry: Entry) -> list[OutlineRow]:
             return list(rows)
         return []
     depth = leaf.depth
-    earlier = [
-        replace(row, is_leaf=False) if row.is_leaf else row for row in rows if not row.is_passing
-    ]
+    earlier = []
+    for row in rows:
+        if not row.is_passing:
+            earlier.append(replace(row, is_leaf=False) if row.is_leaf else row)
     text = _text(entry)
     return [
         *earlier,
@@ -126,9 +127,11 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 
 
 def _ways(segments: Iterable[Segment]) -> list[Segment]:
-    return [
-        segment for segment in segments if not segment.is_subagent and not segment.is_former_attempt
-    ]
+    ways = []
+    for segment in segments:
+        if not segment.is_subagent and not segment.is_former_attempt:
+            ways.append(segment)
+    return ways
 
 
 def _messages(
@@ -186,9 +189,11 @@ def summarised_changes(session: Session) -> list[Entry]:
         return []
     results = session.path_outline().of_kind("tool_result")
     headers = session.reader.headers([entry_id for entry_id in results if entry_id not in active])
-    return session.entries(
-        [header.id for header in headers if any(name in header.preview for name in names)]
-    )
+    ids = []
+    for header in headers:
+        if any(name in header.preview for name in names):
+            ids.append(header.id)
+    return session.entries(ids)
 
 
 def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:

@@ -81,14 +81,11 @@ def notification(title: str, body: str, environment: Mapping[str, str] = os.envi
     Nothing in ``title`` and ``body`` can end or extend it. Sources: the documents of kitty (OSC
     99), iTerm2 (9) and rxvt-unicode (777).
     """
-    shape = next(
-        (
-            shape
-            for name, wanted, shape in _NOTIFYING
-            if name in environment and wanted.match(environment[name])
-        ),
-        None,
-    )
+    shape = None
+    for name, wanted, known in _NOTIFYING:
+        if name in environment and wanted.match(environment[name]):
+            shape = known
+            break
     if shape is None:
         return None
     title, body = (_UNSAFE.sub("", one_line(text, 200)).replace(";", ",") for text in (title, body))

@@ -256,14 +256,11 @@ class InputParser(XTermParser):
             yield events.Paste(text.replace("\0", ""))
             return end + len(_PASTE_END)
         # The end may have come in part.
-        tail = next(
-            (
-                size
-                for size in range(len(_PASTE_END) - 1, 0, -1)
-                if data.endswith(_PASTE_END[:size])
-            ),
-            0,
-        )
+        tail = 0
+        for size in range(len(_PASTE_END) - 1, 0, -1):
+            if data.endswith(_PASTE_END[:size]):
+                tail = size
+                break
         tail = min(tail, len(data) - at)
         self._pasted.append(data[at : len(data) - tail])
         self._piece = data[len(data) - tail :]

@@ -111,7 +111,7 @@ class Host:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._child, signal.SIGKILL)
 
-    # -- the program ------------------------------------------------------------------------------------------
+    # -- the program
 
     def _pass_output(self) -> bool:
         try:
@@ -154,7 +154,7 @@ class Host:
             set_size(self._terminal, (columns, rows - 1))
         set_size(self._terminal, (columns, rows))
 
-    # -- whoever is connected ---------------------------------------------------------------------------------
+    # -- whoever is connected
 
     def _accept(self, listener: socket.socket) -> None:
         try:

@@ -52,11 +52,9 @@ class TerminalModes:
     def entering(self) -> bytes:
         """Return what puts a fresh terminal in this state."""
         parts = [b"\x1b[?1049h\x1b[2J"] if self._modes.get(_ALTERNATE_SCREEN) else []
-        parts += [
-            b"\x1b[?%d%c" % (mode, b"h" if is_on else b"l")
-            for mode, is_on in self._modes.items()
-            if mode != _ALTERNATE_SCREEN
-        ]
+        for mode, is_on in self._modes.items():
+            if mode != _ALTERNATE_SCREEN:
+                parts.append(b"\x1b[?%d%c" % (mode, b"h" if is_on else b"l"))
         parts += [b"\x1b[>%su" % flags for flags in self._keyboards]
         if self.title:
             parts.append(b"\x1b]2;%s\x07" % self.title.encode())
@@ -65,11 +63,9 @@ class TerminalModes:
     def leaving(self) -> bytes:
         """Return what puts a terminal in this state back to how it was."""
         parts = [b"\x1b[<u"] * len(self._keyboards)
-        parts += [
-            b"\x1b[?%dl" % mode
-            for mode, is_on in self._modes.items()
-            if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}
-        ]
+        for mode, is_on in self._modes.items():
+            if is_on and mode not in {_ALTERNATE_SCREEN, _CURSOR}:
+                parts.append(b"\x1b[?%dl" % mode)
         if self._modes.get(_ALTERNATE_SCREEN):
             parts.append(b"\x1b[?1049l")
         return b"".join([*parts, b"\x1b[?25h"])

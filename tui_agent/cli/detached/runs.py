@@ -158,11 +158,10 @@ def find(name: str) -> Run:
         raise DetachedError("Nothing is detached. tui-agent run --detach PROMPT begins a run.")
     if not name:
         return next(reversed(runs.values()))
-    fitting = [
-        run
-        for run in runs.values()
-        if run.name.startswith(name) or session_of(run.name).endswith(name)
-    ]
+    fitting = []
+    for run in runs.values():
+        if run.name.startswith(name) or session_of(run.name).endswith(name):
+            fitting.append(run)
     if len(fitting) == 1:
         return fitting[0]
     if fitting:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.ui.prompting.fuzzy import fuzzy_match, shifted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
 _ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Token:
     """The word at the cursor that can be completed: columns ``start`` to ``end`` of its line."""
 
@@ -46,7 +46,7 @@ class Token:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """One row of the popup. ``offsets`` are the matched characters of ``label``."""
 
@@ -227,7 +227,12 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
         name = f"/{command.name}"
         offsets = shifted(match, 1).offsets
         candidate = Candidate(
-            f"{name} ", name, command.help, offsets, command.takes_argument, is_meant
+            f"{name} ",
+            name,
+            command.help,
+            offsets=offsets,
+            takes_argument=command.takes_argument,
+            is_meant=is_meant,
         )
         scored.append((not is_meant, -match.score, order, candidate))
     scored.sort(key=lambda item: item[:3])

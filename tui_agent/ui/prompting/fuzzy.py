@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 _LETTER = 16
 _CASE = 1
@@ -25,7 +25,7 @@ _GAP_LETTER = 1
 _SEPARATORS = frozenset("_-. :,#()[]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Match:
     """A way to match: its score and the offsets of the letters, in order.
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import age, one_line
-from tui_agent.app.plain_text import plain_preview
 from tui_agent.ui.prompting.completion import (
     LIMIT,
     Candidate,
@@ -150,6 +149,7 @@ async def _find_entries(controller: Controller, query: str) -> Sequence[Candidat
 
 
 def _entry(header: EntryHeader, now: float, score: int, *, here: bool) -> Candidate:
+    from tui_agent.app.plain_text import plain_preview
     from tui_agent.session.previews import ERROR
 
     who = _ROLE_NAMES.get(header.kind, header.kind.replace("_", " "))

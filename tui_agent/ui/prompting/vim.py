@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
@@ -28,7 +28,7 @@ class Mode(StrEnum):
     LINES = "visual line"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """The effect of a key.
 
@@ -41,7 +41,7 @@ class Step:
     wants: Literal["", "undo", "redo", "older", "newer"] = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """The range an operator acts on; whole lines include their line feed."""
 
@@ -74,11 +74,17 @@ def clamped(text: str, at: int) -> int:
 
 
 def _next_word(word: re.Pattern[str], text: str, at: int) -> int:
-    return next((found.start() for found in word.finditer(text) if found.start() > at), len(text))
+    for found in word.finditer(text):
+        if found.start() > at:
+            return found.start()
+    return len(text)
 
 
 def _end_of_word(word: re.Pattern[str], text: str, at: int) -> int:
-    return next((found.end() - 1 for found in word.finditer(text) if found.end() - 1 > at), at)
+    for found in word.finditer(text):
+        if found.end() - 1 > at:
+            return found.end() - 1
+    return at
 
 
 def _word_before(word: re.Pattern[str], text: str, at: int) -> int:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, PermissionSettled, RunEnded
 from tui_agent.app import race_text
-from tui_agent.app.format import money, one_line, plural, short_model, visible
+from tui_agent.app.format import dotted, money, one_line, plural, short_model, visible
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import AssistantEntry, SubagentEntry
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.gauge_reading import gauge_reading
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.later import Later
@@ -42,13 +42,13 @@ class BranchScreen(Page[None]):
     """
 
     AUTO_FOCUS = "Transcript"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("backspace", "back", "back", show=False),
-        Binding("f", "fork", "continue in a copy", show=False, id="subagent.fork"),
-        Binding("w", "runner('steer')", "message", show=False, id="runner.steer"),
-        Binding("x", "runner('stop')", "stop", show=False, id="runner.stop"),
-        Binding("d", "runner('diff')", "diff", show=False, id="runner.diff"),
-        Binding("t", "runner('take')", "take", show=False, id="runner.take"),
+    BINDINGS = [
+        hidden("backspace", "back", "back"),
+        hidden("f", "fork", "continue in a copy", id="subagent.fork"),
+        hidden("w", "runner('steer')", "message", id="runner.steer"),
+        hidden("x", "runner('stop')", "stop", id="runner.stop"),
+        hidden("d", "runner('diff')", "diff", id="runner.diff"),
+        hidden("t", "runner('take')", "take", id="runner.take"),
     ]
 
     transcript = getters.query_one(Transcript)
@@ -99,7 +99,7 @@ class BranchScreen(Page[None]):
             heading, keys, facts = self._about_runner(self._race)
         self.heading.update(heading)
         self.keys.show(keys)
-        self.show_facts(" · ".join(filter(None, facts)))
+        self.show_facts(dotted(*facts))
 
     def _about_runner(self, race: RaceView) -> tuple[str, str, list[str]]:
         runner = race.runners[self._number - 1]
@@ -116,10 +116,11 @@ class BranchScreen(Page[None]):
         if session.leaf is not None:
             first = session.reader.spine().subagent_of(session.leaf)
         # One that worked in a session of its own has no entry that its branch begins with.
-        begun = next(
-            (entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)),
-            None,
-        )
+        begun = None
+        for entry in session.entries([first or 0]):
+            if isinstance(entry, SubagentEntry):
+                begun = entry
+                break
         agent = info.agent
         task = info.title
         start = None
@@ -134,10 +135,11 @@ class BranchScreen(Page[None]):
         if parent is not None:
             of = parent.session.info
         path = session.active_path()
-        model = next(
-            (entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)),
-            info.model,
-        )
+        model = info.model
+        for entry in reversed(path):
+            if isinstance(entry, AssistantEntry):
+                model = entry.model
+                break
         state = self._asking or ("working" if self._watched.running else "done")
         name = one_line(of.title or of.first_message, 60)
         spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
@@ -189,9 +191,10 @@ class BranchScreen(Page[None]):
     async def _act(self, act: str, race: RaceView, number: int) -> None:
         try:
             if await act_on_runner(self._controller, race, number, act):
-                pages = [
-                    screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)
-                ]
+                pages = []
+                for screen in self.app.screen_stack:
+                    if isinstance(screen, RaceScreen):
+                        pages.append(screen)
                 (pages[0] if pages else self).dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))

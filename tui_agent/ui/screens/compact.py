@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import getters, on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Input, TextArea
 
@@ -21,6 +20,7 @@ from tui_agent.context.compaction import Refusal
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.entries import Usage
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.dialogs import Dialog
 from tui_agent.ui.widgets.plain_text import PlainText
@@ -65,14 +65,14 @@ class CompactScreen(Dialog[None]):
     """Plans, summarises and commits a compaction. Until it is applied, nothing has changed."""
 
     AUTO_FOCUS = None
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "summarise", "summarise", show=False),
-        Binding("up", "boundary(-1)", "end earlier", show=False),
-        Binding("down", "boundary(1)", "end later", show=False),
-        Binding("pageup", "boundary(-1, True)", "end a turn earlier", show=False),
-        Binding("pagedown", "boundary(1, True)", "end a turn later", show=False),
-        Binding("ctrl+s,f4", "apply", "apply", show=False, priority=True),
-        Binding("ctrl+n", "put_off", "not now", show=False, priority=True),
+    BINDINGS = [
+        hidden("enter", "summarise", "summarise"),
+        hidden("up", "boundary(-1)", "end earlier"),
+        hidden("down", "boundary(1)", "end later"),
+        hidden("pageup", "boundary(-1, True)", "end a turn earlier"),
+        hidden("pagedown", "boundary(1, True)", "end a turn later"),
+        hidden("ctrl+s,f4", "apply", "apply", priority=True),
+        hidden("ctrl+n", "put_off", "not now", priority=True),
     ]
 
     heading = getters.query_one("#told", PlainText)
@@ -154,14 +154,17 @@ class CompactScreen(Dialog[None]):
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
         at = self.ends_before or self._agent.session.leaf or 0
-        places = [place.entry_id for place in self._boundaries if place.is_turn or not by_turn]
-        ahead = [place for place in places if (place > at if step > 0 else place < at)]
-        if not ahead:
-            return
+        places = []
+        for place in self._boundaries:
+            if place.is_turn or not by_turn:
+                places.append(place.entry_id)
         if step > 0:
-            self.ends_before = min(ahead)
+            end = min((place for place in places if place > at), default=None)
         else:
-            self.ends_before = max(ahead)
+            end = max((place for place in places if place < at), default=None)
+        if end is None:
+            return
+        self.ends_before = end
         if self.ends_before == self._by_itself:
             self.boundary = None
         else:

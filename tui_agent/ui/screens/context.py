@@ -7,11 +7,11 @@ shows.
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.containers import Container
 from textual.content import Content
 from textual.widget import Widget
@@ -29,6 +29,7 @@ from tui_agent.app.race_commands import ask_for_race
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.block_list import HEAD, REST, BlockList
@@ -106,7 +107,7 @@ class BlockPreview(Widget):
     """Shows one line of facts, and as much of the text as there is room for."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES = {"block-preview--facts"}  # noqa: RUF012 - as inherited
+    COMPONENT_CLASSES = {"block-preview--facts"}
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,8 +136,8 @@ class ContextScreen(Page[None]):
     KEYS = KEYS
     LAST_KEYS = 2
     AUTO_FOCUS = None
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+g", "dismiss(None)", "close", show=False),
+    BINDINGS = [
+        hidden("ctrl+g", "dismiss(None)", "close"),
         Binding("p", "edit('pin')", "pin", id="context.pin"),
         Binding("x,delete", "edit('drop')", "hide", id="context.drop"),
         Binding("m", "edit('mask')", "clear", id="context.mask"),
@@ -149,8 +150,8 @@ class ContextScreen(Page[None]):
         Binding("o", "request", "json", id="context.json"),
         Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
         Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
-        Binding("ctrl+o", "view", "what the model sees", show=False, id="context.view"),
-        Binding("question_mark,f1", "keys", "keys", show=False),
+        hidden("ctrl+o", "view", "what the model sees", id="context.view"),
+        hidden("question_mark,f1", "keys", "keys"),
     ]
 
     plot = getters.query_one(Plot)

@@ -6,18 +6,19 @@ Escape goes back.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from textual import events, getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Input, OptionList, TextArea
 from textual.widgets.option_list import Option
 
 from tui_agent.app.frontend import Choice
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.options import Options
@@ -37,10 +38,10 @@ BESIDE_ANSWERS = 8
 class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
     """Dismissed with None by Escape."""
 
-    KEYS: ClassVar[str] = "esc back"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (28, "-tall"), (45, "-huge")]  # noqa: RUF012 - as inherited
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", show=False)]
+    KEYS = "esc back"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal")]
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (28, "-tall"), (45, "-huge")]
+    BINDINGS = [hidden("escape", "back", "back")]
 
     keys = getters.query_one(".dialog-keys", KeyLine)
 
@@ -75,7 +76,7 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
 class ReportScreen(Dialog[None]):
     """Text to read: help, status, the setup."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter,f1", "back", "close", show=False)]
+    BINDINGS = [hidden("q,enter,f1", "back", "close")]
 
     def __init__(self, title: str, content: Content, at: int = 0) -> None:
         """``at`` is the line that is at the top at first."""
@@ -101,10 +102,10 @@ class ReportScreen(Dialog[None]):
 class ChoiceScreen(Dialog[str]):
     """Dismissed with the key of an answer."""
 
-    KEYS: ClassVar[str] = "enter choose  esc back"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
-        Binding("pagedown", "scroll(1)", "down", show=False, priority=True),
+    KEYS = "enter choose  esc back"
+    BINDINGS = [
+        hidden("pageup", "scroll(-1)", "up", priority=True),
+        hidden("pagedown", "scroll(1)", "down", priority=True),
     ]
 
     answers = getters.query_one(Options)
@@ -166,9 +167,11 @@ class ChoiceScreen(Dialog[str]):
 
     def action_scroll(self, pages: int) -> None:
         """Scroll the text over the answers; without one that is longer than its place, the answers."""
-        text = next(
-            (part for part in self.query(".dialog-text") if part.max_scroll_y), self.answers
-        )
+        text: Widget = self.answers
+        for part in self.query(".dialog-text"):
+            if part.max_scroll_y:
+                text = part
+                break
         text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
 
@@ -192,9 +195,7 @@ class LineScreen(Dialog[str]):
 class LongTextScreen(Dialog[str]):
     """A text of many lines to be changed. Dismissed with it, without space around it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "keep", "keep", show=False, priority=True)
-    ]
+    BINDINGS = [hidden("ctrl+s", "keep", "keep", priority=True)]
 
     editor = getters.query_one(TextArea)
 

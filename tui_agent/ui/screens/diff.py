@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import ClassVar
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import OptionList
@@ -14,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.app.frontend import diff_text, file_lines
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
@@ -28,9 +27,9 @@ class DiffScreen(PanePage):
 
     KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc back"
     AUTO_FOCUS = "OptionList"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", "copy all", show=False),
-        Binding("space", "scroll(1)", "down", show=False, priority=True),
+    BINDINGS = [
+        hidden("y", "copy", "copy all"),
+        hidden("space", "scroll(1)", "down", priority=True),
     ]
 
     view = getters.query_one(LineView)

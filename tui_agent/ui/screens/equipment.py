@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from textual import getters, on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from tui_agent.agent.channel import joined
@@ -19,10 +18,11 @@ from tui_agent.agent.mcp.records import (
     Remedy,
     ServerState,
 )
-from tui_agent.app.format import one_line, plural, short_path, tokens, visible
+from tui_agent.app.format import listed, one_line, plural, short_path, tokens, visible
 from tui_agent.app.frontend import EquipmentLine, Heading, Output
 from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList, spread
@@ -73,10 +73,10 @@ _REMEDIES: dict[Remedy, str] = {
 class EquipmentList(LineList):
     """Lines to read, below them the servers as headings with their tools as rows."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "fold(True)", "fold", show=False),
-        Binding("right", "fold(False)", "unfold", show=False),
-        Binding("space", "choose", "on/off", show=False),
+    BINDINGS = [
+        hidden("left", "fold(True)", "fold"),
+        hidden("right", "fold(False)", "unfold"),
+        hidden("space", "choose", "on/off"),
     ]
 
     def __init__(self, lines: Sequence[EquipmentLine]) -> None:
@@ -100,14 +100,11 @@ class EquipmentList(LineList):
 
     def go_to(self, heading: str) -> None:
         """Put the cursor on the row after a heading, which is at the top then."""
-        at = next(
-            (
-                at
-                for at, (line, _, _) in enumerate(self._rows)
-                if line is not None and line.text == heading
-            ),
-            0,
-        )
+        at = 0
+        for place, (line, _, _) in enumerate(self._rows):
+            if line is not None and line.text == heading:
+                at = place
+                break
         self.cursor = at + 1
         self.scroll_to(y=at, animate=False, force=True)
 
@@ -235,12 +232,12 @@ class EquipmentScreen(Page[None]):
         "space on/off  a add  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
     )
     AUTO_FOCUS = "EquipmentList"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "add", "add a server", show=False, id="mcp.add"),
-        Binding("r", "restart", "restart", show=False, id="mcp.restart"),
-        Binding("ctrl+r", "reload", "reload settings", show=False, id="mcp.reload"),
-        Binding("o", "log", "log", show=False, id="mcp.log"),
-        Binding("i", "login", "login", show=False, id="mcp.login"),
+    BINDINGS = [
+        hidden("a", "add", "add a server", id="mcp.add"),
+        hidden("r", "restart", "restart", id="mcp.restart"),
+        hidden("ctrl+r", "reload", "reload settings", id="mcp.reload"),
+        hidden("o", "log", "log", id="mcp.log"),
+        hidden("i", "login", "login", id="mcp.login"),
     ]
 
     servers = getters.query_one(EquipmentList)
@@ -431,9 +428,8 @@ def server_text(server: McpServerStatus) -> Content:
         f"Log: {short_path(server.log)}" if server.log is not None else "",
     ]
     head = Content(visible(heads.get(server.state, ""))).stylize("bold")
-    return Content("\n").join(
-        [part for part in (head, *(Content(visible(line)) for line in lines)) if part.plain]
-    )
+    parts = [head, *(Content(visible(line)) for line in lines)]
+    return Content("\n").join([part for part in parts if part.plain])
 
 
 def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
@@ -454,9 +450,6 @@ def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
 
 
 def _named(what: str, names: Sequence[str]) -> str:
-    more = ""
-    if len(names) > MAX_NAMED:
-        more = f" and {len(names) - MAX_NAMED} more"
     if names:
-        return f"{what}{', '.join(names[:MAX_NAMED])}{more}"
+        return f"{what}{listed(names, MAX_NAMED)}"
     return ""

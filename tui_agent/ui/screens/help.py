@@ -10,9 +10,9 @@ from textual.content import Content
 from textual.widgets.option_list import Option
 
 from tui_agent.app.commands import command_uses
-from tui_agent.app.format import one_line
+from tui_agent.app.format import dotted, one_line
 from tui_agent.config import ConfigError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
 from tui_agent.ui.screens.picker import PickerScreen, has_words, word_offsets
@@ -37,7 +37,7 @@ NAME_CELLS = 20
 KEY_CELLS = 14
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HelpRow:
     """A row of the help. ``command`` is the one that choosing it runs, ``""`` for none."""
 
@@ -89,16 +89,29 @@ def help_rows(
         else:
             value = one_line(row.value, 12)
         meaning = row.description.replace("``", "")
-        yield HelpRow(f"setting {row.key}", row.key, value, meaning, "settings", row.key)
+        yield HelpRow(
+            f"setting {row.key}",
+            row.key,
+            value,
+            meaning,
+            command="settings",
+            arguments=row.key,
+        )
 
 
 def best_matches(rows: Sequence[HelpRow], words: Sequence[str]) -> list[HelpRow]:
     """Return the rows that have all the words; where none has, those with most of them, the rarest."""
     long = [word for word in words if len(word) > SMALL_WORD] or words
     texts = [f"{row.name} {row.keys} {row.text} {row.also}".lower() for row in rows]
-    had = [[word for word in long if word in text] for text in texts]
-    rows_with = Counter(word for found in had for word in found)
-    weights = [(len(found), sum(1 / rows_with[word] for word in found)) for found in had]
+    had = []
+    rows_with: Counter[str] = Counter()
+    for text in texts:
+        found = [word for word in long if word in text]
+        had.append(found)
+        rows_with.update(found)
+    weights = []
+    for found in had:
+        weights.append((len(found), sum(1 / rows_with[word] for word in found)))
     best = max(weights, default=(0, 0))
     if words and not best[0]:
         return []
@@ -114,7 +127,7 @@ def _distance(row: HelpRow, words: Sequence[str]) -> tuple[bool, bool]:
 
 def details_of(row: HelpRow) -> str:
     """Return the whole of a row, of which a narrow list shows the beginnings."""
-    name = " · ".join(filter(None, (row.name, row.keys.replace(",", " "))))
+    name = dotted(row.name, row.keys.replace(",", " "))
     also = row.also and f"also: {row.also}"
     return "\n".join(filter(None, (name, row.text, also)))
 
@@ -140,7 +153,7 @@ class HelpScreen(PickerScreen[HelpRow]):
         yield from super().body()
 
     def on_resize(self) -> None:
-        self.refill(self.field.value.strip(), at=self.highlighted)
+        self.refill(self.typed, at=self.highlighted)
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         words = query.lower().split()

@@ -1,11 +1,9 @@
 """The background jobs of a session: their states, their output, and a key to stop one."""
 
 import time
-from typing import ClassVar
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Key, Paste
@@ -19,6 +17,7 @@ from tui_agent.app.format import one_line, plural, seconds
 from tui_agent.errors import ToolError
 from tui_agent.processes.jobs import Job, JobState
 from tui_agent.processes.terminal import KEYS, Terminal
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
@@ -77,11 +76,11 @@ class JobsScreen(PanePage):
 
     KEYS = "x stop it  w take over  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "stop", "stop it", show=False),
-        Binding("w", "take_over", "type into its terminal", show=False),
-        Binding("y", "copy", "copy output", show=False),
-        Binding("space", "scroll(1)", "down", show=False, priority=True),
+    BINDINGS = [
+        hidden("x", "stop", "stop it"),
+        hidden("w", "take_over", "type into its terminal"),
+        hidden("y", "copy", "copy output"),
+        hidden("space", "scroll(1)", "down", priority=True),
     ]
 
     listing = getters.query_one(Options)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from textual import events, on, work
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 
 from tui_agent.app.commands import command_table, find
+from tui_agent.app.format import dotted
 from tui_agent.app.frontend import (
     Choice,
     EditedText,
@@ -26,6 +27,7 @@ from tui_agent.app.frontend import (
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.ui.attention import Sign
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.session_frame import SessionFrame
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.completion import CompletionPopup
@@ -56,21 +58,17 @@ class MainScreen(SessionFrame):
     has_screen = True
     keeps_asides = True
     AUTO_FOCUS = "Prompt"
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS = [
         Binding("escape", "step_back", "back", key_display="esc"),
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
-        Binding("escape", "rewind", "rewind", show=False),
-        Binding("tab", "tab", "answer or go into the conversation", show=False),
-        Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
-        Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
-        Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
-        Binding("shift+f3", "copy_code", "copy the last code", show=False, id="copy_code"),
-        Binding(
-            "ctrl+up", "show_message(-1)", "your message before", show=False, id="message_before"
-        ),
-        Binding(
-            "ctrl+down", "show_message(1)", "your next message", show=False, id="message_after"
-        ),
+        hidden("escape", "rewind", "rewind"),
+        hidden("tab", "tab", "answer or go into the conversation"),
+        hidden("alt+up", "take_back", "take back", id="take_back"),
+        hidden("ctrl+end", "scroll_conversation('end')", "newest", id="newest"),
+        hidden("ctrl+home", "scroll_conversation('home')", "oldest", id="oldest"),
+        hidden("shift+f3", "copy_code", "copy the last code", id="copy_code"),
+        hidden("ctrl+up", "show_message(-1)", "your message before", id="message_before"),
+        hidden("ctrl+down", "show_message(1)", "your next message", id="message_after"),
         *(
             Binding(
                 command.key,
@@ -200,7 +198,7 @@ class MainScreen(SessionFrame):
             f"{kind}, a subagent: /parent goes back" if kind else "",
             "read only" if agent.session.read_only else "",
         ]
-        self.header.note = " · ".join(filter(None, notes))
+        self.header.note = dotted(*notes)
         self.refresh_facts()
         self.show_running()
         self.watch_files()

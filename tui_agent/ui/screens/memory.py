@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
@@ -16,6 +15,7 @@ from tui_agent.app.format import plural, visible
 from tui_agent.app.frontend import Output, TextLine
 from tui_agent.app.memory_view import NOTHING
 from tui_agent.errors import UserFacingError
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.options import Options
 
@@ -34,13 +34,13 @@ class MemoryScreen(Page[None]):
     HEADING = "Memory of this project"
     KEYS = "t take  x drop  e edit  u undo  enter where it is from  ↑↓ move  esc back"
     AUTO_FOCUS = "OptionList"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("t", "take", "take", show=False),
-        Binding("x,delete", "drop", "drop", show=False),
-        Binding("e", "edit", "edit", show=False),
-        Binding("u", "undo", "undo", show=False),
+    BINDINGS = [
+        hidden("t", "take", "take"),
+        hidden("x,delete", "drop", "drop"),
+        hidden("e", "edit", "edit"),
+        hidden("u", "undo", "undo"),
     ]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
+    COMPONENT_CLASSES = {
         "memory--added",
         "memory--removed",
         "memory--kept",
@@ -66,16 +66,21 @@ class MemoryScreen(Page[None]):
     def _row(self) -> MemoryRow | None:
         option = self.listing.highlighted_option
         rows = (*self._view.proposed, *self._view.kept)
-        return next((row for row in rows if option is not None and row.key == option.id), None)
+        for row in rows:
+            if option is not None and row.key == option.id:
+                return row
+        return None
 
     def _draw(self) -> None:
         view = self._view
         at = self.listing.highlighted
         self.listing.set_options(self._options())
         self.show_facts("" if view.proposed or view.kept else NOTHING)
-        first = next(
-            (place for place, row in enumerate(self.listing.options) if not row.disabled), None
-        )
+        first = None
+        for place, row in enumerate(self.listing.options):
+            if not row.disabled:
+                first = place
+                break
         if at is None or first is None:
             self.listing.highlighted = first
             return

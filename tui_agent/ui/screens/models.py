@@ -6,10 +6,8 @@ The user's servers, and the usual ports of this machine, are asked for models wh
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import ClassVar
 
 from textual import work
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets.option_list import Option
 
@@ -17,6 +15,7 @@ from tui_agent.app.format import tokens, visible
 from tui_agent.app.frontend import ModelPick
 from tui_agent.app.services import AppServices, ModelRow
 from tui_agent.model.providers import PROVIDERS
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import PickerScreen, matching
 
 NOBODY = (
@@ -58,9 +57,12 @@ def groups(
 ) -> Iterator[tuple[str, list[ModelRow]]]:
     """Yield models under headings: those used last, the user's servers', by provider those with a key, the others."""
     ordered = order(models, current, used)
-    recent = [row for row in ordered if not row.server and (row.id == current or row.id in used)][
-        :RECENT
-    ]
+    recent = []
+    for row in ordered:
+        is_known = row.id == current or row.id in used
+        if is_known and not row.server:
+            recent.append(row)
+    del recent[RECENT:]
     yield "Recent", recent
     rest = [row for row in ordered if row not in recent]
     servers: dict[str, list[ModelRow]] = {}
@@ -87,9 +89,7 @@ def _name_of(provider: str) -> str:
 class ModelPicker(PickerScreen[ModelPick]):
     """Dismissed with the picked model."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s", "pick_here", "this session only", show=False, priority=True)
-    ]
+    BINDINGS = [hidden("ctrl+s", "pick_here", "this session only", priority=True)]
 
     HEADING = "Model"
     PLACEHOLDER = "Type to filter, or any provider/model"
@@ -127,7 +127,11 @@ class ModelPicker(PickerScreen[ModelPick]):
 
     def _usable(self) -> list[ModelRow]:
         """Return the models that can be used for real work."""
-        return [row for row in self._models or () if row.has_key and row.provider != "demo"]
+        found = []
+        for row in self._models or ():
+            if row.has_key and row.provider != "demo":
+                found.append(row)
+        return found
 
     def _say(self, text: str) -> None:
         self.heading.update(
@@ -145,7 +149,7 @@ class ModelPicker(PickerScreen[ModelPick]):
         if at not in usable and self.listing.highlighted == 1:
             # Nobody moved yet: a model that can be used may stand first now.
             at = None
-        self.refill(self.field.value.strip(), at=at)
+        self.refill(self.typed, at=at)
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         if self._models is None:
@@ -171,7 +175,7 @@ class ModelPicker(PickerScreen[ModelPick]):
                 yield from (Option(self._row(row, ()), id=key_of(row)) for row in rows)
 
     def on_resize(self) -> None:
-        self.refill(self.field.value.strip(), at=self.highlighted)
+        self.refill(self.typed, at=self.highlighted)
 
     def pick(self, key: str) -> None:
         self.dismiss(self._picked(key))
@@ -207,6 +211,5 @@ class ModelPicker(PickerScreen[ModelPick]):
             key = self.styled("ready ", "strong")
         else:
             key = self.styled("no key", "faint")
-        return Content.assemble(
-            f"{mark} ", name, gap, self.styled(facts, "faint"), key, self.styled(extra, "faint")
-        )
+        known = self.styled(facts, "faint")
+        return Content.assemble(f"{mark} ", name, gap, known + key, self.styled(extra, "faint"))

@@ -1,14 +1,14 @@
 """The one kind of page: title, facts, body, a line for answers, keys. Escape goes back."""
 
 from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from textual import getters
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 
 from tui_agent.app.format import one_line
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -23,16 +23,16 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
     A subclass yields the widgets between the title and the keys.
     """
 
-    HEADING: ClassVar[str] = ""
-    KEYS: ClassVar[str] = "esc back"
-    LAST_KEYS: ClassVar[int] = 1
+    HEADING = ""
+    KEYS = "esc back"
+    LAST_KEYS = 1
     """How many of the keys, from the last one, are shown however narrow the terminal is."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (28, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", show=False),
-        Binding("q", "dismiss(None)", "close", show=False),
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (28, "-normal"), (32, "-tall")]
+    BINDINGS = [
+        hidden("escape", "back", "back"),
+        hidden("q", "dismiss(None)", "close"),
     ]
 
     heading = getters.query_one("#heading", PlainText)
@@ -65,10 +65,10 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
 class PanePage(Page[None]):
     """A page with a part that PgUp and PgDn scroll, whatever has the focus."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
+    BINDINGS = [
         # Before a list takes them.
-        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
-        Binding("pagedown", "scroll(1)", "down", show=False, priority=True),
+        hidden("pageup", "scroll(-1)", "up", priority=True),
+        hidden("pagedown", "scroll(1)", "down", priority=True),
     ]
 
     pane = getters.query_one("#pane", VerticalScroll)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets.option_list import Option
 
@@ -13,6 +12,7 @@ from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import PickerScreen, has_words
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ class PermissionsScreen(PickerScreen[None]):
     KEYS = "↑↓ move  enter remove or keep  ctrl+z take a removal back  esc back"
     EMPTY = "No rule matches."
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+z", "undo", "take back", priority=True, show=False)
-    ]
+    BINDINGS = [hidden("ctrl+z", "undo", "take back", priority=True)]
 
     def __init__(self, controller: Controller, gate: Gate) -> None:
         super().__init__()

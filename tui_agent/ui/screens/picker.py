@@ -1,11 +1,10 @@
 """Pages to pick one row of a list: filter on top, rows below it."""
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, OptionList
@@ -13,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.prompting.fuzzy import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT
 from tui_agent.ui.widgets.options import Options
@@ -37,9 +37,10 @@ def has_words(text: str, words: Sequence[str]) -> bool:
 
 
 def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
-    return tuple(
-        offset for word in words for offset in range(text.index(word), text.index(word) + len(word))
-    )
+    offsets: list[int] = []
+    for word in words:
+        offsets.extend(range(text.index(word), text.index(word) + len(word)))
+    return tuple(offsets)
 
 
 def matching(
@@ -87,22 +88,22 @@ class PickerList(Options):
 class PickerScreen(Page[ResultT], Generic[ResultT]):
     """Dismissed with the picked value. The note on the highlighted row stands below the list."""
 
-    PLACEHOLDER: ClassVar[str] = "Type to filter"
-    EMPTY: ClassVar[str] = "Nothing matches."
-    KEYS: ClassVar[str] = "↑↓ move  enter pick  esc back"
+    PLACEHOLDER = "Type to filter"
+    EMPTY = "Nothing matches."
+    KEYS = "↑↓ move  enter pick  esc back"
 
     AUTO_FOCUS = "Input"
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
+    COMPONENT_CLASSES = {
         "picker--strong",
         "picker--faint",
         "picker--match",
         "picker--good",
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move('cursor_up')", "up", show=False),
-        Binding("down", "move('cursor_down')", "down", show=False),
-        Binding("pageup", "move('page_up')", "page up", show=False),
-        Binding("pagedown", "move('page_down')", "page down", show=False),
+    BINDINGS = [
+        hidden("up", "move('cursor_up')", "up"),
+        hidden("down", "move('cursor_down')", "down"),
+        hidden("pageup", "move('page_up')", "page up"),
+        hidden("pagedown", "move('page_down')", "page down"),
     ]
 
     field = getters.query_one("#filter", Input)
@@ -157,6 +158,10 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
                 self.listing.scroll_home(animate=False)
         else:
             self.highlight(None)
+
+    @property
+    def typed(self) -> str:
+        return self.field.value.strip()
 
     @property
     def highlighted(self) -> str | None:
@@ -214,7 +219,7 @@ class PickScreen(PickerScreen[str]):
         self._rows = {row.key: row for row in question.rows}
 
     def on_resize(self) -> None:
-        self.refill(self.field.value.strip(), at=self.highlighted)
+        self.refill(self.typed, at=self.highlighted)
 
     def refill(self, query: str, *, at: str | None = None) -> None:
         found = matching(self._question.rows, query, lambda row: row.text)
@@ -252,15 +257,16 @@ class ThemePicker(PickerScreen[str]):
         themes = sorted(
             item for item in self.app.available_themes.items() if query.lower() in item[0]
         )
-        rows = [
-            Option(
-                Content.assemble(
-                    f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")
-                ),
-                id=name,
+        rows = []
+        for name, theme in themes:
+            rows.append(
+                Option(
+                    Content.assemble(
+                        f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")
+                    ),
+                    id=name,
+                )
             )
-            for name, theme in themes
-        ]
         self.show(rows, at=self.app.theme)
 
     def highlight(self, key: str | None) -> None:

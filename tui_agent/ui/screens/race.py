@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import chain, zip_longest
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import set_cell_size
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
 
-from tui_agent.app.format import money, one_line, short_model, visible
+from tui_agent.app.format import dotted, money, one_line, short_model, visible
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.race_text import headline
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.line_list import LineList
@@ -103,16 +103,16 @@ class RaceScreen(PanePage):
     """Follows a race. Leaving it stops nothing."""
 
     AUTO_FOCUS = "TableList"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "mark", "mark", show=False, priority=True),
-        Binding("d", "runner('diff')", "diff", show=False),
-        Binding("C", "runner('compare')", "compare all", show=False),
-        Binding("t", "runner('take')", "take", show=False),
-        Binding("M", "runner('merge')", "merge", show=False),
-        Binding("w", "runner('steer')", "message", show=False),
-        Binding("x", "runner('stop')", "stop", show=False),
-        Binding("X", "stop_all", "stop all", show=False),
-        Binding("c", "runner('go_on')", "continue", show=False),
+    BINDINGS = [
+        hidden("space", "mark", "mark", priority=True),
+        hidden("d", "runner('diff')", "diff"),
+        hidden("C", "runner('compare')", "compare all"),
+        hidden("t", "runner('take')", "take"),
+        hidden("M", "runner('merge')", "merge"),
+        hidden("w", "runner('steer')", "message"),
+        hidden("x", "runner('stop')", "stop"),
+        hidden("X", "stop_all", "stop all"),
+        hidden("c", "runner('go_on')", "continue"),
     ]
 
     table = getters.query_one(TableList)
@@ -280,7 +280,7 @@ class RaceScreen(PanePage):
             runner.effort and f"effort {runner.effort}",
             runner.mode,
         )
-        yield " · ".join(filter(None, (headline(runner), *facts)))
+        yield dotted(headline(runner), *facts)
         if runner.problem:
             yield runner.problem
         if runner.check is not None:
@@ -297,13 +297,14 @@ class RaceScreen(PanePage):
         else:
             width = size.width
         rows = max(2, size.height if in_columns else size.height // len(runners))
-        shown = [
-            [
-                f"{number} {headline(runner)}",
-                *self._written(number, runner, max(8, width))[1 - rows :],
-            ]
-            for number, runner in enumerate(runners, 1)
-        ]
+        shown = []
+        for number, runner in enumerate(runners, 1):
+            shown.append(
+                [
+                    f"{number} {headline(runner)}",
+                    *self._written(number, runner, max(8, width))[1 - rows :],
+                ]
+            )
         if not in_columns:
             return [*chain.from_iterable(shown)]
         return [
@@ -317,9 +318,10 @@ class RaceScreen(PanePage):
             lines = list(self._details(runner))[1:]
         if not runner.state.is_over or self._are_compared:
             lines += self._race.written(number).splitlines()
-        return [
-            part for line in lines for part in hung(Content(visible(line)), width).plain.split("\n")
-        ]
+        found = []
+        for line in lines:
+            found.extend(hung(Content(visible(line)), width).plain.split("\n"))
+        return found
 
     # -- acting
 

@@ -41,8 +41,8 @@ HISTORY = 1_000
 class SessionFrame(BoundedScreen[None], Frontend):
     """The frontend of the controller as far as it needs no open session: the widgets around one."""
 
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [  # noqa: RUF012 - as inherited
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [
         (0, "-tiny"),
         (18, "-short"),
         (23, "-low"),

@@ -3,15 +3,22 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from textual import events, on, work
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets.option_list import Option
 
 from tui_agent.app.controller import Controller
-from tui_agent.app.format import age, money, one_line, plural, short_model, short_path, tokens
+from tui_agent.app.format import (
+    age,
+    dotted,
+    money,
+    one_line,
+    plural,
+    short_model,
+    short_path,
+    tokens,
+)
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.transfer_commands import ask_export
@@ -19,6 +26,7 @@ from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
 from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.store import Store
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerScreen
 
 MAX_HITS = 200
@@ -78,14 +86,14 @@ class SessionPicker(PickerScreen[OpenRequest]):
     """Shown while the search has the focus, where letters are no commands."""
 
     AUTO_FOCUS = "#rows"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "delete", "delete", show=False),
-        Binding("e", "rename", "rename", show=False),
-        Binding("f", "fork", "fork", show=False),
-        Binding("E", "export", "export", show=False),
-        Binding("v", "toggle_here", "all or this directory", show=False),
-        Binding("u", "undelete", "undo delete", show=False),
-        Binding("slash", "search", "search", show=False),
+    BINDINGS = [
+        hidden("x", "delete", "delete"),
+        hidden("e", "rename", "rename"),
+        hidden("f", "fork", "fork"),
+        hidden("E", "export", "export"),
+        hidden("v", "toggle_here", "all or this directory"),
+        hidden("u", "undelete", "undo delete"),
+        hidden("slash", "search", "search"),
     ]
 
     def __init__(self, controller: Controller, *, current: str | None) -> None:
@@ -213,7 +221,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                     f"~{tokens(totals.tokens)} tokens",
                     money(totals.cost) if totals.cost else "",
                 ]
-        self.tell(" · ".join(filter(None, facts)))
+        self.tell(dotted(*facts))
 
     # -- acting
 
@@ -231,7 +239,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_toggle_here(self) -> None:
         self._only_here = not self._only_here
-        self.refill(self.field.value.strip())
+        self.refill(self.typed)
 
     def action_delete(self) -> None:
         """Ask at the first press, delete at the second; the open session stays."""
@@ -265,7 +273,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._sessions = [info for info in self._sessions if info.id != key]
         self._draw(beside[0] if beside else None)
         self.notify("Deleted. u brings it back until the program ends.")
-        self.refill(self.field.value.strip())
+        self.refill(self.typed)
 
     def action_undelete(self) -> None:
         if not self._deleted:
@@ -273,7 +281,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             return
         self._goal = self._deleted.pop()
         self._store.undelete(self._goal)
-        self.refill(self.field.value.strip())
+        self.refill(self.typed)
 
     @work(group="rename")
     async def action_rename(self) -> None:
@@ -283,7 +291,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             TextLine("Title of this session", info.title, confirm="rename")
         ):
             self._store.rename(info.id, title)
-            self.refill(self.field.value.strip())
+            self.refill(self.typed)
 
     def action_back(self) -> None:
         if self.field.has_focus and self.listing.display:
@@ -299,7 +307,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def _info(self, key: str | None) -> SessionInfo | None:
         session_id = (key or "").partition("#")[0]
-        return next((info for info in self._sessions if info.id == session_id), None)
+        for info in self._sessions:
+            if info.id == session_id:
+                return info
+        return None
 
     @on(events.DescendantFocus)
     def _follow_focus(self) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import work
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets.option_list import Option
 
@@ -20,6 +19,7 @@ from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.picker import PickerScreen, has_words
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ class SettingsScreen(PickerScreen[None]):
     HEADING = "Settings"
     EMPTY = "No setting has this name."
     KEYS = "↑↓ move  enter change  ctrl+r back to the default  esc back"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r", "reset", "default", show=False, priority=True)
-    ]
+    BINDINGS = [hidden("ctrl+r", "reset", "default", priority=True)]
 
     def __init__(self, controller: Controller, query: str = "") -> None:
         """``query`` is what the list is filtered by at first."""
@@ -76,7 +74,7 @@ class SettingsScreen(PickerScreen[None]):
         self.empty.update(visible(problem or self.EMPTY))
 
     def on_resize(self) -> None:
-        self.refill(self.field.value.strip())
+        self.refill(self.typed)
 
     # -- the list
 
@@ -237,7 +235,7 @@ class SettingsScreen(PickerScreen[None]):
         self._saved = (key, saved or f"Saved.{when}")
         self._refused = ("", "")
         self._read()
-        self.refill(self.field.value.strip())
+        self.refill(self.typed)
 
     def action_reset(self) -> None:
         if (key := self.highlighted) is not None and self._rows[key].editable:

@@ -8,11 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual import getters, on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.widgets import Input
@@ -41,6 +40,7 @@ from tui_agent.app.undo_commands import name_of_place, redo, undo
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import prompt_text
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.dialogs import Dialog
 from tui_agent.ui.screens.page import Page
@@ -119,27 +119,27 @@ class TreeScreen(Page[None]):
 
     AUTO_FOCUS = "SessionTree"
     LAST_KEYS = 2
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"tree--title"}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,ctrl+t", "back", "back", show=False),
-        Binding("slash", "search", "search", show=False),
-        Binding("n,down", "hit(1)", "next hit", show=False),
-        Binding("N,up", "hit(-1)", "previous hit", show=False),
-        Binding("ctrl+o", "filter", "filter", show=False),
-        Binding("l", "label", "label", show=False),
-        Binding("y", "copy", "copy", show=False),
-        Binding("d", "diff", "diff of files", show=False),
-        Binding("D", "contexts", "diff of contexts", show=False),
-        Binding("o", "subagent", "open the subagent or runner", show=False),
-        Binding("M", "merge", "merge", show=False),
-        Binding("s", "compact", "summarise up to here", show=False),
-        Binding("f", "fork", "fork", show=False),
-        Binding("P", "parent", "session this one came from", show=False),
-        Binding("r", "race", "race from here", show=False),
-        Binding("u", "step('undo')", "undo", show=False),
-        Binding("ctrl+r", "step('redo')", "redo", show=False),
-        Binding("space", "preview", "preview", show=False),
-        Binding("question_mark,f1", "keys", "keys", show=False),
+    COMPONENT_CLASSES = {"tree--title"}
+    BINDINGS = [
+        hidden("q,ctrl+t", "back", "back"),
+        hidden("slash", "search", "search"),
+        hidden("n,down", "hit(1)", "next hit"),
+        hidden("N,up", "hit(-1)", "previous hit"),
+        hidden("ctrl+o", "filter", "filter"),
+        hidden("l", "label", "label"),
+        hidden("y", "copy", "copy"),
+        hidden("d", "diff", "diff of files"),
+        hidden("D", "contexts", "diff of contexts"),
+        hidden("o", "subagent", "open the subagent or runner"),
+        hidden("M", "merge", "merge"),
+        hidden("s", "compact", "summarise up to here"),
+        hidden("f", "fork", "fork"),
+        hidden("P", "parent", "session this one came from"),
+        hidden("r", "race", "race from here"),
+        hidden("u", "step('undo')", "undo"),
+        hidden("ctrl+r", "step('redo')", "redo"),
+        hidden("space", "preview", "preview"),
+        hidden("question_mark,f1", "keys", "keys"),
     ]
 
     session_tree = getters.query_one(SessionTree)
@@ -573,7 +573,7 @@ class SummarisingScreen(Dialog[str]):
     changed.
     """
 
-    KEYS: ClassVar[str] = "esc back, nothing changes"
+    KEYS = "esc back, nothing changes"
 
     growing = getters.query_one("#growing", PlainText)
 

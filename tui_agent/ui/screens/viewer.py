@@ -2,15 +2,14 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import getters, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.widgets import Input
 
 from tui_agent.app.format import plural
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.transcript import sanitize
@@ -22,7 +21,7 @@ MAX_CHARS = 5_000_000
 """Characters shown; the rest is named at the end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A row on screen: characters of a line of the text."""
 
@@ -38,15 +37,15 @@ class TextLines(LineList):
     """
 
     CURSOR = "never"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll(-1)", "up", show=False),
-        Binding("down,j", "scroll(1)", "down", show=False),
-        Binding("pageup", "scroll(0, -1)", "page up", show=False),
-        Binding("pagedown,space", "scroll(0, 1)", "page down", show=False),
-        Binding("home", "scroll_home", "first", show=False),
-        Binding("end", "scroll_end", "last", show=False),
-        Binding("n", "next_match(1)", "next", show=False),
-        Binding("N,shift+n", "next_match(-1)", "previous", show=False),
+    BINDINGS = [
+        hidden("up,k", "scroll(-1)", "up"),
+        hidden("down,j", "scroll(1)", "down"),
+        hidden("pageup", "scroll(0, -1)", "page up"),
+        hidden("pagedown,space", "scroll(0, 1)", "page down"),
+        hidden("home", "scroll_home", "first"),
+        hidden("end", "scroll_end", "last"),
+        hidden("n", "next_match(1)", "next"),
+        hidden("N,shift+n", "next_match(-1)", "previous"),
     ]
 
     def __init__(self, text: str) -> None:
@@ -158,9 +157,9 @@ class ViewerScreen(Page[None]):
 
     KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"
     AUTO_FOCUS = "TextLines"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash,ctrl+f", "search", "search", show=False),
-        Binding("y", "copy", "copy all", show=False),
+    BINDINGS = [
+        hidden("slash,ctrl+f", "search", "search"),
+        hidden("y", "copy", "copy all"),
     ]
 
     text = getters.query_one(TextLines)

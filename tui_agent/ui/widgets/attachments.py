@@ -14,7 +14,7 @@ from textual.widget import Widget
 from tui_agent.agent.mentions import IMAGE_SUFFIXES, file_mentions
 from tui_agent.app.format import one_line, tokens
 from tui_agent.app.pasted_images import PastedImages
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file
 from tui_agent.pictures import picture_size
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attachment:
     """An image that goes along with the message. Sizes are pixels, 0 where unknown."""
 
@@ -37,7 +37,7 @@ class AttachmentStrip(Widget):
     """Hidden while no image is named."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES = {"attachments--name", "attachments--facts", "attachments--warning"}  # noqa: RUF012 - as inherited
+    COMPONENT_CLASSES = {"attachments--name", "attachments--facts", "attachments--warning"}
 
     def __init__(self, controller: Controller) -> None:
         super().__init__()

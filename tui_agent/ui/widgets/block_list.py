@@ -2,15 +2,14 @@
 
 from collections.abc import Callable, Container, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
-
-from textual.binding import Binding, BindingType
+from typing import Any, Literal
 
 from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.status_marks import GLYPHS, style_of
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.line_list import LineList, following, spread
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
@@ -50,14 +49,14 @@ class Grouping(StrEnum):
     FILE = "by file"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedBlock:
     """A row that is a block. ``place`` is where it stands in the request."""
 
     place: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedGroup:
     """A row that is a heading over blocks, given by their places."""
 
@@ -150,10 +149,10 @@ class BlockList(LineList):
     """The blocks in an order and under headings that the user chooses."""
 
     HEADED = True
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "fold(True)", "fold", show=False),
-        Binding("right", "fold(False)", "unfold", show=False),
-        Binding("space", "mark", "mark", show=False),
+    BINDINGS = [
+        hidden("left", "fold(True)", "fold"),
+        hidden("right", "fold(False)", "unfold"),
+        hidden("space", "mark", "mark"),
     ]
 
     def __init__(self) -> None:
@@ -177,9 +176,11 @@ class BlockList(LineList):
         kept = self._address(self._at(self.cursor))
         begins = self.shown is None and any(not block.is_head for block in shown.blocks)
         self.shown = shown
-        newest = next(
-            (place for place, block in enumerate(shown.blocks) if block.address in self._came), None
-        )
+        newest = None
+        for place, block in enumerate(shown.blocks):
+            if block.address in self._came:
+                newest = place
+                break
         if newest is None and begins:
             newest = len(shown.blocks) - 1
         self._arrange(kept if newest is None else shown.blocks[newest].address)
@@ -227,9 +228,11 @@ class BlockList(LineList):
 
     @property
     def marked_places(self) -> tuple[int, ...]:
-        return tuple(
-            place for place, block in enumerate(self._blocks) if block.address in self._marked
-        )
+        places = []
+        for place, block in enumerate(self._blocks):
+            if block.address in self._marked:
+                places.append(place)
+        return tuple(places)
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -283,9 +286,9 @@ class BlockList(LineList):
     def _arrange(self, kept: _Address | str | None) -> None:
         self.rows = self._arranged()
         weights = [block.tokens for block in self._blocks]
-        weights += [
-            row.tokens for row in self.rows if isinstance(row, ListedGroup) and row.name != REST
-        ]
+        for row in self.rows:
+            if isinstance(row, ListedGroup) and row.name != REST:
+                weights.append(row.tokens)
         self._largest = max(weights, default=0) or 1
         cursor = next((at for at, row in enumerate(self.rows) if self._address(row) == kept), None)
         self.set_count(

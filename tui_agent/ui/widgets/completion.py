@@ -6,7 +6,6 @@ Never takes the focus, never blocks a key.
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from textual import on, work
 from textual.content import Content
@@ -30,7 +29,7 @@ MATCH = ".completion--match"
 class CompletionPopup(Options, can_focus=False):
     """Offers candidates for the word at the prompt's cursor."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"completion--match", "completion--help"}
+    COMPONENT_CLASSES = {"completion--match", "completion--help"}
 
     @dataclass
     class Changed(Message):

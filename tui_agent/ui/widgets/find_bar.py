@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events, getters, on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
 from textual.widgets import Input
 
 from tui_agent.app.find_commands import find_entries
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.plain_text import PlainText
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ KEYS = "n older  N newer  esc back"
 class FindBar(Horizontal, can_focus=True):
     """Shown while one searches. The newest place comes first, because that is where one reads."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "end", "end the search", show=False),
-        Binding("n,up,enter", "step(1)", "older", show=False),
-        Binding("N,shift+n,down", "step(-1)", "newer", show=False),
-        Binding("slash,ctrl+f", "edit", "another text", show=False),
-        Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
-        Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
+    BINDINGS = [
+        hidden("escape", "end", "end the search"),
+        hidden("n,up,enter", "step(1)", "older"),
+        hidden("N,shift+n,down", "step(-1)", "newer"),
+        hidden("slash,ctrl+f", "edit", "another text"),
+        hidden("pageup", "screen.scroll_page(-1)", "page up"),
+        hidden("pagedown", "screen.scroll_page(1)", "page down"),
     ]
 
     field = getters.query_one(Input)

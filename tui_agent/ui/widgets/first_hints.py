@@ -1,22 +1,36 @@
 """The first screen: where one is, what is contained, the last sessions by a key, and hints while one is new here."""
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from __future__ import annotations
 
-from textual.binding import Binding, BindingType
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from textual import work
+from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import one_line
-from tui_agent.lazy import dataclass
+from tui_agent.app.format import age, one_line, short_path
+from tui_agent.lazy import frozen
+from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.clickable import clickable
 from tui_agent.version import __version__
 
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.controller import Controller
+    from tui_agent.session.store import Store
+
 MAX_BEGINNER_MESSAGES = 5
 MAX_SESSIONS = 3
+MAX_WRITTEN = 100
+"""Messages that are counted for the choice of a hint."""
 
 _TOLD = {
     "mode": "plan first, change later",
@@ -44,7 +58,7 @@ ROOM_FOR_ALL = 30
 """Rows from which hints for a newcomer stand beside sessions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent:
     """A session that can be opened: its id, name and age."""
 
@@ -58,11 +72,11 @@ class FirstHints(Widget, can_focus=True):
 
     ALLOW_SELECT = False
     FOCUS_ON_CLICK = False
-    COMPONENT_CLASSES = {"first-hints--title", "first-hints--key"}  # noqa: RUF012 - as inherited
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("1", "open(0)", "open", show=False),
-        Binding("2", "open(1)", "open", show=False),
-        Binding("3", "open(2)", "open", show=False),
+    COMPONENT_CLASSES = {"first-hints--title", "first-hints--key"}
+    BINDINGS = [
+        hidden("1", "open(0)", "open"),
+        hidden("2", "open(1)", "open"),
+        hidden("3", "open(2)", "open"),
         Binding("enter", "open(0)", "open the last session"),
     ]
 
@@ -76,12 +90,19 @@ class FirstHints(Widget, can_focus=True):
     is_brief: reactive[bool] = reactive(default=False, layout=True)
     """Whether a question below needs the room."""
 
+    is_demo = False
+    """Whether the session is the demo's, and empty."""
+
     class Chosen(Message):
         """A session shall be opened."""
 
         def __init__(self, session_id: str) -> None:
             super().__init__()
             self.session_id = session_id
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._agent: Agent | None = None
 
     def watch_recent(self) -> None:
         self.can_focus = bool(self.recent)
@@ -90,7 +111,35 @@ class FirstHints(Widget, can_focus=True):
         if place < len(self.recent):
             self.post_message(self.Chosen(self.recent[place].id))
 
-    def offer_demo(self) -> None:
+    def greet(self, agent: Agent, controller: Controller, keymap: Mapping[str, str]) -> None:
+        """Tell how to begin in a session without entries; hide in any other."""
+        self._agent = agent
+        is_empty = agent.session.leaf is None
+        self.is_demo = is_empty and agent.model == DEMO_MODEL
+        self.display = self.is_demo or (is_empty and not agent.session.read_only)
+        if self.is_demo:
+            self._offer_demo()
+        elif self.display:
+            store = controller.services.store
+            written = len(store.typed_in(None, MAX_WRITTEN))
+            self._offer(controller.commands, keymap, written)
+            self.recent = tuple(_others(store, agent, controller.clock()))
+            self._tell_facts(agent)
+
+    @work(exclusive=True, group="first-facts")
+    async def _tell_facts(self, agent: Agent) -> None:
+        """Say where one is; the first look at the sandbox takes a moment."""
+        from tui_agent.app.status_commands import sandbox_words
+
+        contained = await asyncio.to_thread(sandbox_words, agent)
+        if agent is self._agent:
+            self.facts = (
+                ("model", agent.model or "none yet"),
+                ("directory", short_path(agent.session.info.cwd)),
+                ("sandbox", contained),
+            )
+
+    def _offer_demo(self) -> None:
         self.title = (
             "This is the demo: a script plays the model, the tools are real. No key, no network."
         )
@@ -102,9 +151,8 @@ class FirstHints(Widget, can_focus=True):
             ("ctrl+q", "leave; files are scratch"),
             MARGIN,
         )
-        self.display = True
 
-    def offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
+    def _offer(self, commands: Sequence[Command], keymap: Mapping[str, str], messages: int) -> None:
         """Show hints for commands that exist; after so many messages they are known, and one tip is left."""
         self.title = f"tui-agent {__version__}"
         known = {command.name: keymap.get(command.name, command.key) for command in commands}
@@ -122,7 +170,6 @@ class FirstHints(Widget, can_focus=True):
                 *keys,
                 MARGIN,
             )
-        self.display = True
 
     def render(self) -> Content:
         rows = self.app.size.height
@@ -150,6 +197,14 @@ class FirstHints(Widget, can_focus=True):
             name = one_line(session.name, max(20, self.size.width - 30))
             rows.append(Content.assemble(key, clickable(name, "", action), f"  {session.age}"))
         return rows
+
+
+def _others(store: Store, agent: Agent, now: float) -> Iterator[Recent]:
+    """Yield the last sessions of the directory that have entries, but for the agent's own."""
+    found = store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
+    others = (info for info in found if info.id != agent.session.id and info.entry_count)
+    for info in islice(others, MAX_SESSIONS):
+        yield Recent(info.id, info.title or info.first_message, age(info.updated_at, now))
 
 
 def _key_line(keys: str, about: str) -> Content:

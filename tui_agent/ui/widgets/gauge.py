@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.content import Content
@@ -20,7 +20,7 @@ from tui_agent.app.status_marks import GLYPHS as STANDING_GLYPHS
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.app.status_marks import style_of
 from tui_agent.context.context_status import Standing
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.clickable import clickable
 
@@ -65,7 +65,7 @@ _WINDOW_NOTES = {
 """Why a size can be over its window, by where the window's number comes from."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GaugeReading:
     """The gauge's numbers.
 
@@ -191,7 +191,7 @@ class Gauge(Widget):
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
+    COMPONENT_CLASSES = {
         "gauge--fixed",
         *(f"gauge--{name}" for name in STANDING_STYLES),
         "gauge--free",

@@ -1,7 +1,5 @@
 """The first line: this session's subject, and where it works."""
 
-from typing import ClassVar
-
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.geometry import Size
@@ -18,7 +16,7 @@ class SessionHeader(Widget):
     """Title on the left, directory and branch on the right."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
+    COMPONENT_CLASSES = {
         "session-header--title",
         "session-header--place",
         "session-header--cramped",

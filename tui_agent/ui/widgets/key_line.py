@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from rich.cells import cell_len
 from textual.content import Content
@@ -65,7 +65,7 @@ class KeyLine(Widget):
     """Shows hints; ``show`` changes them."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--label"}
+    COMPONENT_CLASSES = {"key-line--key", "key-line--label"}
 
     hints: reactive[tuple[Hint, ...]] = reactive((), layout=True)
     """The hints shown where there is room, most important first, the way back last."""

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, TypeVar
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events, on
-from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.reactive import var
@@ -16,6 +15,7 @@ from textual.strip import Strip
 
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.lazy import dataclass
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs
 
 STYLES = (
@@ -49,21 +49,21 @@ class LineList(ScrollView, can_focus=True):
     """
 
     ALLOW_SELECT = False
-    HEADED: ClassVar[bool] = False
+    HEADED = False
     """Whether the first line on screen is a heading that does not scroll (``heading``)."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
     """When the row under the cursor is marked; ``focused``: while keys come here. ``never`` is for
     a list that only scrolls."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-list--{name}" for name in STYLES}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "up", show=False),
-        Binding("down", "move(1)", "down", show=False),
-        Binding("pageup", "move(0, -1)", "page up", show=False),
-        Binding("pagedown,space", "move(0, 1)", "page down", show=False),
-        Binding("home", "go(0)", "first", show=False),
-        Binding("end", "go(-1)", "last", show=False),
-        Binding("enter", "choose", "choose", show=False),
+    COMPONENT_CLASSES = {f"line-list--{name}" for name in STYLES}
+    BINDINGS = [
+        hidden("up,k", "move(-1)", "up"),
+        hidden("down", "move(1)", "down"),
+        hidden("pageup", "move(0, -1)", "page up"),
+        hidden("pagedown,space", "move(0, 1)", "page down"),
+        hidden("home", "go(0)", "first"),
+        hidden("end", "go(-1)", "last"),
+        hidden("enter", "choose", "choose"),
     ]
 
     cursor: var[int] = var(0, init=False)

@@ -1,6 +1,6 @@
 """One calm line above the prompt for a failure or a note, with the key that helps."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -23,7 +23,7 @@ BRIEF_SECONDS = 5
 class NoticeLine(Widget):
     """Stays until something new begins. Hidden when there is nothing to say."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"notice--mark", "notice--key"}
+    COMPONENT_CLASSES = {"notice--mark", "notice--key"}
 
     message: reactive[str] = reactive("", layout=True)
     severity: reactive[Severity] = reactive("information")

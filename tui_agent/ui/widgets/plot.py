@@ -1,12 +1,10 @@
 """A plot of tokens over steps under a cursor: the sizes of the requests of a path."""
 
 from itertools import accumulate
-from typing import ClassVar
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events, on
-from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -16,6 +14,7 @@ from textual.widget import Widget
 from tui_agent.app.format import tokens
 from tui_agent.lazy import dataclass
 from tui_agent.plot import FREE, Cell, Column, Series, columns, stacked
+from tui_agent.ui.bindings import hidden
 
 _GUTTER = 7
 """Cells left of the plot for the label of its height, where there is room for them."""
@@ -30,7 +29,7 @@ class Plot(Widget, can_focus=True):
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
+    COMPONENT_CLASSES = {
         "plot--base",
         "plot--bar",
         "plot--free",
@@ -39,16 +38,16 @@ class Plot(Widget, can_focus=True):
         "plot--cursor",
         "plot--pointer",
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1)", "step back", show=False),
-        Binding("right", "move(1)", "step on", show=False),
-        Binding("shift+left", "mark(-1)", "mark before", show=False),
-        Binding("shift+right", "mark(1)", "next mark", show=False),
-        Binding("pageup,ctrl+left", "move(0, -1)", "a tenth back", show=False),
-        Binding("pagedown,ctrl+right", "move(0, 1)", "a tenth on", show=False),
-        Binding("home", "go(0)", "first", show=False),
-        Binding("end", "go(-1)", "last", show=False),
-        Binding("enter", "choose", "choose", show=False),
+    BINDINGS = [
+        hidden("left", "move(-1)", "step back"),
+        hidden("right", "move(1)", "step on"),
+        hidden("shift+left", "mark(-1)", "mark before"),
+        hidden("shift+right", "mark(1)", "next mark"),
+        hidden("pageup,ctrl+left", "move(0, -1)", "a tenth back"),
+        hidden("pagedown,ctrl+right", "move(0, 1)", "a tenth on"),
+        hidden("home", "go(0)", "first"),
+        hidden("end", "go(-1)", "last"),
+        hidden("enter", "choose", "choose"),
     ]
 
     cursor: reactive[int] = reactive(0, init=False)
@@ -118,16 +117,11 @@ class Plot(Widget, can_focus=True):
             self.cursor = self._series.count + index
 
     def action_mark(self, direction: int) -> None:
-        ahead = [
-            at
-            for at in self._series.marks
-            if (at > self.cursor if direction > 0 else at < self.cursor)
-        ]
-        if ahead:
-            if direction > 0:
-                self.cursor = min(ahead)
-            else:
-                self.cursor = max(ahead)
+        marks = self._series.marks
+        if direction > 0:
+            self.cursor = min((at for at in marks if at > self.cursor), default=self.cursor)
+        else:
+            self.cursor = max((at for at in marks if at < self.cursor), default=self.cursor)
 
     def action_choose(self) -> None:
         if self._series.count:

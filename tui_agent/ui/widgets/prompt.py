@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Callable, Sequence
-from typing import ClassVar
 
 from textual import events, on
 from textual.actions import parse
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
 from tui_agent.lazy import dataclass
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.dropped import dropped_files
 from tui_agent.ui.prompting.history import PromptHistory
@@ -44,24 +44,24 @@ def clean(text: str) -> str:
 class Prompt(TextArea):
     """Where the user writes. Posts ``Sent``; the screen decides the meaning of a text."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "send", show=False),
+    BINDINGS = [
+        hidden("enter", "send", "send"),
         Binding("alt+enter", "send(True)", "queue"),
         # Without a run alt+enter is a new line too: many terminals send it for shift+enter.
-        Binding("shift+enter,ctrl+j,alt+enter", "newline", "new line", show=False),
+        hidden("shift+enter,ctrl+j,alt+enter", "newline", "new line"),
         Binding("tab", "complete", "complete"),
-        Binding("escape", "close_completion", "close list", show=False),
-        Binding("ctrl+d", "delete_or_quit", "delete or quit", show=False),
+        hidden("escape", "close_completion", "close list"),
+        hidden("ctrl+d", "delete_or_quit", "delete or quit"),
         # A text area undoes with it; a program in a shell stops.
-        Binding("ctrl+z", "app.suspend_process", "suspend", show=False),
-        Binding("ctrl+underscore,ctrl+slash", "undo", "undo writing", show=False),
+        hidden("ctrl+z", "app.suspend_process", "suspend"),
+        hidden("ctrl+underscore,ctrl+slash", "undo", "undo writing"),
         # A text area selects a line with it.
-        Binding("f6", "screen.command('redo')", "redo", show=False),
+        hidden("f6", "screen.command('redo')", "redo"),
         # And all of the text, which has another key here.
-        Binding("f7", "screen.command('race')", "race", show=False),
-        Binding("alt+a", "select_all", "select all", show=False),
-        Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
-        Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
+        hidden("f7", "screen.command('race')", "race"),
+        hidden("alt+a", "select_all", "select all"),
+        hidden("pageup", "screen.scroll_page(-1)", "page up"),
+        hidden("pagedown", "screen.scroll_page(1)", "page down"),
     ]
 
     running: var[bool] = var(False, bindings=True)  # noqa: FBT003 - how Textual spells it
@@ -329,10 +329,11 @@ class Prompt(TextArea):
             return
         most = min(len(now), len(text))
         same = next((place for place in range(most) if now[place] != text[place]), most)
-        tail = next(
-            (place for place in range(most - same) if now[-1 - place] != text[-1 - place]),
-            most - same,
-        )
+        tail = most - same
+        for place in range(most - same):
+            if now[-1 - place] != text[-1 - place]:
+                tail = place
+                break
         self.history.checkpoint()
         inserted = text[same : len(text) - tail]
         start = self._location(same)

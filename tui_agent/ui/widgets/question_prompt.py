@@ -4,11 +4,9 @@ In place, never modal.
 """
 
 from collections.abc import Callable
-from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.reactive import var
@@ -17,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.frontend import Page
 from tui_agent.app.permission_text import Answer
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.asked import Asked
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.plain_text import PlainText
@@ -43,9 +42,9 @@ class QuestionChoices(Options, can_focus=True):
     """The answers."""
 
     FOCUS_ON_CLICK = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("pageup", "scroll_details(-1)", "details up", show=False),
-        Binding("pagedown", "scroll_details(1)", "details down", show=False),
+    BINDINGS = [
+        hidden("pageup", "scroll_details(-1)", "details up"),
+        hidden("pagedown", "scroll_details(1)", "details down"),
     ]
 
     def __init__(self, question: "QuestionPrompt", *, hold: float) -> None:
@@ -109,8 +108,8 @@ class QuestionPrompt(VerticalGroup):
     the keys all the same, by Tab.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", show=False)]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"question--what", "question--why"}
+    BINDINGS = [hidden("escape", "back", "back")]
+    COMPONENT_CLASSES = {"question--what", "question--why"}
 
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
     """Whether it has the keys."""
@@ -236,7 +235,10 @@ class QuestionPrompt(VerticalGroup):
         """Return the answer whose key a text is."""
         key = text.strip().lower()
         possible = (one for one in self._answers() if one.is_possible)
-        return next((one for one in possible if one.key == key), None)
+        for one in possible:
+            if one.key == key:
+                return one
+        return None
 
     def draft_changed(self) -> None:
         if self.asked is None or self._choices.has_focus:
@@ -300,7 +302,10 @@ class QuestionPrompt(VerticalGroup):
         if (asked := self.asked) is None:
             return
         known = self._answers()
-        shown = [answer for answer in known if self._shows_all or answer.name in asked.first()]
+        shown = []
+        for answer in known:
+            if self._shows_all or answer.name in asked.first():
+                shown.append(answer)
         rows = [
             Option(Content(f"{one.key}  {one.text}"), id=one.name, disabled=not one.is_possible)
             for one in shown
@@ -371,7 +376,10 @@ class QuestionPrompt(VerticalGroup):
         return f"enter: {answer.text}"
 
     def _key_of(self, name: str) -> str:
-        return next((answer.key for answer in self._answers() if answer.name == name), name)
+        for answer in self._answers():
+            if answer.name == name:
+                return answer.key
+        return name
 
     def _arm_or_wait(self) -> None:
         asked = self.asked
@@ -424,9 +432,10 @@ class QuestionPrompt(VerticalGroup):
         """Return what a key of the question stands for: an answer's name, ``OPEN`` or ``MORE``; None for text."""
         known = self._answers()
         names = {answer.key: answer.name for answer in known if answer.is_possible}
-        numbers = {
-            str(number): answer.name for number, answer in enumerate(known, 1) if answer.is_possible
-        }
+        numbers = {}
+        for number, answer in enumerate(known, 1):
+            if answer.is_possible:
+                numbers[str(number)] = answer.name
         if (
             character == "m"
             and not self._shows_all
@@ -518,9 +527,10 @@ class QuestionPrompt(VerticalGroup):
                     self._show_page(page)
             case "more":
                 self._shows_all = True
-                rest = [
-                    answer.name for answer in self._answers() if answer.name not in asked.first()
-                ]
+                rest = []
+                for answer in self._answers():
+                    if answer.name not in asked.first():
+                        rest.append(answer.name)
                 self._show_answers(rest[0])
                 self._choices.touched = True
             case "rule":

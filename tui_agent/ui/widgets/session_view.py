@@ -6,18 +6,12 @@ show.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
 from functools import partial, reduce
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from textual import events, getters, on, work
+from textual import getters, on
 from textual.app import ComposeResult
-from textual.content import Content
 from textual.message import Message
-from textual.reactive import reactive
-from textual.widget import Widget
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
@@ -44,24 +38,21 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.commands import remedy_of
-from tui_agent.app.format import age, one_line, plural, short_path, tokens
+from tui_agent.app.format import plural, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
-from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, ToolResultEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry
 from tui_agent.session.path_queries import newest
-from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.todo import Todo, TodoStatus, current_todos
 from tui_agent.ui.attention import Sign
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.later import Later
-from tui_agent.ui.widgets.asked import Asked, AskedChoice, AskedPermission
+from tui_agent.ui.widgets.asked import AskedChoice, AskedPermission
 from tui_agent.ui.widgets.find_bar import FindBar
-from tui_agent.ui.widgets.first_hints import MAX_SESSIONS, FirstHints, Recent
+from tui_agent.ui.widgets.first_hints import FirstHints
 from tui_agent.ui.widgets.plain import Room
-from tui_agent.ui.widgets.plain_text import PlainText
 from tui_agent.ui.widgets.prompt import INVITATIONS, READ_ONLY
+from tui_agent.ui.widgets.prompt_lines import NewChip, PlanLine, QuestionChip, QueueList
 from tui_agent.ui.widgets.question_prompt import QuestionPrompt
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
@@ -69,18 +60,13 @@ from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from textual.screen import Screen
+    from textual.widget import Widget
 
     from tui_agent.agent.events import PermissionAnswer, PermissionRequest
     from tui_agent.app.frontend import Choice
     from tui_agent.ui.screens.session_frame import SessionFrame
-
-MAX_MESSAGES = 4
-
-MAX_WRITTEN = 100
-"""Messages that are counted for the choice of a hint."""
 
 FACTS_SECONDS = 0.1
 """Seconds a block has the focus before its size is looked up."""
@@ -90,90 +76,6 @@ COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
 RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
-
-
-class QuestionChip(PlainText):
-    """One line; a click goes to the question."""
-
-    ALLOW_SELECT = False
-
-    def __init__(self, main: Screen[Any], asked: Asked) -> None:
-        super().__init__()
-        self._main = main
-        self.ask(asked)
-
-    def ask(self, asked: Asked) -> None:
-        words = one_line(asked.what, 200)
-        if isinstance(asked, AskedPermission):
-            request = asked.request
-            words = f"The agent asks about {request.tool}, esc goes back to it: {one_line(request.title, 200)}"
-        self.update(f"▲ {words}")
-
-    def on_click(self, event: events.Click) -> None:
-        event.stop()
-        self._main.run_worker(self._go(), group="question")
-
-    async def _go(self) -> None:
-        app = self._main.app
-        while app.screen is not self._main and len(app.screen_stack) > 1:
-            await app.pop_screen()
-
-
-class QueueList(Widget):
-    """One line per message. Hidden while nothing waits."""
-
-    ALLOW_SELECT = False
-    queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
-
-    def watch_queue(self, queue: QueueChanged) -> None:
-        self.display = bool(queue.steer or queue.follow_up)
-
-    def render(self) -> Content:
-        width = max(20, self.size.width - 12)
-        lines = [f"↳ next   {one_line(text, width)}" for text in self.queue.steer]
-        lines += [f"↳ later  {one_line(text, width)}" for text in self.queue.follow_up]
-        if len(lines) > MAX_MESSAGES:
-            lines = [*lines[: MAX_MESSAGES - 1], f"  and {len(lines) - MAX_MESSAGES + 1} more"]
-        if lines and len(lines[-1]) + 20 <= self.size.width:
-            lines[-1] += "   alt+up takes back"
-        return Content("\n".join(lines))
-
-
-class PlanLine(PlainText):
-    """How far the plan is, above the prompt while work goes on."""
-
-    ALLOW_SELECT = False
-
-    def __init__(self) -> None:
-        super().__init__("")
-        self.display = False
-
-    def show(self, todos: Sequence[Todo]) -> None:
-        """Show which of them is worked on, or how many are done; nothing without one that is left."""
-        left = [
-            todo for todo in todos if todo.status in {TodoStatus.PENDING, TodoStatus.IN_PROGRESS}
-        ]
-        now = next((todo for todo in left if todo.status is TodoStatus.IN_PROGRESS), None)
-        self.display = bool(left)
-        done = sum(todo.status is TodoStatus.DONE for todo in todos)
-        if now is None:
-            self.update(f"◐ {done}/{len(todos)} done")
-        else:
-            self.update(f"◐ {done + 1}/{len(todos)} {one_line(now.content, 200)}")
-
-
-class NewChip(PlainText):
-    """A few words under the conversation; a click goes to its end."""
-
-    ALLOW_SELECT = False
-
-    def __init__(self, transcript: Transcript) -> None:
-        super().__init__("↓ new  ctrl+end")
-        self._transcript = transcript
-        self.display = False
-
-    def on_click(self) -> None:
-        self._transcript.action_go_to("end")
 
 
 class SessionView(Room):
@@ -276,39 +178,12 @@ class SessionView(Room):
             self._controller.begin("tree", f"#{entry_id}")
 
     def _greet(self, agent: Agent) -> None:
-        """Tell a newcomer the keys while there is nothing else to look at."""
-        if agent.session.leaf is None and agent.model == DEMO_MODEL:
-            self.hints.offer_demo()
+        """Have the first screen and the prompt say how to begin."""
+        self.hints.greet(agent, self._controller, self._main.keymap)
+        if self.hints.is_demo:
             self._main.prompt.invite(("Type tour and press enter",))
-            return
-        self._main.prompt.invite(READ_ONLY if agent.session.read_only else INVITATIONS)
-        if agent.session.leaf is None and not agent.session.read_only:
-            written = len(self._services.store.typed_in(None, MAX_WRITTEN))
-            self.hints.offer(self._controller.commands, self._main.keymap, written)
-            self.hints.recent = tuple(self._recent(agent))
-            self._tell_facts(agent)
         else:
-            self.hints.display = False
-
-    def _recent(self, agent: Agent) -> Iterator[Recent]:
-        now = self._main.clock()
-        found = self._services.store.sessions(cwd=agent.session.info.cwd, limit=MAX_SESSIONS + 1)
-        others = (info for info in found if info.id != agent.session.id and info.entry_count)
-        for info in islice(others, MAX_SESSIONS):
-            yield Recent(info.id, info.title or info.first_message, age(info.updated_at, now))
-
-    @work(exclusive=True, group="first-facts")
-    async def _tell_facts(self, agent: Agent) -> None:
-        """Say where one is; the first look at the sandbox takes a moment."""
-        from tui_agent.app.status_commands import sandbox_words
-
-        contained = await asyncio.to_thread(sandbox_words, agent)
-        if agent is self.agent:
-            self.hints.facts = (
-                ("model", agent.model or "none yet"),
-                ("directory", short_path(agent.session.info.cwd)),
-                ("sandbox", contained),
-            )
+            self._main.prompt.invite(READ_ONLY if agent.session.read_only else INVITATIONS)
 
     @on(FirstHints.Chosen)
     def _session_chosen(self, message: FirstHints.Chosen) -> None:
@@ -403,14 +278,8 @@ class SessionView(Room):
                 self._run_ended(event)
 
     def _look_at_plan(self, entry: Entry | None) -> None:
-        """Show the plan of work that goes on; ``entry`` is what was appended, None where the path is another."""
-        changes = entry is None or (
-            isinstance(entry, ToolResultEntry) and tool_traits()[entry.tool].state == "list"
-        )
-        if changes and self.agent is not None:
-            self.plan.show(
-                current_todos(self.agent.session.active_path()) if self.agent.running else ()
-            )
+        if self.agent is not None:
+            self.plan.look(self.agent, entry)
 
     def _withdraw_hints(self) -> None:
         if self.hints.has_focus:

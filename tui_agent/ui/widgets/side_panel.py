@@ -7,7 +7,7 @@ from textual.message import Message
 
 from tui_agent.agent.agent import Agent
 from tui_agent.app.report_commands import TODO_MARKS
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import CompactionEntry, Entry, UserEntry
 from tui_agent.session.path_queries import newest
@@ -37,7 +37,7 @@ MIN_TREE_ROWS = 6
 """Rows of the tree that are shown however much else there is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """A line of the panel; ``entry`` is where choosing it goes."""
 
@@ -109,7 +109,10 @@ class SidePanel(LineList):
         if not self._rows:
             self._rows = outline(session.skeleton(), session.leaf, session.labels())
         path = session.active_path()
-        notes = {entry.id for entry in path if isinstance(entry, UserEntry) and entry.synthetic}
+        notes = set()
+        for entry in path:
+            if isinstance(entry, UserEntry) and entry.synthetic:
+                notes.add(entry.id)
         self._rows = [row for row in self._rows if row.is_leaf or row.entry_id not in notes]
         compaction = newest(path, CompactionEntry)
         if compaction is None:

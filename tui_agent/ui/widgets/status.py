@@ -1,7 +1,6 @@
 """The last line: mode, model, effort, leaf and activity; on the right the keys that work now."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.binding import Binding
@@ -55,7 +54,7 @@ class StatusLine(Widget):
     """Ticks once a second while something goes on, never otherwise."""
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
+    COMPONENT_CLASSES = {
         "status--mode",
         "status--danger",
         "status--plain",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs, runs_width
 
@@ -14,7 +14,7 @@ _MIN_GROWING: Final = 10
 Cells = Sequence[StyledSpan]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Column:
     """One column.
 

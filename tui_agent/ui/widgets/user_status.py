@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -82,28 +81,12 @@ class UserStatusLine(Widget):
 
     @work(group="status line")
     async def _run(self, command: str, given: bytes) -> None:
-        from tui_agent.files.own_git import find_project
-        from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
+        from tui_agent.ui import user_commands
 
-        cwd = self._cwd()
-        try:
-            code, out, errors = await run_command(
-                shell_command(command, cwd, os.environ, SECONDS, find_project(cwd)), given
-            )
-        except CommandFailedError as error:
-            text = ""
-            problem = str(error)
-        else:
-            said = one_line(errors.decode("utf-8", "replace"), 200)
-            lines = _STYLES.sub("", out.decode("utf-8", "replace")).splitlines()
-            text = ""
-            if lines:
-                text = one_line(lines[0], 500)
-            problem = ""
-            if code:
-                problem = f"it ended with {code}{f': {said}' if said else ''}"
+        out, problem = await user_commands.run(command, self._cwd(), given, seconds=SECONDS)
+        first, *_ = _STYLES.sub("", out).splitlines() or [""]
         self._is_running = False
-        self.text = text
+        self.text = one_line(first, 500)
         if problem and not self._has_failed:
             self._warn(f"status_line: {problem}")
         self._has_failed = bool(problem)

@@ -343,9 +343,11 @@ class MarkerBlock(FoldingBlock):
         if toggle:
             offers = [(_READ if self.fold is Fold.CLOSED else _CLOSE, "action act:toggle")]
         offers += [(_LABELS.get(action, action), f"action act:{action}") for action in self.actions]
-        shown: list[StyledSpan] = [part for offer in offers for part in ((" · ", "muted"), offer)][
-            1:
-        ]
+        shown: list[StyledSpan] = []
+        for offer in offers:
+            if shown:
+                shown.append((" · ", "muted"))
+            shown.append(offer)
         start: StyledSpans = ((_RULE_START, self._rule + toggle),)
         taken = cells(_RULE_START) + cells(self._text) + runs_width(shown)
         fill = room - taken - (4 if shown else 1)

@@ -5,10 +5,11 @@ from dataclasses import field
 from functools import partial
 
 from tui_agent.app import format as wording
+from tui_agent.app.format import dotted
 from tui_agent.app.status_marks import style_of
 from tui_agent.context.context_status import Standing
 from tui_agent.context.rendering import line_count
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -81,7 +82,7 @@ _FINISHES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BuildContext:
     """What a block needs of other entries.
 
@@ -188,11 +189,10 @@ def _user(entry: UserEntry) -> Block:
 
 def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
     """Have the last card of each file say how many problems its edits made."""
-    cards = {
-        block.metadata.path: block
-        for block in blocks
-        if isinstance(block, CardBlock) and block.traits.writes
-    }
+    cards = {}
+    for block in blocks:
+        if isinstance(block, CardBlock) and block.traits.writes:
+            cards[block.metadata.path] = block
     for path, count in problems.items():
         if path in cards:
             cards[path].problems = count
@@ -265,7 +265,7 @@ def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
         "by a hook" if entry.style == "hook" else "",
         wording.money(entry.cost) if entry.cost else "",
     ]
-    return _summary(f"{_RULE}{entry.id}", " · ".join(filter(None, words)), entry, ("edit", "undo"))
+    return _summary(f"{_RULE}{entry.id}", dotted(*words), entry, ("edit", "undo"))
 
 
 def is_rule(block: Block) -> bool:

@@ -452,9 +452,11 @@ def _adopt(blocks: list[Block], live: list[Block]) -> None:
             blocks[place] = card
         elif isinstance(block, AnswerBlock | ReasoningBlock):
             same = (text for text in texts if isinstance(text, type(block)))
-            streamed = next(
-                (text for text in same if text.document.source == block.document.source), None
-            )
+            streamed = None
+            for text in same:
+                if text.document.source == block.document.source:
+                    streamed = text
+                    break
             if streamed is not None:
                 streamed.document.finish()
                 streamed.key = block.key

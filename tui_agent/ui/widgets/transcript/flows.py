@@ -222,9 +222,8 @@ def _share(natural: list[int], room: int) -> list[int] | None:
     widths = [max(size, 1) for size in natural]
     open_columns = set(range(len(widths)))
     while sum(widths) > room and open_columns:
-        rest = room - sum(
-            widths[column] for column in range(len(widths)) if column not in open_columns
-        )
+        closed = [width for column, width in enumerate(widths) if column not in open_columns]
+        rest = room - sum(closed)
         fair = rest // len(open_columns)
         satisfied = {column for column in open_columns if widths[column] <= fair}
         if satisfied:

@@ -10,7 +10,7 @@ from typing import Final
 
 from tui_agent.app import format as wording
 from tui_agent.context.context_status import Standing, together
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import ToolStatus, kinds
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import RUNNING, WAITING, CardBlock
@@ -118,7 +118,7 @@ class GroupBlock(FoldingBlock):
         return facts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Segment:
     """Small blocks that follow each other in one item, and whether nothing is before or behind them."""
 

@@ -69,7 +69,10 @@ class Item:
         return self.starts[self.blocks.index(block)]
 
     def block(self, key: str) -> Block | None:
-        return next((block for block in self.blocks if block.key == key), None)
+        for block in self.blocks:
+            if block.key == key:
+                return block
+        return None
 
 
 def apart(previous: Block, following: Block) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import ClassVar
 
 from textual.geometry import Region, Size
 from textual.selection import Selection
@@ -37,7 +36,7 @@ class LineView(Widget):
     """
 
     ALLOW_SELECT = True
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
+    COMPONENT_CLASSES = set(COMPONENT_CLASSES)
     DEFAULT_CSS = "LineView { height: auto; }"
 
     def __init__(self) -> None:

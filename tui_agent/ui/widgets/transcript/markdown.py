@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code
 from tui_agent.ui.widgets.transcript.flows import (
@@ -75,7 +75,7 @@ def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[T
     return _parser().parse(text, references if references is not None else {})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TopBlock:
     """A top-level block: its tokens, its first line and the line behind it, counted in the parsed text."""
 

@@ -10,7 +10,7 @@ from tui_agent.app.format import tokens
 from tui_agent.context.context_status import Standing, together
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
@@ -82,7 +82,7 @@ def is_plan(result: ToolResultEntry) -> bool:
     return tool_traits()[result.tool].state == "list" and result.status is ToolStatus.COMPLETED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """A line of an item."""
 
@@ -90,7 +90,7 @@ class Position:
     line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """A line on screen and where it comes from."""
 
@@ -251,14 +251,18 @@ class TranscriptModel:
         if start and self.kinds[start - 1] == "compaction":
             # An edited summary takes the place of the one before it, which had left nothing.
             start -= 1
-        return next((at for at in range(start, own) if self.kinds[at] not in _BESIDE), own)
+        for at in range(start, own):
+            if self.kinds[at] not in _BESIDE:
+                return at
+        return own
 
     def _rules_at(self, place: int) -> list[Block]:
         """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
         around = BuildContext(summarised=self.summarised_by)
-        return [
-            block for entry in self.rules.get(place, ())[-1:] for block in blocks_of(entry, around)
-        ]
+        found = []
+        for entry in self.rules.get(place, ())[-1:]:
+            found.extend(blocks_of(entry, around))
+        return found
 
     def resize(self, width: int) -> None:
         """Lay out for another width; heights are estimates again until their items are looked at."""
@@ -396,9 +400,10 @@ class TranscriptModel:
         return found
 
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
-        by_call = {
-            result.call_id: result for result in results if isinstance(result, ToolResultEntry)
-        }
+        by_call = {}
+        for result in results:
+            if isinstance(result, ToolResultEntry):
+                by_call[result.call_id] = result
         following = self._said_after(index)
         around = BuildContext(
             by_call,
@@ -468,14 +473,10 @@ class TranscriptModel:
 
     def _said_after(self, index: int) -> str:
         """Return the kind of the first message or answer after a place, "" without one."""
-        return next(
-            (
-                self.kinds[at]
-                for at in range(index + 1, len(self.kinds))
-                if self.kinds[at] in _DIALOGUE
-            ),
-            "",
-        )
+        for at in range(index + 1, len(self.kinds)):
+            if self.kinds[at] in _DIALOGUE:
+                return self.kinds[at]
+        return ""
 
     def settle(self, index: int, *, mended: bool) -> int | None:
         """Take back the offers of the answer before a place, because it is not the newest any more; return its place.
@@ -566,12 +567,11 @@ class TranscriptModel:
         """Count with the facts known of the model now; returns whether a loaded card says another size then."""
         if counter == self.counter:
             return False
-        cards = [
-            block
-            for item in self._cache.values()
-            for block in item.blocks
-            if isinstance(block, CardBlock)
-        ]
+        cards = []
+        for item in self._cache.values():
+            for block in item.blocks:
+                if isinstance(block, CardBlock):
+                    cards.append(block)
         said = [tokens(card.tokens) for card in cards]
         self.counter = counter
         changed = [
@@ -629,7 +629,10 @@ class TranscriptModel:
 
     def _plan_before(self, entry_id: int) -> int:
         ids = zip(self.ids, self.kinds, strict=True)
-        results = [at for at, kind in ids if kind == "tool_result" and at < entry_id]
+        results = []
+        for at, kind in ids:
+            if kind == "tool_result" and at < entry_id:
+                results.append(at)
         loaded = self.source.load(results[-_PLAN_REACH:])
         plans = (one.id for one in loaded if isinstance(one, ToolResultEntry) and is_plan(one))
         return max(plans, default=0)
@@ -782,9 +785,10 @@ class TranscriptModel:
         return is_folded
 
     def _results_of(self, turn: turns.Turn) -> Sequence[Entry]:
-        found = [
-            self.ids[at] for at in range(turn.start, turn.end) if self.kinds[at] == "tool_result"
-        ]
+        found = []
+        for at in range(turn.start, turn.end):
+            if self.kinds[at] == "tool_result":
+                found.append(self.ids[at])
         return self.source.load(found[-turns.MAX_LOOKED_AT :])
 
     def _seconds_of(self, turn: turns.Turn) -> float:
@@ -798,11 +802,10 @@ class TranscriptModel:
         found = self.standings
         if found is None:
             return None
-        places = [
-            at
-            for at in range(turn.start + 1, turn.end)
-            if self.kinds[at] in {"assistant", "tool_result"}
-        ]
+        places = []
+        for at in range(turn.start + 1, turn.end):
+            if self.kinds[at] in {"assistant", "tool_result"}:
+                places.append(at)
         return together(
             found.of(self.ids[at], self.kinds[at]) for at in places[-turns.MAX_LOOKED_AT :]
         )

@@ -18,7 +18,7 @@ from textual.widget import Widget
 from tui_agent.app.status_marks import GLYPHS, style_of
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.context.context_status import Standing
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.ui.widgets.transcript.lines import ROW_GROUNDS, Line, StyledSpan, cells, runs_width
 
 MARGIN: Final = 2
@@ -123,9 +123,10 @@ class Palette(dict[str, Style]):
 
 def named_in(key: str, begins: str) -> str | None:
     """Return the action or the address that a style key holds behind ``ACTION`` or ``LINK``."""
-    return next(
-        (part.removeprefix(begins) for part in key.split() if part.startswith(begins)), None
-    )
+    for part in key.split():
+        if part.startswith(begins):
+            return part.removeprefix(begins)
+    return None
 
 
 def text_width(width: int) -> int:
@@ -138,7 +139,7 @@ def tail_end(line: Line, width: int) -> int:
     return width - _RIGHT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Highlight:
     """Parts of a line drawn in another style: characters of its text, ``end`` exclusive."""
 
@@ -195,12 +196,13 @@ def paint(
     if focused is not None:
         # A diff's or code's own background stays.
         tint = palette["focused"]
-        segments = [
-            Segment(text, (style or base) + tint)
-            if (style or base).bgcolor == base.bgcolor
-            else Segment(text, style)
-            for text, style, _ in segments
-        ]
+        tinted = []
+        for text, own, _ in segments:
+            shown = own or base
+            if shown.bgcolor == base.bgcolor:
+                shown += tint
+            tinted.append(Segment(text, shown))
+        segments = tinted
     strip = Strip(segments, used)
     return strip.adjust_cell_length(width, base)
 

@@ -1,12 +1,11 @@
 """Blocks under keys and mouse: focus, folding, copying, selecting, and asking the app to act."""
 
-from typing import ClassVar
-
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold, UserBlock
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -28,31 +27,17 @@ class BlockPane(Viewport):
     Posts messages of :mod:`.messages`; does nothing to a session itself.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "up", show=False, id="transcript.up"),
-        Binding("down", "move(1)", "down", show=False, id="transcript.down"),
-        Binding("pageup", "move(0, -1)", "page up", show=False, id="transcript.page_up"),
-        Binding("pagedown", "move(0, 1)", "page down", show=False, id="transcript.page_down"),
-        Binding("home", "go_to('home')", "start", show=False, id="transcript.top"),
-        Binding("end", "go_to('end')", "end", show=False, id="transcript.bottom"),
-        Binding(
-            "j,ctrl+down", "focus_block(1)", "next block", show=False, id="transcript.next_block"
-        ),
-        Binding(
-            "k,ctrl+up",
-            "focus_block(-1)",
-            "previous block",
-            show=False,
-            id="transcript.previous_block",
-        ),
-        Binding("n", "focus_message(1)", "next message", show=False, id="transcript.next_message"),
-        Binding(
-            "N",
-            "focus_message(-1)",
-            "previous message",
-            show=False,
-            id="transcript.previous_message",
-        ),
+    BINDINGS = [
+        hidden("up", "move(-1)", "up", id="transcript.up"),
+        hidden("down", "move(1)", "down", id="transcript.down"),
+        hidden("pageup", "move(0, -1)", "page up", id="transcript.page_up"),
+        hidden("pagedown", "move(0, 1)", "page down", id="transcript.page_down"),
+        hidden("home", "go_to('home')", "start", id="transcript.top"),
+        hidden("end", "go_to('end')", "end", id="transcript.bottom"),
+        hidden("j,ctrl+down", "focus_block(1)", "next block", id="transcript.next_block"),
+        hidden("k,ctrl+up", "focus_block(-1)", "previous block", id="transcript.previous_block"),
+        hidden("n", "focus_message(1)", "next message", id="transcript.next_message"),
+        hidden("N", "focus_message(-1)", "previous message", id="transcript.previous_message"),
         Binding("enter,space", "request('toggle')", "fold", id="transcript.toggle"),
         Binding("y", "request('copy')", "copy", id="transcript.copy"),
         Binding("o", "request('enter')", "enter session", id="transcript.enter"),
@@ -76,11 +61,10 @@ class BlockPane(Viewport):
         current = self._focused_on_screen()
         if current is None:
             rows = self.visible_rows()
-            seen = [
-                (row.index, row.block)
-                for row in rows
-                if row.block is not None and row.block.focusable
-            ]
+            seen = []
+            for row in rows:
+                if row.block is not None and row.block.focusable:
+                    seen.append((row.index, row.block))
             if seen:
                 self._focus(*seen[0 if step > 0 else -1])
             return
@@ -161,10 +145,10 @@ class BlockPane(Viewport):
         target = self._focused_on_screen()
         if target is None:
             rows = reversed(self.visible_rows())
-            row = next((row for row in rows if row.block is not None and row.block.focusable), None)
-            if row is not None and row.block is not None:
-                self._focus(row.index, row.block, scroll=False)
-                target = row.index, row.block
+            for row in rows:
+                if row.block is not None and row.block.focusable:
+                    self._focus(row.index, row.block, scroll=False)
+                    return row.index, row.block
         return target
 
     def _focused_on_screen(self) -> tuple[int, Block] | None:
@@ -205,7 +189,10 @@ class BlockPane(Viewport):
         self.model.ensure(index)
         item = self.model.item(index)
         start = item.start_of(block)
-        rows = [row for row in self.visible_rows() if row.index == index and row.block is block]
+        rows = []
+        for row in self.visible_rows():
+            if row.index == index and row.block is block:
+                rows.append(row)
         height = len(block.lines(self.model.width))
         if not at_top and len(rows) >= min(height, self.page):
             return

@@ -272,10 +272,10 @@ class Transcript(BlockPane, can_focus=True):
         before = self.model.heights.total
         seen = None
         if not self.following:
-            seen = next(
-                ((row, y) for y, row in enumerate(self.visible_rows()) if row.block is not None),
-                None,
-            )
+            for y, row in enumerate(self.visible_rows()):
+                if row.block is not None:
+                    seen = (row, y)
+                    break
         for index in changed:
             if index < len(self.model):
                 self.model.remeasure(index)
@@ -322,13 +322,15 @@ class Transcript(BlockPane, can_focus=True):
     def _spinning_rows(self) -> list[tuple[int, CardBlock | GroupBlock | ActivityBlock]]:
         if not self._feed.working:
             return []
-        return [
-            (y, row.block)
-            for y, row in enumerate(self.visible_rows())
-            if isinstance(row.block, CardBlock | GroupBlock | ActivityBlock)
-            and row.block.running
-            and row.block_line == 0
-        ]
+        rows = []
+        for y, row in enumerate(self.visible_rows()):
+            if (
+                isinstance(row.block, CardBlock | GroupBlock | ActivityBlock)
+                and row.block.running
+                and row.block_line == 0
+            ):
+                rows.append((y, row.block))
+        return rows
 
     def _spin(self) -> None:
         rows = self._spinning_rows()
@@ -376,9 +378,9 @@ class Transcript(BlockPane, can_focus=True):
         for block in (block for block in self._blocks_of(index, entry_id) if not block.hidden):
             start = item.start_of(block)
             lines = block.lines(self.model.width)
-            found += [
-                start + at for at, line in enumerate(lines) if any(find_all(line.text, query))
-            ]
+            for at, line in enumerate(lines):
+                if any(find_all(line.text, query)):
+                    found.append(start + at)
         return found
 
     def _open_group(self, block: Block) -> None:
@@ -392,7 +394,11 @@ class Transcript(BlockPane, can_focus=True):
 
     def _blocks_named(self, index: int, entry_id: int) -> list[Block]:
         blocks = self.model.item(index).blocks
-        return [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
+        found = []
+        for block in blocks:
+            if block.entry is not None and block.entry[0] == entry_id:
+                found.append(block)
+        return found
 
     def show_line(self, entry_id: int, line: int) -> None:
         if (index := self.model.index_of(entry_id)) is None:
@@ -410,7 +416,10 @@ class Transcript(BlockPane, can_focus=True):
             return False
         # A compaction is found where its rule is drawn.
         rules = self.model.rules.items()
-        index = next((at for at, ones in rules if any(one.id == entry_id for one in ones)), index)
+        for at, ones in rules:
+            if any(one.id == entry_id for one in ones):
+                index = at
+                break
         self.model.reveal(index)
         self.model.ensure(index)
         item = self.model.item(index)

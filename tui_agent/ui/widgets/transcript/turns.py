@@ -5,8 +5,9 @@ from pathlib import PurePath
 from typing import Final, Literal
 
 from tui_agent.app import format as wording
+from tui_agent.app.format import listed
 from tui_agent.context.context_status import Standing
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import Entry, ToolResultEntry, ToolStatus
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
@@ -38,7 +39,7 @@ _WORK: Final = frozenset({"assistant", "tool_result", "check", "user"})
 """Kinds of the items that a turn's line stands for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """The places of a finished turn: its message, the message of the next turn, its last answer (or its message)."""
 
@@ -98,11 +99,10 @@ class TurnBlock(FoldingBlock):
 
 def what_was_done(results: Sequence[Entry]) -> str:
     """Return in a few words what calls did: the files they changed, else the tools they used."""
-    done = [
-        one
-        for one in results
-        if isinstance(one, ToolResultEntry) and one.status is ToolStatus.COMPLETED
-    ]
+    done = []
+    for one in results:
+        if isinstance(one, ToolResultEntry) and one.status is ToolStatus.COMPLETED:
+            done.append(one)
     writes = (one.metadata.path for one in done if tool_traits()[one.tool].writes)
     changed = dict.fromkeys(PurePath(path).name for path in writes if path)
     if changed:
@@ -112,11 +112,7 @@ def what_was_done(results: Sequence[Entry]) -> str:
 
 
 def _named(names: Iterable[str]) -> str:
-    every = [sanitize.line(name) for name in names]
-    more = ""
-    if len(every) > _NAMES:
-        more = f" and {len(every) - _NAMES} more"
-    return f"{', '.join(every[:_NAMES])}{more}"
+    return listed([sanitize.line(name) for name in names], _NAMES)
 
 
 def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> Turn | None:
@@ -124,12 +120,18 @@ def turn_at(kinds: Sequence[str], starts: Callable[[int], bool], place: int) -> 
 
     ``starts`` tells whether an item of the kind ``user`` is a message that a turn begins with.
     """
-    start = next((at for at in range(place, -1, -1) if kinds[at] == "user" and starts(at)), None)
+    start = None
+    for at in range(place, -1, -1):
+        if kinds[at] == "user" and starts(at):
+            start = at
+            break
     if start is None:
         return None
-    end = next(
-        (at for at in range(place + 1, len(kinds)) if kinds[at] == "user" and starts(at)), None
-    )
+    end = None
+    for at in range(place + 1, len(kinds)):
+        if kinds[at] == "user" and starts(at):
+            end = at
+            break
     if end is None:
         return None
     answer = next((at for at in range(end - 1, start, -1) if kinds[at] == "assistant"), start)
@@ -168,7 +170,10 @@ def folded_estimates(kinds: Sequence[str], heights: list[int]) -> None:
 
 
 def line_of(blocks: Iterable[Block]) -> TurnBlock | None:
-    return next((block for block in blocks if isinstance(block, TurnBlock)), None)
+    for block in blocks:
+        if isinstance(block, TurnBlock):
+            return block
+    return None
 
 
 def is_open(fold: Fold | None) -> bool:

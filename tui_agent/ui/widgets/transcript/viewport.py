@@ -2,7 +2,7 @@
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
@@ -98,7 +98,7 @@ class Viewport(ScrollView):
     """
 
     ALLOW_SELECT = True
-    COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
+    COMPONENT_CLASSES = set(COMPONENT_CLASSES)
 
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
     query_text: reactive[str] = reactive("")

@@ -130,11 +130,10 @@ class Outline:
             or (view.filter is Filter.LABELLED and base.view.labels != view.labels)
         ):
             return [self._rows_of(segment) for segment in index.segments]
-        changed = {
-            found[0].number
-            for run in base.view.opened ^ view.opened
-            if (found := index.locate(run)) is not None
-        }
+        changed = set()
+        for run in base.view.opened ^ view.opened:
+            if (found := index.locate(run)) is not None:
+                changed.add(found[0].number)
         rows = list(base.by_segment)
         for number in changed:
             rows[number] = self._rows_of(index.segments[number])
@@ -158,7 +157,9 @@ class Outline:
         return self._shown[segment.number]
 
     def _place(self) -> None:
-        roots = [shown for root in self.index.roots for shown in self._stand_ins(root)]
+        roots = []
+        for root in self.index.roots:
+            roots.extend(self._stand_ins(root))
         stack = self._branches(roots, "", -1)
         line = 0
         while stack:
@@ -172,7 +173,15 @@ class Outline:
             if is_head:
                 head = place
             placed = _Placed(
-                segment, rows, lead, rest, line, head, is_head and bool(lead), can_fold, is_folded
+                segment,
+                rows,
+                lead,
+                rest,
+                start=line,
+                head=head,
+                is_head=is_head and bool(lead),
+                can_fold=can_fold,
+                is_folded=is_folded,
             )
             self._placed.append(placed)
             self._starts.append(line)
@@ -209,6 +218,7 @@ class Outline:
         at = y - placed.start
         is_fold = placed.is_folded and at == 1
         is_first = at == 0
+        guide = placed.lead if is_first else placed.rest
         if is_fold:
             row = placed.rows[0]
             what = LineKind.FOLD
@@ -221,11 +231,11 @@ class Outline:
             what,
             placed.segment,
             row,
-            placed.lead if is_first else placed.rest,
-            last,
-            placed.is_head and is_first,
-            is_fold or (placed.can_fold and is_first),
-            placed.is_folded,
+            guide=guide,
+            entry=last,
+            is_head=placed.is_head and is_first,
+            can_fold=is_fold or (placed.can_fold and is_first),
+            is_folded=placed.is_folded,
         )
 
     def find(self, entry_id: int | None) -> int:

@@ -43,7 +43,7 @@ class Segment:
         self.cost = 0.0
         """US dollars, as far as prices are known."""
         self.is_beside = False
-        """Whether it is a part of a subagent's branch: no way of the conversation's."""
+        """Whether it is part of a subagent's branch, and no way the conversation took."""
         self.last = 0
         """The newest entry here or below: the tip a branch is known by."""
 
@@ -54,7 +54,7 @@ class Segment:
 
     @property
     def is_former_attempt(self) -> bool:
-        """Whether it is nothing but an answer that was cut off and asked for again: another stands beside it."""
+        """Whether it is only an answer that was cut off and asked for again, beside the newer one."""
         if (
             self.children
             or self.active
@@ -114,6 +114,7 @@ class TreeIndex:
             return
         runs, parents = zip(*headers.runs(), strict=True)
         branching = self._branching(runs, parents)
+        cuts = sorted(branching)
         ends: dict[int, Segment] = {}
         cut = 0
         for start, stop, above in zip(runs, [*runs[1:], len(headers)], parents, strict=True):
@@ -126,11 +127,11 @@ class TreeIndex:
             joins = above is not None and above not in branching
             at = start
             while at < stop:
-                while cut < len(self._cuts) and self._cuts[cut] < at:
+                while cut < len(cuts) and cuts[cut] < at:
                     cut += 1
                 end = stop
-                if cut < len(self._cuts) and self._cuts[cut] < stop:
-                    end = self._cuts[cut] + 1
+                if cut < len(cuts) and cuts[cut] < stop:
+                    end = cuts[cut] + 1
                 if not joins or segment is None:
                     parent = segment
                     segment = Segment(len(self.segments), headers, segment)
@@ -155,17 +156,14 @@ class TreeIndex:
             if above is not None:
                 attached[above] = attached.get(above, 0) + 1
         starts = set(runs)
-        branching = {
-            above
-            for above, count in attached.items()
-            if count + (above + 1 < len(self.headers) and above + 1 not in starts) > 1
-        }
-        branching.update(
-            above
-            for start, above in zip(runs, parents, strict=True)
-            if above is not None and self.headers.kind(start) == "subagent"
-        )
-        self._cuts = sorted(branching)
+        branching = set()
+        for above, count in attached.items():
+            goes_on = above + 1 < len(self.headers) and above + 1 not in starts
+            if count + goes_on > 1:
+                branching.add(above)
+        for start, parent in zip(runs, parents, strict=True):
+            if parent is not None and self.headers.kind(start) == "subagent":
+                branching.add(parent)
         return branching
 
     def _total(self, costs: Mapping[int, float], calibrated: Callable[[int], int]) -> None:
@@ -197,7 +195,7 @@ class TreeIndex:
         return (segment, offset)
 
     def branches(self, has_failed: Callable[[int], bool]) -> int:
-        """Return how many ends the tree has; an attempt at an answer that failed and was repeated is none.
+        """Return how many ends the tree has; an attempt that failed and was repeated is not counted.
 
         ``has_failed`` is asked of single answers off the path only.
         """

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import Final
 
 from textual import events
-from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui_agent.app.status_marks import GLYPHS, style_of
@@ -14,6 +13,7 @@ from tui_agent.context.context_status_cache import Standings
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, RaceRunner, kinds
 from tui_agent.session.skeleton import Headers
+from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.line_list import LineList, spread
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, runs_width
 from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeOptions
@@ -50,15 +50,15 @@ class SessionTree(LineList):
     entries come.
     """
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {f"line-list--{name}" for name in _STYLES}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "move(1)", "down", show=False),
-        Binding("g", "go(0)", "start", show=False),
-        Binding("G", "go(-1)", "end", show=False),
-        Binding("left,h", "close", "fold", show=False),
-        Binding("right", "open", "unfold", show=False),
-        Binding("shift+enter,c", "choose(True)", "continue from here", show=False),
-        Binding("space", "screen.preview", "preview", show=False),
+    COMPONENT_CLASSES = {f"line-list--{name}" for name in _STYLES}
+    BINDINGS = [
+        hidden("j", "move(1)", "down"),
+        hidden("g", "go(0)", "start"),
+        hidden("G", "go(-1)", "end"),
+        hidden("left,h", "close", "fold"),
+        hidden("right", "open", "unfold"),
+        hidden("shift+enter,c", "choose(True)", "continue from here"),
+        hidden("space", "screen.preview", "preview"),
     ]
 
     @dataclass
@@ -284,11 +284,10 @@ class SessionTree(LineList):
 
     def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
         """Return the runs with the words searched for marked; without any of them in sight, all of it is."""
-        found = [
-            (piece, is_word, style)
-            for text, style in runs
-            for piece, is_word in pieces(text, self._query)
-        ]
+        found = []
+        for text, style in runs:
+            for piece, is_word in pieces(text, self._query):
+                found.append((piece, is_word, style))
         if any(is_word for _, is_word, _ in found):
             return [
                 (piece, f"{style} match" if is_word else style) for piece, is_word, style in found

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from tui_agent.app import format as wording
 from tui_agent.app import race_text
+from tui_agent.app.format import dotted
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
@@ -89,7 +90,12 @@ class RowTexts:
         if is_here:
             runs.append((HERE_MARK, "here"))
         gap = ("  ", "text")
-        return [part for run in runs for part in (gap, run)][1:]
+        parted: list[StyledSpan] = []
+        for run in runs:
+            if parted:
+                parted.append(gap)
+            parted.append(run)
+        return parted
 
     def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
         """Return how the runner is doing whose branch ends in a row, or below a fold."""
@@ -110,7 +116,7 @@ class RowTexts:
         if width >= 60:
             cost = wording.money(runner.cost) if runner.cost else ""
             parts = (runner.name, wording.plural(runner.steps, "step"), cost)
-            text = " · ".join(filter(None, parts))
+            text = dotted(*parts)
         return [(f"{mark} {sanitize.line(text)}".rstrip(), STYLES[runner.state])]
 
     def _labels(self, line: TreeLine) -> list[str]:
@@ -118,11 +124,11 @@ class RowTexts:
             return []
         if line.what is LineKind.FOLD:
             shown = line.segment.headers.ids[line.row.last]
-            return [
-                text
-                for entry_id, text in self.labels.items()
-                if entry_id > shown and self._is_in(entry_id, line)
-            ]
+            labels = []
+            for entry_id, text in self.labels.items():
+                if entry_id > shown and self._is_in(entry_id, line):
+                    labels.append(text)
+            return labels
         ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
         return [self.labels[entry_id] for entry_id in ids if entry_id in self.labels]
 

@@ -1,0 +1,30 @@
+"""Runs the commands of the user's settings that tell about a session: the status line, the bell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tui_agent.app.format import one_line
+
+
+async def run(command: str, cwd: Path, given: bytes, *, seconds: float) -> tuple[str, str]:
+    """Run a command with ``given`` on its standard input, for ``seconds`` at most.
+
+    Returns:
+        What it printed, and why it failed: "" where it did not.
+    """
+    # Needed after the first paint, and only by those who have such a command.
+    from tui_agent.files.own_git import find_project
+    from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
+
+    asked = shell_command(command, cwd, os.environ, seconds, find_project(cwd))
+    try:
+        code, out, errors = await run_command(asked, given)
+    except CommandFailedError as error:
+        return "", str(error)
+    problem = ""
+    if code:
+        said = one_line(errors.decode("utf-8", "replace"), 200)
+        problem = f"it ended with {code}: {said}".removesuffix(": ")
+    return out.decode("utf-8", "replace"), problem
