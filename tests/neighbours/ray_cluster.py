@@ -13,6 +13,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 KILLS = 2
+TRIES = 3
+"""Times that a node is started: Ray gives it 30 seconds, which a busy machine exceeds."""
 
 
 def kill_workers() -> None:
@@ -27,6 +29,18 @@ def kill_workers() -> None:
                 break
 
 
+def add_node(cluster: Cluster) -> None:
+    for left in reversed(range(TRIES)):
+        try:
+            cluster.add_node(num_cpus=1)
+        except Exception as error:
+            if not left:
+                raise
+            print(f"a node did not start: {error}", flush=True)
+        else:
+            return
+
+
 if __name__ == "__main__":
     example, *sys.argv = sys.argv[1:]
     sys.argv.insert(0, example)
@@ -34,7 +48,7 @@ if __name__ == "__main__":
         initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
     )
     for _ in range(2):
-        cluster.add_node(num_cpus=1)
+        add_node(cluster)
     plain_init = ray.init
     ray.init = lambda: plain_init(address=cluster.address)
     threading.Thread(target=kill_workers, daemon=True).start()

@@ -40,7 +40,7 @@ def _servers(**marks: str) -> str:
 
 def _codex_servers(**marks: str) -> str:
     rows = (
-        f"[mcp_servers.{name}]\ncommand = 'python3'\nargs = {_command(mark)[1:]}\n"
+        f"[mcp_servers.{name}]\ncommand = 'python3'\nargs = {_command(mark)[1:]}\nstartup_timeout_sec = 60\n"
         for name, mark in marks.items()
     )
     return "".join(rows)
