@@ -152,6 +152,16 @@ async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_pa
     assert harness.session.entry(harness.of(RetryScheduled)[0].kept).text == "Half"
 
 
+async def test_an_attempt_that_only_thought_is_charged(tmp_path: Path) -> None:
+    broken = ModelError(ErrorKind.NETWORK, "The connection broke.")
+    script = [Reply(reasoning="Hm.", error=broken, cost=0.5), Reply("Whole.", cost=0.25)]
+    harness = make_agent(tmp_path, script, sleep=AsyncMock())
+    assert (await harness.say("go")).reason == "done"
+    assert harness.of(RetryScheduled)[0].kept is None
+    assert harness.session.info.side_cost == pytest.approx(0.5)
+    assert harness.agent.ports.meter.cost == pytest.approx(0.75)
+
+
 async def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path) -> None:
     """Minutes, and not as attempts of its own few."""
     loading = Reply(

@@ -186,6 +186,13 @@ async def test_without_a_service_the_models_provider_searches(tmp_path: Path) ->
     assert any(isinstance(event, CostKnown) for event in harness.events)
 
 
+async def test_a_search_that_fails_after_it_cost_something_is_charged(tmp_path: Path) -> None:
+    broken = ModelError(ErrorKind.NETWORK, "The connection broke.")
+    harness, _client = searcher(tmp_path, Reply(error=broken, cost=0.25))
+    await harness.say("look it up")
+    assert harness.session.info.side_cost == pytest.approx(0.25)
+
+
 async def test_a_session_goes_on_with_a_model_that_does_not_search(tmp_path: Path) -> None:
     harness, client = searcher(tmp_path, Reply(pages=PAGES))
     await harness.say("look it up")

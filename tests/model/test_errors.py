@@ -6,7 +6,7 @@ import pytest
 
 from tests.model.recordings import Recording, recordings
 from tui_agent.model.error_body import read_body
-from tui_agent.model.error_facts import describe
+from tui_agent.model.error_facts import failure_facts
 from tui_agent.model.errors import Failure, Target, classify
 from tui_agent.model.overflow import find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -221,7 +221,7 @@ def test_a_failure_is_what_the_provider_said_and_not_what_litellm_made_of_it() -
     error = made("down\nTraceback (most recent call last)\n  File")
     error.__cause__ = type("Adapter", (Exception,), {"status_code": 529})("x")
 
-    assert describe(error) == {"status": 529, "headers": {}, "text": "down"}
+    assert failure_facts(error) == {"status": 529, "headers": {}, "text": "down"}
 
 
 @pytest.mark.parametrize(

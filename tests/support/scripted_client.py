@@ -40,7 +40,7 @@ HONEST = Usage(input=100, output=10)
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. ``hang`` waits for ever after the text; ``error`` is raised after it."""
+    """One answer. ``hang`` waits for ever after the text; ``error`` is raised after it, and its ``cost``."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -91,6 +91,8 @@ class ScriptedClient:
             self.hanging.set()
             await asyncio.Event().wait()
         if reply.error:
+            if reply.usage and reply.cost is not None:
+                yield UsageReport(reply.usage, reply.cost)
             raise reply.error
         for page in reply.pages:
             yield page

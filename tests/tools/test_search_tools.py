@@ -124,6 +124,16 @@ async def test_both_spellings_of_a_pattern_are_understood(space: Workspace, patt
     assert (await space.call(GREP, pattern="^$")).output == "No matches."
 
 
+async def test_glob_matches_the_name_of_a_single_file(space: Workspace) -> None:
+    space.file("src/a.py", "one\n")
+    space.file("src/b.txt", "two\n")
+    for pattern in ("*.py", "**/*.py", "a.*", "*"):
+        assert (await space.call(GLOB, pattern=pattern, path="src/a.py")).output == "src/a.py"
+    other = await space.call(GLOB, pattern="*.txt", path="src/a.py")
+    assert other.output == "No files match: src/a.py is a file with another name."
+    assert other.metadata.count == 0
+
+
 async def test_lines_around_a_match(space: Workspace) -> None:
     space.file("a.txt", "1\n2\nhit\n4\n5\n6\n7\nhit\n9\n")
     space.file("b.txt", "hit\nhit\n3\n")

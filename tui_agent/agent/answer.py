@@ -15,6 +15,7 @@ from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import (
     AnswerDelta,
     AnswerWasReasoning,
+    CostKnown,
     LiveAnswer,
     Notice,
     PromptProgress,
@@ -60,7 +61,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     Usage,
 )
-from tui_agent.session.records import DraftText
+from tui_agent.session.records import DraftText, Purpose
 
 DRAFT_SECONDS = 0.2
 """How long streamed text may wait before it is in the store; 250 ms is promised."""
@@ -123,8 +124,8 @@ class _Attempt:
         if self.repetition is not None:
             said[:] = [said[0][: -self.repetition.extra]]
 
-    def read_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
-        """Take the calls written into the text; returns why those that were meant as calls can't be read."""
+    def take_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
+        """Move calls that were written as text out of it; return why they can't be read, "" if they can."""
         asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
             self.calls
@@ -201,12 +202,12 @@ class Answerer:
         self._channel = journal.channel
         self._attempt: _Attempt | None = None
         self._draft_timer: asyncio.TimerHandle | None = None
-        self._unsaved: tuple[int | None, AssistantEntry] | None = None
+        self._unstored: tuple[int | None, AssistantEntry] | None = None
         """An answer that the store did not take, with the leaf it belongs below."""
         self.watches_repetition = True
         """Whether an answer that repeats itself is stopped."""
-        self.unread = ""
-        """Why calls that the last answer wrote as text can't be read, "" where there are none."""
+        self.text_call_problem = ""
+        """Why calls that the last answer wrote as text can't be read; "" if all can, or there are none."""
 
     @property
     def live(self) -> LiveAnswer | None:
@@ -228,7 +229,7 @@ class Answerer:
         """
         number = 1
         loading = 0.0
-        self.unread = ""
+        self.text_call_problem = ""
         while True:
             names = frozenset(tool.name for tool in request.tools)
             attempt = _Attempt(request.model, estimate, self._ports.clock(), tools=names)
@@ -248,7 +249,7 @@ class Answerer:
                 if delay is None:
                     self._finish(attempt.entry(error=error.message))
                     raise
-                kept = self._set_aside(attempt, error)
+                kept = self._keep_failed(attempt, error)
                 waits = RetryScheduled(
                     number,
                     self._ports.retry.attempts,
@@ -271,7 +272,7 @@ class Answerer:
                         self._finish(attempt.entry(interrupted=True)), attempt.repetition
                     )
                 in_steps = self._ports.directory.traits(request.model).tiny
-                self.unread = attempt.read_text_calls(request, check, in_steps=in_steps)
+                self.text_call_problem = attempt.take_text_calls(request, check, in_steps=in_steps)
                 return self._finish(attempt.entry())
 
     async def _stream(self, request: ModelRequest, attempt: _Attempt) -> None:
@@ -350,28 +351,37 @@ class Answerer:
             )
             self._session.save_draft(draft)
 
-    def save_unsaved(self) -> None:
+    def store_again(self) -> None:
         """Append an answer that could not be stored when it came, unless the user went elsewhere meanwhile."""
-        if self._unsaved is not None:
-            leaf, entry = self._unsaved
-            self._unsaved = None
+        if self._unstored is not None:
+            leaf, entry = self._unstored
+            self._unstored = None
             if leaf == self._session.leaf:
                 self._finish(entry)
 
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
         self._end_attempt()
-        self._unsaved = self._session.leaf, entry
-        return self._journal.append(entry, then=lambda: setattr(self, "_unsaved", None))
+        self._unstored = self._session.leaf, entry
+        return self._journal.append(entry, then=lambda: setattr(self, "_unstored", None))
 
-    def _set_aside(self, attempt: _Attempt, error: ModelError) -> int | None:
-        """Keep a failed attempt's answer beside the path, because the next one repeats it; return its entry."""
+    def _keep_failed(self, attempt: _Attempt, error: ModelError) -> int | None:
+        """Charge a failed attempt and keep its answer beside the path, because the next one repeats it.
+
+        Returns the id of its entry, None where it has no text and no calls.
+        """
         self._end_attempt()
-        if not (attempt.text or attempt.calls):
-            self._session.clear_draft()
-            return None
-        failed = attempt.entry(error=error.message)
-        self._ports.meter.spend(failed.cost, failed.usage.total if failed.usage is not None else 0)
-        return self._session.append(failed, moves_leaf=False).id
+        tokens = 0
+        if attempt.usage is not None:
+            tokens = attempt.usage.total
+        self._ports.meter.spend(attempt.cost, tokens)
+        if attempt.text or attempt.calls:
+            failed = attempt.entry(error=error.message)
+            return self._session.append(failed, moves_leaf=False).id
+        self._session.clear_draft()
+        if attempt.cost:
+            self._session.add_cost(attempt.cost, Purpose.ANSWERS)
+            self._channel.emit(CostKnown())
+        return None
 
     def _end_attempt(self) -> None:
         self._attempt = None

@@ -130,14 +130,15 @@ async def complete_in_time(
     seconds: float,
     purpose: Purpose = Purpose.OTHER,
 ) -> Completion:
-    """Return the whole answer to a request beside the conversation, whose session pays for it.
+    """Return the whole answer to a request beside the conversation, whose session pays for it, failed or not.
 
     Raises TimeoutError after ``seconds``, and as the client does.
     """
     spent = CallCost()
-    async with asyncio.timeout(seconds):
-        answer = await complete(client, request, spent)
-    if spent.cost:
-        journal.session.add_cost(spent.cost, purpose)
-        journal.channel.emit(CostKnown())
-    return answer
+    try:
+        async with asyncio.timeout(seconds):
+            return await complete(client, request, spent)
+    finally:
+        if spent.cost:
+            journal.session.add_cost(spent.cost, purpose)
+            journal.channel.emit(CostKnown())

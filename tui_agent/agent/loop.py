@@ -156,7 +156,7 @@ class Loop:
         self.context.return_to_chosen()
         await self.context.warm()
         await self.context.head.gather_tools(self.context.model, self.context.mode)
-        self.answerer.save_unsaved()
+        self.answerer.store_again()
         while True:
             self._append_held_back()
             self.context.ensure_head()
@@ -204,7 +204,7 @@ class Loop:
             if is_last:
                 return RunEnded("step_limit", steps=self.step)
             return None
-        verdict = verdict_on(answer, self.answerer.unread)
+        verdict = verdict_on(answer, self.answerer.text_call_problem)
         if answer.error:
             # The request was refused; another would be too.
             self.tools.refuse(answer.tool_calls, REFUSED_ANSWER)
@@ -231,7 +231,7 @@ class Loop:
             case Verdict.REFUSED:
                 self.tools.refuse(answer.tool_calls, REFUSED_ANSWER)
             case _ if verdict in NUDGED:
-                nudge(self.journal, self.ports.prompt, verdict, self.answerer.unread)
+                nudge(self.journal, self.ports.prompt, verdict, self.answerer.text_call_problem)
             case _:
                 return
 

@@ -104,7 +104,7 @@ class Subagents(Generic[A]):
         self,
         agent: str,
         task: str,
-        report: Callable[[str], None],
+        progress: Callable[[str], None],
         *,
         call_id: str,
         in_conversation: bool = False,
@@ -122,10 +122,10 @@ class Subagents(Generic[A]):
             else:
                 tools = f" Of the tools only these are for you: {', '.join(spec.tools)}."
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
-        return await self._work(worker, spec, task, report, call_id=call_id)
+        return await self._work(worker, spec, task, progress, call_id=call_id)
 
     async def go_on(
-        self, branch: int, task: str, report: Callable[[str], None], *, call_id: str
+        self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
         """Have the subagent that made an entry go on with another task; raises ToolError where there is none."""
         begun = self._begun(branch)
@@ -133,7 +133,7 @@ class Subagents(Generic[A]):
         worker = self._make(
             spec, self._parent.session.beside(branch), in_conversation=begun.parent_id is not None
         )
-        return await self._work(worker, spec, task, report, call_id=call_id)
+        return await self._work(worker, spec, task, progress, call_id=call_id)
 
     def agent_of(self, branch: int) -> str:
         """Return the kind of the subagent that made an entry; raises ToolError where there is none."""
@@ -167,7 +167,7 @@ class Subagents(Generic[A]):
         worker: A,
         spec: AgentSpec,
         task: str,
-        report: Callable[[str], None],
+        progress: Callable[[str], None],
         *,
         call_id: str,
     ) -> SubagentReport:
@@ -183,7 +183,7 @@ class Subagents(Generic[A]):
             nonlocal answer, ended
             match event:
                 case ToolStarted(tool=tool, title=title):
-                    report(f"● {tool} {title}\n")
+                    progress(f"● {tool} {title}\n")
                 case EntryAppended(entry=AssistantEntry() as entry) if entry.text:
                     answer = entry.text
                 case RunEnded():

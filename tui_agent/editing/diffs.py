@@ -28,7 +28,7 @@ class FileDiff:
     text: str
     additions: int
     deletions: int
-    hunks: tuple[range, ...]
+    changed: tuple[range, ...]
     """Lines of the new version that differ from the old, counted from 0."""
 
 
@@ -39,33 +39,36 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
     """
     old = lines_of(before or "")
     new = lines_of(after)
-    codes = changes_between(old, new)
+    codes = opcodes_between(old, new)
     changes = [code for code in codes if code[0] != "equal"]
     if not changes:
-        return FileDiff("", additions=0, deletions=0, hunks=())
+        return FileDiff("", additions=0, deletions=0, changed=())
     additions = 0
     deletions = 0
-    hunks: list[range] = []
+    changed: list[range] = []
     for _tag, old_start, old_end, new_start, new_end in changes:
         additions += new_end - new_start
         deletions += old_end - old_start
-        hunks.append(range(new_start, new_end))
+        changed.append(range(new_start, new_end))
     text = odd_bytes_shown(_render(shown, codes, old, new, is_new=before is None))
-    return FileDiff(text, additions=additions, deletions=deletions, hunks=tuple(hunks))
+    return FileDiff(text, additions=additions, deletions=deletions, changed=tuple(changed))
 
 
 def line_origins(before: str, after: str) -> list[int | None]:
     """Return for each line of the new version which one it was in the old, from 0; None for one that is new."""
     new = lines_of(after)
     origins: list[int | None] = [None] * len(new)
-    for tag, old_start, _, start, end in changes_between(lines_of(before), new):
+    for tag, old_start, _, start, end in opcodes_between(lines_of(before), new):
         if tag == "equal":
             origins[start:end] = range(old_start, old_start + end - start)
     return origins
 
 
-def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
-    """Compare only the part between the common start and the common end: an edit is small, a file is not."""
+def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
+    """Return how to make the new lines of the old, as `SequenceMatcher.get_opcodes` does.
+
+    Only the part between the common start and end is compared: an edit is small, a file is not.
+    """
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     old_middle = old[start : len(old) - end]

@@ -4,7 +4,7 @@ import bisect
 import re
 from functools import cached_property
 
-from tui_agent.editing.diffs import Opcode, changes_between
+from tui_agent.editing.diffs import Opcode, opcodes_between
 from tui_agent.text_files.lines import newline_of, with_newlines
 
 _FEED = re.compile("\n")
@@ -44,7 +44,7 @@ class NewText:
 
     @cached_property
     def _changes(self) -> list[Opcode]:
-        return changes_between(self._old_lines, self._new_lines)
+        return opcodes_between(self._old_lines, self._new_lines)
 
     def _newline_near(self, start: int, end: int) -> str:
         """Return the line ending of the lines a span touches; of the whole text when they have none."""

@@ -21,7 +21,7 @@ from tui_agent.json_text import loads, table_in
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW
-from tui_agent.model.error_facts import describe
+from tui_agent.model.error_facts import failure_facts
 from tui_agent.model.errors import Failure, Target, classify
 from tui_agent.model.keys import Key, Keys
 from tui_agent.model.protocol import ErrorKind
@@ -489,7 +489,7 @@ async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) ->
     except WireFailure as failed:
         return failed.failure
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        return Failure(**describe(error, [secret]))
+        return Failure(**failure_facts(error, [secret]))
     finally:
         await http.aclose()
     if response.is_success:

@@ -59,8 +59,8 @@ _WANTED_HEADERS = ("retry-after", "ratelimit", "rate-limit")
 _TEXT_LENGTH = 20_000
 
 
-def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the facts of a failure, as the fields of ``errors.Failure``, without ``secrets`` and their like."""
+def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the facts of a failure, as fields of `errors.Failure`, without ``secrets`` and their like."""
     chain = list(_chain(error))
     response = next((found for found in map(_response, chain) if found is not None), None)
     names = {base.__name__ for each in chain for base in type(each).__mro__}

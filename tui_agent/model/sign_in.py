@@ -14,7 +14,7 @@ import httpx
 
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import as_dict, as_text, loads
-from tui_agent.model.error_facts import describe
+from tui_agent.model.error_facts import failure_facts
 from tui_agent.model.errors import Failure, Target, classify
 from tui_agent.model.providers import Provider, SignIn
 from tui_agent.model.redaction import redact
@@ -137,7 +137,7 @@ async def _post(provider: Provider, url: str, given: dict[str, str]) -> dict[str
         raise SignInError(f"{provider.name} can't be reached: {failed.failure.text}") from None
     except (httpx.HTTPError, OSError) as error:
         target = Target("", provider.name, urlsplit(url).netloc, "")
-        failure = classify(Failure(**describe(error, given.values())), target, now=time.time())
+        failure = classify(Failure(**failure_facts(error, given.values())), target, now=time.time())
         raise SignInError(failure.message) from None
     finally:
         await http.aclose()

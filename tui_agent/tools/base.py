@@ -113,7 +113,7 @@ class SubagentHost(Protocol):
         self,
         agent: str,
         task: str,
-        report: Callable[[str], None],
+        progress: Callable[[str], None],
         *,
         call_id: str,
         in_conversation: bool = False,
@@ -129,7 +129,7 @@ class SubagentHost(Protocol):
         ...
 
     async def go_on(
-        self, branch: int, task: str, report: Callable[[str], None], *, call_id: str
+        self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
         """Have the subagent that made an entry go on with another task, knowing all it did.
 

@@ -172,7 +172,7 @@ class EditTool(Tool[EditInput]):
             head += f" (old differed from the file in {', '.join(plan.loosely)})"
         note = await asyncio.to_thread(validity_note, location, plan.before, plan.text)
         lines = lines_of(odd_bytes_shown(plan.text))
-        now = await asyncio.to_thread(_changed_lines, location.real, lines, plan.diff.hunks)
+        now = await asyncio.to_thread(_changed_lines, location.real, lines, plan.diff.changed)
         return ToolResult(
             "\n".join([f"{head}.{note} Now:", *now]),
             title=location.shown,
@@ -313,10 +313,10 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 # -- answers to the model -----------------------------------------------------------------------------------
 
 
-def _changed_lines(path: Path, lines: list[str], hunks: tuple[range, ...]) -> list[str]:
+def _changed_lines(path: Path, lines: list[str], spans: tuple[range, ...]) -> list[str]:
     """Return each changed place with a line around it, numbered as ``read`` does, long places in part."""
     shown: list[str] = []
-    for span in _joined(hunks, len(lines)):
+    for span in _joined(spans, len(lines)):
         rows = _rows(path, lines, span)
         if shown and len(shown) + len(rows) > MAX_SHOWN_LINES:
             return [*shown, "..."]
@@ -326,16 +326,16 @@ def _changed_lines(path: Path, lines: list[str], hunks: tuple[range, ...]) -> li
     return shown
 
 
-def _joined(hunks: Iterable[range], total: int) -> list[range]:
+def _joined(spans: Iterable[range], total: int) -> list[range]:
     """Return the lines of each place and of one line around it; places that touch are one."""
-    spans: list[range] = []
-    for hunk in hunks:
-        start = max(hunk.start - 1, 0)
-        end = min(hunk.stop + 1, total)
-        if spans and start <= spans[-1].stop:
-            start = spans.pop().start
-        spans.append(range(start, end))
-    return spans
+    joined: list[range] = []
+    for span in spans:
+        start = max(span.start - 1, 0)
+        end = min(span.stop + 1, total)
+        if joined and start <= joined[-1].stop:
+            start = joined.pop().start
+        joined.append(range(start, end))
+    return joined
 
 
 def _rows(path: Path, lines: list[str], span: range) -> list[str]:

@@ -57,7 +57,7 @@ class GlobTool(Tool[GlobInput]):
         scope = scope_of(arguments.path, arguments.pattern, context)
         await asyncio.to_thread(check_exists, scope, context)
         if scope.single_file is not None:
-            found = [scope.single_file]
+            found = list(filter(scope.takes, [scope.single_file]))
         else:
             found = [path for path in await shared_files(scope.directory) if scope.takes(path)]
         found = await asyncio.to_thread(_newest_first, scope.directory, found)
@@ -80,6 +80,8 @@ class GlobTool(Tool[GlobInput]):
 
 def _nothing(scope: Scope) -> str:
     """Explain an empty result, naming skipped files that would have matched."""
+    if scope.single_file is not None:
+        return f"No files match: {scope.location.shown} is a file with another name."
     plain = scope.glob.strip("/")
     if plain and is_directory(scope.directory / plain):
         name = scope.shown(plain)

@@ -61,7 +61,7 @@ class TaskTool(Tool[TaskInput]):
     async def run(self, arguments: TaskInput, context: ToolContext) -> ToolResult:
         agent = self._agent(arguments, context)
         assert context.subagents is not None  # noqa: S101 - checked above
-        report = await self._report(arguments, context, context.subagents)
+        report = await self._run_subagent(arguments, context, context.subagents)
         if report.error and not report.text:
             raise ToolError(f"The subagent stopped: {report.error}")
         stopped = ""
@@ -80,7 +80,7 @@ class TaskTool(Tool[TaskInput]):
         )
 
     @staticmethod
-    async def _report(
+    async def _run_subagent(
         arguments: TaskInput, context: ToolContext, subagents: SubagentHost
     ) -> SubagentReport:
         if arguments.continue_ is not None:

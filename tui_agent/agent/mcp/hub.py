@@ -269,7 +269,8 @@ class McpHub:
         self._servers: dict[str, McpServer] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._tools: dict[str, McpTool] = {}
-        self._told: set[str] | None = None
+        self._known_tools: set[str] | None = None
+        """Names of the tools that the model was told of; None before its first request."""
         self._said = SayOnce()
         self._started = False
         self.arrivals = 0
@@ -361,7 +362,7 @@ class McpHub:
         except McpConfigError as error:
             raise McpError(str(error)) from None
         server.spec = replace(server.spec, settings=settings)
-        self._changed(server)
+        self._server_changed(server)
         return settings
 
     async def aclose(self) -> None:
@@ -377,7 +378,7 @@ class McpHub:
                 if self._around is None:
                     raise McpError("MCP servers cannot run here.")
                 self._servers[spec.name] = McpServer(
-                    spec, self._around, self._patience, self._asker, self._changed
+                    spec, self._around, self._patience, self._asker, self._server_changed
                 )
                 self._servers[spec.name].start()
 
@@ -429,12 +430,14 @@ class McpHub:
         ]
 
     def note_offered(self) -> None:
-        self._told = {tool.name for tool in self._tools_ready()}
+        self._known_tools = {tool.name for tool in self._tools_ready()}
 
     def note_announced(self, names: Iterable[str]) -> None:
         """Take note of the tools that a head rendered earlier lists."""
         listed = set(names)
-        self._told = (self._told or set()) | (set(self._tools) if SEARCH_TOOL in listed else listed)
+        self._known_tools = (self._known_tools or set()) | (
+            set(self._tools) if SEARCH_TOOL in listed else listed
+        )
 
     @property
     def is_settled(self) -> bool:
@@ -557,8 +560,8 @@ class McpHub:
             None,
         )
 
-    def _changed(self, server: McpServer, state: ServerState | None = None) -> None:
-        """Hear that something of a server is different; ``state`` is its new one."""
+    def _server_changed(self, server: McpServer, state: ServerState | None = None) -> None:
+        """Follow a change of a server; ``state`` is its new state, None if that stays."""
         match state:
             case ServerState.READY:
                 self._collect()
@@ -570,8 +573,8 @@ class McpHub:
                     if server.spec.settings.offers(tool.name)
                 )
                 names = {self._names[server.name, name] for name in offered}
-                if self._told is not None and not names <= self._told:
-                    self._told |= names
+                if self._known_tools is not None and not names <= self._known_tools:
+                    self._known_tools |= names
                     self.arrivals += 1
                     if self.joins_always:
                         how = _JOINS

@@ -25,7 +25,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from tui_agent.model.error_facts import describe
+from tui_agent.model.error_facts import failure_facts
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import LineReader, encode
 from tui_agent.model.redaction import LOG_LINE, RedactingFormatter
@@ -117,7 +117,7 @@ class Connection:
         except SlowError as slow:
             await send(lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds})
         except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
-            failure = describe(error, [call[name] for name in _SECRETS if call.get(name)])
+            failure = failure_facts(error, [call[name] for name in _SECRETS if call.get(name)])
             log.warning("request %s failed: %s", number, failure)
             await send(lines.FAILED, failure)
 

@@ -23,7 +23,7 @@ import httpcore  # noqa: F401 - and httpx this one with its first client
 import httpx
 
 from tui_agent.model.error_body import PAGE
-from tui_agent.model.error_facts import describe, wait_headers
+from tui_agent.model.error_facts import failure_facts, wait_headers
 from tui_agent.model.errors import Cause, Failure
 from tui_agent.model.plan_limits import read_plan
 from tui_agent.model.protocol import (
@@ -273,7 +273,7 @@ class Http:
             finally:
                 await response.aclose()
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            raise WireFailure(Failure(**describe(error, secrets))) from None
+            raise WireFailure(Failure(**failure_facts(error, secrets))) from None
         except WireFailure as failed:
             text = redact(failed.failure.text, secrets)
             raise WireFailure(replace(failed.failure, text=text)) from None

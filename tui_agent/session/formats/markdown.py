@@ -45,17 +45,17 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A stretch of the tree without branch points, read in one go.
+    """Consecutive entries from one branch point to the next, written under one heading.
 
-    ``after`` is the entry it goes on from, None at the beginning. ``number`` counts the sections of
-    a whole tree from 1; 0 is the only one of a branch.
+    ``after``: the entry above the first, None at the beginning. ``number``: place among the
+    sections of a whole tree, from 1; 0 if only the current branch is exported.
     """
 
     entries: Sequence[Entry]
     after: int | None = None
     number: int = 0
     current: bool = False
-    """Whether it is on the way to where the session is."""
+    """Whether it is part of the current branch."""
 
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
