@@ -271,3 +271,9 @@ def test_a_list_of_tools_leaves_out_a_piece_that_means_nothing(piece: str) -> No
     found = allowed_tools(f"Grep, {piece}", "other", own=False)
     assert found.names == ("grep",)
     assert "left out" in found.problems[0]
+
+
+def test_an_address_among_the_instructions_is_named(tmp_path: Path) -> None:
+    """OpenCode reads them; here only files are."""
+    (problem,) = loaded(tmp_path, "https://example.com/rules.md").problems
+    assert problem == "instructions: only files are read; save https://example.com/rules.md as one."

@@ -201,6 +201,9 @@ class InstructionFiles:
             rule.path for rule in rules if rule.holds_for is None and not self._is_users(rule.path)
         )
         for pattern in self._wanted:
+            if "://" in pattern:
+                problems.append(f"instructions: only files are read; save {pattern} as one.")
+                continue
             matches = sorted(_matching(folders.project, pattern))
             if not matches:
                 problems.append(f"instructions: nothing matches {pattern}.")
