@@ -73,9 +73,11 @@ def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple
         terminal.press("enter")
         terminal.wait_for("ctrl+s apply")
     terminal.press("ctrl+s")
+    terminal.wait_gone("ctrl+s apply")
+    # A large screen shows an earlier compaction, too.
     terminal.wait_for("↑ compacted")
     ask(terminal, "/undo")
-    terminal.wait_gone("↑ compacted")
+    terminal.wait_for("Undone: compaction")
     ask(terminal, "the tree")
     terminal.wait_for("You are back at the")
     terminal.wait_gone("esc interrupt")
