@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.contained import FORMS, OUTPUTS, Contained, state_of
 from tests.support.processes import alive, eventually
-from tui_agent.processes.freezing import frozen
+from tui_agent.processes.freezing import held_still
 
 TREE = "(setsid sleep 900 &); sleep 900 & (sleep 900 & exec sleep 900) & echo ready; wait"
 """Processes in other sessions, and some without a parent; every one holds the command's output open."""
@@ -58,7 +58,7 @@ async def test_nothing_lives_on_when_the_first_process_is_killed(
     assert process.stdout is not None
     async with asyncio.timeout(60):
         assert await process.stdout.readline() == b"ready\n"
-        with frozen(process.pid) as stands_still:
+        with held_still(process.pid) as stands_still:
             if still:
                 assert await asyncio.to_thread(stands_still)
             process.kill()

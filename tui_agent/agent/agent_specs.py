@@ -17,7 +17,7 @@ from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, Source, r
 from tui_agent.agent.programs.codex import codex_agent
 from tui_agent.agent.programs.opencode import by_permission, inline_documents
 from tui_agent.agent.programs.tool_rules import ToolList, allowed_tools, denied_tools, split_list
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.permission import Permission
 from tui_agent.places import Kind
 from tui_agent.session.effort import Effort
@@ -54,7 +54,7 @@ _FIELDS = frozenset(
 _STYLE_FIELDS = frozenset({"name", "description", "keep-coding-instructions"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentSpec:
     """One kind of agent.
 
@@ -263,7 +263,7 @@ def _with_skills(
     return spec
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Tools:
     """The tools of an agent's file: ``wanted`` None is every tool."""
 

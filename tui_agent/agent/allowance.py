@@ -9,7 +9,7 @@ from tui_agent.agent.channel import Questions
 from tui_agent.agent.events import Decision, PermissionRequest
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.session import Session
 
 Period = Literal["session", "day"]
@@ -17,7 +17,7 @@ PERIODS: tuple[Period, ...] = ("session", "day")
 _NAMES = {"session": "this session", "day": "today"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowance:
     """The spending of one session's agent, its subagents included. Everything is in US dollars."""
 

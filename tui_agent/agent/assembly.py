@@ -12,7 +12,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.context.templates import Templates
 from tui_agent.files.own_git import find_project
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoCatalog, DemoClient
 from tui_agent.model.directory import CatalogDirectory
@@ -36,7 +36,7 @@ from tui_agent.web.searching import BY_MODEL, advice, find_service
 from tui_agent.web.settings import FetchSettings, SearchSettings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelSources:
     """Where models, their addresses and keys come from.
 

@@ -23,7 +23,7 @@ from tui_agent.context.view import ContextView
 from tui_agent.files.ignore import IgnoreRules, rows
 from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import shown_text
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real_path
 from tui_agent.pictures import (
     MAX_PDF_BYTES,
@@ -78,7 +78,7 @@ _LEAST_ROOM = 500
 """Tokens below which no file is worth a place."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prepared:
     """A message ready to be submitted.
 
@@ -93,7 +93,7 @@ class Prepared:
     mode: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Naming:
     """The part of a message in which files may be named.
 
@@ -106,7 +106,7 @@ class Naming:
     typed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Image:
     """An image that was read but is not in the store yet."""
 
@@ -114,7 +114,7 @@ class _Image:
     picture: Picture
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Document:
     """A PDF whose pages nobody has counted yet."""
 

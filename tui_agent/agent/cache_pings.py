@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.agent.events import CostKnown, Notice
 from tui_agent.context.cache import lifetime
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.protocol import ModelError, ReasoningDelta, TextDelta, UsageReport
 from tui_agent.session.entries import AssistantEntry, Entry, Usage, UserEntry
 from tui_agent.session.records import Purpose
@@ -47,7 +47,7 @@ MOST_CHARACTERS = 200
 """Characters of an answer to a ping after which it is cut off: some providers take no limit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forecast:
     """What a ping is expected to bring. Amounts are US dollars.
 

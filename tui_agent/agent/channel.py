@@ -13,7 +13,7 @@ from tui_agent.agent.events import (
     PermissionRequest,
     PermissionSettled,
 )
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import Entry, EntryBase
 from tui_agent.session.session import Session
 
@@ -105,7 +105,7 @@ class Questions:
         return end
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Journal:
     """Appends to a session and tells whoever listens to the channel."""
 

@@ -1,6 +1,6 @@
 """The ways a compaction ends."""
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 
 class _Done:
@@ -12,28 +12,28 @@ class _Done:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compacted(_Done):
     """A summary stands for the history. ``steps`` names what was needed beside it."""
 
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cleared(_Done):
     """Room was made without a summary: outputs were cleared or cut, as ``steps`` says."""
 
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Postponed(_Done):
     """A run is under way; it is compacted before the next step."""
 
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NothingToDo:
     """There is nothing to compact; ``problem`` says why, in one sentence. No failure."""
 
@@ -41,7 +41,7 @@ class NothingToDo:
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cancelled:
     """A hook of the user's did not want it; ``problem`` is one sentence."""
 
@@ -49,7 +49,7 @@ class Cancelled:
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failed:
     """It was tried and came to nothing; ``problem`` says why, in one sentence."""
 

@@ -95,7 +95,7 @@ from tui_agent.context.summariser import (
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.errors import StoreError
@@ -156,7 +156,7 @@ class SummaryCalls:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionOrder:
     """A compaction to carry out.
 
@@ -179,7 +179,7 @@ class CompactionOrder:
     keep_recent: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A compaction that is planned and summarised but not committed; the summary may still be edited."""
 
@@ -606,7 +606,7 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
     return entry.model_copy(update=spent)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """The basis of a summary: everything before ``cut``, for a model, with the changes made to it until then."""
 

@@ -33,7 +33,7 @@ from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, PruneEntry, kinds
 from tui_agent.session.path_queries import place_of_newest
 from tui_agent.session.records import Outlines
@@ -43,7 +43,7 @@ ROOM_KINDS = kinds(lambda kind: kind.frees_room)
 """Kinds of entries that make room."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RoomMade:
     """How often a path was compacted and pruned, the newest compaction, and the tokens that prunes freed."""
 

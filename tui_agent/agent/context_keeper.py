@@ -68,7 +68,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import images_of, picture_tokens
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.say_once import SayOnce
 from tui_agent.session.effort import Effort, EffortInForce
@@ -765,7 +765,7 @@ class CompactedError(UserFacingError):
         super().__init__("Compacted, and compaction.resume is off: send a message to go on.")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SentRequest:
     """A request as it went out, the leaf it was made for, and whether the provider should have known its beginning.
 

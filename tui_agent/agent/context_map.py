@@ -17,14 +17,14 @@ from tui_agent.context.files import call_path
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.previews import preview_of
 
 _CACHED_SLACK = 1.02
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextBlock:
     """One block of the next request. Tokens are estimates in the model's tokens.
 
@@ -62,7 +62,7 @@ class ContextBlock:
         return self.kind in {"system", "tool_schema"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextMap:
     """All blocks in the order of the request, dropped ones among them, and the request's measured size."""
 
@@ -82,7 +82,7 @@ class ContextMap:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MapChange:
     """The difference between two requests: blocks of the later one that came, and of the earlier that went.
 

@@ -16,7 +16,7 @@ from tui_agent.agent.news import (
     told_by,
     unreadable,
 )
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import Entry, ToolStatus
 
 CYCLE_LENGTHS = (1, 2, 3)
@@ -32,7 +32,7 @@ CHANGING_CALLS = 20
 rule."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DoomLoop:
     """A call that would go round in a circle.
 
@@ -49,7 +49,7 @@ class DoomLoop:
         return " → ".join(self.keys)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoopRules:
     """Exempts calls from detection; ``allowed`` holds the keys the user allowed for this session."""
 

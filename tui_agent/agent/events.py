@@ -8,25 +8,25 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.permission import PermissionNeed
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import Entry, RaceRunner, ToolMetadata
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunStarted:
     """The agent began to work on queued messages."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EntryAppended:
     """An entry was committed at the leaf."""
 
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestStarted:
     """A request was sent. ``step`` counts from 1 within the run."""
 
@@ -34,7 +34,7 @@ class RequestStarted:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptProgress:
     """The server (llama.cpp) has read ``processed`` of the request's ``total`` tokens, cached ones included."""
 
@@ -42,28 +42,28 @@ class PromptProgress:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerDelta:
     """The next piece of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReasoningProgress:
     """The next piece of the model's reasoning."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerWasReasoning:
     """All of the answer so far was the model's reasoning: ``text``."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCallProgress:
     """The model is writing a tool call; ``arguments`` is its JSON text so far."""
 
@@ -72,7 +72,7 @@ class ToolCallProgress:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolStarted:
     """A call is allowed and runs."""
 
@@ -82,7 +82,7 @@ class ToolStarted:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolOutput:
     """Live output of a running call, raw: it may contain control characters."""
 
@@ -90,7 +90,7 @@ class ToolOutput:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolFinished:
     """A call ended; its result follows as an entry."""
 
@@ -101,7 +101,7 @@ class ToolFinished:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChecksAwaited:
     """The next request waits briefly for these checkers of edited files."""
 
@@ -120,7 +120,7 @@ class Decision(StrEnum):
     """Refuse, and end the run. Offered where ``PermissionRequest.loop`` is set."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionAnswer:
     """What the user decided; ``note`` tells the model what to do instead (with deny).
 
@@ -133,7 +133,7 @@ class PermissionAnswer:
     patterns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionRequest:
     """A question to the user before a call runs.
 
@@ -159,14 +159,14 @@ class PermissionRequest:
     """The command has run and ended for want of what is asked about."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionAsked:
     """A call needs permission. The run waits for an answer; without a screen it is refused."""
 
     request: PermissionRequest
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionSettled:
     """The permission question was answered."""
 
@@ -174,7 +174,7 @@ class PermissionSettled:
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryScheduled:
     """The request failed and is repeated after ``seconds``.
 
@@ -190,7 +190,7 @@ class RetryScheduled:
     loading: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueueChanged:
     """Waiting messages: ``steer`` is sent after the current step, ``follow_up`` when the agent is idle."""
 
@@ -198,7 +198,7 @@ class QueueChanged:
     follow_up: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageRefused:
     """A hook refused the user's message ``text``."""
 
@@ -206,7 +206,7 @@ class MessageRefused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice:
     """A message for the user: information, warning or error.
 
@@ -219,7 +219,7 @@ class Notice:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheMissed:
     """The provider did not find ``tokens`` of the ``expected`` tokens in its cache.
 
@@ -232,7 +232,7 @@ class CacheMissed:
     cause: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionStarted:
     """The history is being summarised."""
 
@@ -240,14 +240,14 @@ class CompactionStarted:
     tokens_before: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionProgress:
     """The next piece of the summary."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionEnded:
     """The compaction was appended, or failed with ``error`` and changed nothing.
 
@@ -260,14 +260,14 @@ class CompactionEnded:
     trigger: str = "manual"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeafMoved:
     """The session continues at another entry."""
 
     leaf: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobsChanged:
     """A background job started, ended or printed something.
 
@@ -277,24 +277,24 @@ class JobsChanged:
     jobs: tuple[JobState, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TitleChanged:
     """The session has a new title."""
 
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HeadKnown:
     """The system text and tools of a new session's first request are known."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CostKnown:
     """The cost of a long session was added up."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaceStarted:
     """A race began at entry ``start``.
 
@@ -309,7 +309,7 @@ class RaceStarted:
     most: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunnerChanged:
     """A runner's state, check or figures changed. ``number`` counts from 1."""
 
@@ -318,7 +318,7 @@ class RunnerChanged:
     runner: RaceRunner
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaceEnded:
     """All runners of a race have ended. ``picked``: the runner chosen by ``--pick``.
 
@@ -330,7 +330,7 @@ class RaceEnded:
     saved: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunEnded:
     """The agent is idle.
 

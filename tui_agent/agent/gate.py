@@ -30,7 +30,7 @@ from tui_agent.agent.permissions import (
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.files.sensitive import is_sensitive, rules_programs
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file
 from tui_agent.permission import Change, Permission, PermissionNeed, rule_path, with_note
 from tui_agent.sandbox import Sandbox
@@ -43,7 +43,7 @@ _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # no
 """Places that commands in the sandbox have of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HookVerdict:
     """What hooks said of a call: that it may run unasked, or why the user has to be asked in any case."""
 

@@ -14,7 +14,7 @@ from tui_agent.agent.reminders import reminder
 from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.context.preserved import digest
 from tui_agent.context.templates import fill
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.protocol import ModelError
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import AssistantEntry, Entry
@@ -33,7 +33,7 @@ SECONDS = 60.0
 """How long the judge may take."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """What the judge says."""
 

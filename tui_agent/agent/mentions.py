@@ -6,7 +6,7 @@ Pure, and quick to import.
 import re
 from collections.abc import Iterator
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 IMAGE_SUFFIXES = frozenset(
     {
@@ -39,7 +39,7 @@ _DECLARATION = LazyPattern(
 """A declaration after a decorator."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileMention:
     """``@path``; with ``@path:10-40`` the lines, counted from 1 and both included.
 

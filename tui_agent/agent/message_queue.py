@@ -3,12 +3,12 @@
 from collections import deque
 
 from tui_agent.agent.events import QueueChanged
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import UserPart
 from tui_agent.session.path_queries import typed_text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueuedMessage:
     """One waiting message."""
 

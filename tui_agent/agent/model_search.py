@@ -7,7 +7,7 @@ from tui_agent.agent.clients import complete_in_time
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.effort import Effort
 from tui_agent.web.searching import Found, WebQuery, pages_of
@@ -18,7 +18,7 @@ SECONDS = 120.0
 _SAID_CHARS = 300
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelSearch:
     """The search of one model's provider."""
 

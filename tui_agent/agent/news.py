@@ -16,7 +16,7 @@ from typing import Any
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.files import call_path
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, dataclass, frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -163,7 +163,7 @@ class Call:
         return self.answer
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """What a call told.
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_file
 from tui_agent.permission import (
     CHANGES_A_FILE,
@@ -110,7 +110,7 @@ class RuleError(ValueError):
     """A rule is written wrongly; the message says how to write it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """``permission`` (or the name of a tool) and ``pattern`` may be globs; ``syntax`` says how the pattern is read.
 
@@ -480,7 +480,7 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
     return View(Writes.OUTPUTS, Grants(sources=edits is Action.ALLOW), reading)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _RuleOfReading:
     """What rules say about reading the files that some of them name, for the sandbox."""
 

@@ -19,7 +19,7 @@ from tui_agent.agent.permissions import Rule
 from tui_agent.agent.run_budget import BudgetMeter, RunBudget
 from tui_agent.context.settings import ContextSettings
 from tui_agent.files.memory import Memory
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.settings import RetrySettings
@@ -34,7 +34,7 @@ from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 DEFAULT_ROUNDS = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunCheck:
     """The command that checks a run. ``rounds``: how often a failure goes back to the model."""
 

@@ -16,7 +16,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.context.templates import fill
 from tui_agent.errors import CommandError
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import AGENT_PREFIX, SKILL_PREFIX, FilePart, TextPart, UserPart
 from tui_agent.session.session import Session
 from tui_agent.tools.bash import NO_OUTPUT
@@ -149,7 +149,7 @@ async def _filled(
     return replace(loaded, model=command.model, mode=mode)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Named:
     """Something that can be typed after ``@``."""
 

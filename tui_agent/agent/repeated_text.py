@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, UserEntry
 
 CHECKED_CHARS = 200
@@ -45,7 +45,7 @@ _SENTENCE = LazyPattern(r"[^\n.!?]*(?:[.!?](?=\S)[^\n.!?]*)*(?:[.!?\n]\s*|$)")
 _NUMBERS = LazyPattern(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repetition:
     """The end of an answer that is ``unit`` over and over; ``extra`` are its characters after the second round."""
 

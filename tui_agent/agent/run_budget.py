@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from tui_agent.agent.events import AgentEvent, EntryAppended
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry
 
 BudgetKind = Literal["cost", "tokens", "time"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunBudget:
     """The limits of a run, and of all the money spent in its session and on its day; None is no limit.
 
@@ -38,7 +38,7 @@ class BudgetUsedUpError(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Used:
     """The use so far: US dollars, and tokens."""
 

@@ -29,7 +29,7 @@ from tui_agent.agent.prompt_head import with_system_prompt
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, SubagentEntry
 from tui_agent.session.session import Session
@@ -40,7 +40,7 @@ MAX_STEPS = 60
 """Steps of a subagent whose kind names no limit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FinishedSubagent:
     """The branch of a subagent that has ended: shown like one that works."""
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tui_agent.context.budget import Report, judge
 from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import Entry, SystemEntry, kinds
 from tui_agent.session.path_queries import newest
 from tui_agent.session.records import RequestRecord
@@ -72,7 +72,7 @@ class Step(NamedTuple):
         return self.total - self.head
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PathShape:
     """The data of a timeline. ``ids`` is the path; all else ascends.
 

@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Literal, TypeVar, get_args
 
 from tui_agent.context.arguments import parse_object, strings_in
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -92,7 +92,7 @@ _ENCODED = LazyPattern(r"(\w+) ([\d.]+) (\d+) #(\d+) (.*)", re.DOTALL)
 _KINDS: tuple[AnchorKind, ...] = get_args(AnchorKind)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchor:
     """One fact: ``weight`` sums its references, ``seen`` is the newest entry that had it, ``entry_id`` its address.
 

@@ -11,7 +11,7 @@ from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import InputMode, SummaryTask
 from tui_agent.context.view import ContextView, resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -39,7 +39,7 @@ LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
 """Returns entries by id."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MovePlan:
     """A move to another place in the tree.
 
@@ -99,7 +99,7 @@ def holds_message(entries: Outlines, load: LoadEntries) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchSummaryPlan:
     """The sources of a branch summary. ``omitted`` counts the older blocks that did not fit."""
 
@@ -120,7 +120,7 @@ class BranchSummaryPlan:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BranchBudget:
     """Tokens: ``room`` for a summariser's input (its window less its reserve), ``history`` of the conversation."""
 

@@ -19,7 +19,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
 from tui_agent.context.truncation import utf8_size
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, dataclass, frozen
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -91,7 +91,7 @@ _SECTION = LazyPattern(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL
 _PATH = LazyPattern(r'(?:path|name|file)="([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelLimits:
     """A model's known sizes, in tokens. ``origin`` says where the window's number comes from."""
 
@@ -111,7 +111,7 @@ class ModelLimits:
         return RequestModel(self.model, self.vision, self.documents)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextSize:
     """How much of the window the next request takes, in tokens.
 
@@ -154,7 +154,7 @@ class ContextSize:
         return max(0, self.limit - self.fixed)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SwitchAhead:
     """The next request with the model of now, and with another: as the history is, and after pruning (tokens)."""
 
@@ -168,7 +168,7 @@ class SwitchAhead:
         return self.pruned <= self.after.limit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FixedPart:
     """One part of the fixed overhead: a system block or a section of one, or a tool."""
 
@@ -177,7 +177,7 @@ class FixedPart:
     tool: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overhead:
     """The fixed overhead and the budget it leaves. ``parts`` are the largest first."""
 
@@ -211,7 +211,7 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestModel:
     """The model that is asked, as far as it changes a request's size."""
 
@@ -307,7 +307,7 @@ class Weights:
         return counter.messages(messages) + counter.images(entry, sent)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Estimate:
     """The estimate of a path's request, in uncorrected tokens, and the state to continue from it.
 

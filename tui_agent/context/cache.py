@@ -13,7 +13,7 @@ from typing import Literal
 
 from tui_agent.context.request import CacheTtl, ContentText, ModelRequest
 from tui_agent.context.settings import CacheSettings
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry
 from tui_agent.session.records import Reported
 
@@ -65,7 +65,7 @@ class BreakCause(StrEnum):
     """Nothing on the path explains it: a defect."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrefixBreak:
     """Where a request stopped extending an earlier one.
 
@@ -81,7 +81,7 @@ class PrefixBreak:
     origin: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheState:
     """Whether the provider still remembers the last request.
 
@@ -92,7 +92,7 @@ class CacheState:
     seconds_left: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CacheMiss:
     """The provider read much less from its cache than the request before had left there.
 
@@ -219,7 +219,7 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
     return "5m"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sent:
     """A request that was answered: when it was sent, to which model, and how many tokens it had."""
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.counting import Count
 
 TEXT = "text"
@@ -106,7 +106,7 @@ def rough_count(text: str) -> int:
     return narrow
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibration:
     """A model's sizes: those of its family, and in ``learnt`` those corrected by reports."""
 

@@ -36,7 +36,7 @@ from tui_agent.context.pruning import PrunePlan
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
 
@@ -59,7 +59,7 @@ _HARDER = (1.0, 0.8, 0.6, 0.4, 0.25, 0.1, 0.0)
 """How far texts are cut in turn, until the request fits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commit:
     """The entries to append, in order, and how much history takes before and after, in tokens.
 
@@ -72,7 +72,7 @@ class Commit:
     steps: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measures:
     """How things are counted: entries and text in tokens, and whole paths by the real projection."""
 
@@ -82,7 +82,7 @@ class Measures:
     templates: Templates | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rung:
     """One way to make room: a compaction or none, and entries to prune or cut along with it.
 
@@ -102,7 +102,7 @@ class _Rung:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Goal:
     """How small history has to be: the goal, a size that will do, and the most that fits the window.
 

@@ -31,7 +31,7 @@ from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -104,7 +104,7 @@ class RefusalReason(StrEnum):
     """A hook of the user's did not want it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """Nothing is compacted, and ``message`` says why to a person.
 
@@ -116,7 +116,7 @@ class Refusal:
     prunes: tuple[PrunePlan, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionPlan:
     """A planned compaction; also the input of a hook that replaces the summary.
 
@@ -165,7 +165,7 @@ class CompactionPlan:
         return max(self.settings.compaction.summary_tokens(self.budget), 64)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanOptions:
     """Options of a plan.
 
@@ -208,7 +208,7 @@ def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int
     return [at for at in range(first + 1, len(shown)) if valid[at]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Weighed:
     """A view after the prune that comes with its compaction, and the tokens each entry takes in it."""
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.settings import CompactionSettings
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -49,7 +49,7 @@ class HoldReason(StrEnum):
     NO_STEP = "The context is full again although it was compacted just before."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailureRecord:
     """Compactions that failed in a row, and the newest user message there was at that time."""
 
@@ -70,7 +70,7 @@ def is_due(size: ContextSize) -> bool:
     return size.threshold is not None and size.total > size.threshold
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepSizes:
     """About how many tokens a step brings, and the most that one of the newest brought; 0 before the first.
 

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from tui_agent.context.budget import Weights
 from tui_agent.context.context_status import Standing
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
 from tui_agent.session.path_queries import begins_with, place_of_newest
 
@@ -22,7 +22,7 @@ _OF_STATE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Standings:
     """The standing of each entry of one path.
 

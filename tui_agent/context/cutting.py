@@ -12,7 +12,7 @@ from tui_agent.context.budget import CountEntry, ViewWeights
 from tui_agent.context.pruning import Occasion, PrunePlan
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -65,7 +65,7 @@ def words(entry: Entry) -> int:
             return outputs(entry)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cutter:
     """Cuts entries of one view; pinned, masked and cleared ones stay as they are."""
 

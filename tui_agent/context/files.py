@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from tui_agent.context.arguments import parse_object
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -29,7 +29,7 @@ _LONG_DIRECTORY = 12
 """Characters of a directory that is shown once for all paths in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileOperations:
     """Paths read and paths modified, each once, oldest touch first.
 

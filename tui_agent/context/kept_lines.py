@@ -14,7 +14,7 @@ from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.context.edited import content_of
 from tui_agent.context.view import ContextView
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -75,7 +75,7 @@ def _stands_in(text: str, words: set[str], piece: str) -> bool:
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Texts that leave the view, by entry.
 

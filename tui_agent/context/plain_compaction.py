@@ -12,7 +12,7 @@ from tui_agent.context.preserved import CountText, digest, fit, known_rules
 from tui_agent.context.rendering import pinned_text
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -34,7 +34,7 @@ NOTHING_LISTED = "(Earlier work is not listed here; recall finds it.)"
 """The summary where not even a digest could be made."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlainOrder:
     """A compaction of last resort.
 

@@ -24,7 +24,7 @@ from tui_agent.context.standing_rules import (
     rules_of,
 )
 from tui_agent.context.truncation import cut_middle
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
     PLAN_PATH,
     SKILL_PREFIX,
@@ -69,7 +69,7 @@ _TAG_TOKENS = 8
 _MESSAGE = LazyPattern(r"#(\d+) (.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Budgets:
     """Tokens each carried part may take."""
 
@@ -94,7 +94,7 @@ class Budgets:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summarised:
     """Entries that are about to be summarised; ``files`` are cumulative over everything before them.
 

@@ -36,7 +36,7 @@ from tui_agent.context.rendering import (
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, dataclass, frozen
 from tui_agent.safe_text import valid
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
@@ -70,7 +70,7 @@ _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
 

@@ -23,7 +23,7 @@ from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -61,7 +61,7 @@ class Occasion(StrEnum):
     COMPACTION = "compaction"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Moment:
     """The situation, as far as it decides whether to prune."""
 
@@ -73,7 +73,7 @@ class Moment:
     cache_cold: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrunePlan:
     """Entries to turn into placeholders (or to cut to ``keep_chars`` characters), superseded ones first.
 
@@ -146,7 +146,7 @@ def under_pressure(settings: PruneSettings, size: ContextSize) -> bool:
     return size.total > settings.pressure * size.limit
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PruneRules:
     """The rules of a plan. ``budget`` is the history budget in tokens."""
 
@@ -205,7 +205,7 @@ def plan_prune(
     return PrunePlan(targets, freed, str(reason), notes=notes if any(notes) else ())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Block:
     """An entry that may be cleared, and the tokens that frees."""
 

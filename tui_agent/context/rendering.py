@@ -16,7 +16,7 @@ from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
 from tui_agent.context.view import EntryState
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import valid, valid_texts
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -58,7 +58,7 @@ _STATUS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shown:
     """How an entry is to be shown: its state, the rest a prune left, and whether images and PDFs may be sent.
 

@@ -8,7 +8,7 @@ import json
 from dataclasses import field
 from typing import Any, Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema
 
@@ -16,14 +16,14 @@ CacheTtl = Literal["5m", "1h"]
 """How long a cache mark asks a provider to keep the prefix before it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContentText:
     """Text inside a message."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImageRef:
     """An image or a PDF inside a message, by blob; its bytes are put in when the request is sent."""
 
@@ -33,7 +33,7 @@ class ImageRef:
     """What stands for it where it can't be sent, "" for a note."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestToolCall:
     """A call as the model is reminded of it. ``arguments`` is valid JSON text of an object."""
 
@@ -42,7 +42,7 @@ class RequestToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """One message of a request.
 
@@ -66,7 +66,7 @@ class Message:
         return "".join(part.text for part in self.content if isinstance(part, ContentText))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRequest:
     """Everything a model needs for one answer.
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from tui_agent.context.budget import head_sections
 from tui_agent.context.standing_rules import read_rules, rules_in, rules_of
 from tui_agent.context.view import resolve
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry, UserEntry
 
 _MEMORY = "memory"
@@ -24,7 +24,7 @@ class RulePlace(StrEnum):
     """It was taken out of the context, or the budget of a summary could not hold it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LedgerRow:
     """One rule: where it comes from (``AGENTS.md:12``, ``#34``), how the model has it, how often it was sent."""
 

@@ -7,7 +7,7 @@ order that begins with such a word, or a sentence that says what must or may not
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, TextPart, UserEntry
 
 MAX_CHARS = 400
@@ -45,7 +45,7 @@ _NO_ORDER = LazyPattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StandingRule:
     """A sentence that binds, in the user's words, and the entry it comes from."""
 

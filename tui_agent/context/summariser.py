@@ -14,7 +14,7 @@ from tui_agent.context.anchors import names_in
 from tui_agent.context.preserved import CountText, fit
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.verdict import Verdict, judge
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import readable
 
 InputMode = Literal["live", "serialised"]
@@ -48,7 +48,7 @@ _FAULTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryPrompts:
     """One field per prompt file of that name."""
 
@@ -63,7 +63,7 @@ class SummaryPrompts:
         return cls(**{field.name: prompt(field.name) for field in fields(cls)})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummariserLimits:
     """The summariser's window and the length of a summary, in tokens."""
 
@@ -80,7 +80,7 @@ class SummariserLimits:
         return round(self.window * (1 - _MARGIN)) - self.max_output - prompt_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryTask:
     """Text blocks of a conversation to summarise, by one of the prompts.
 
@@ -99,7 +99,7 @@ class SummaryTask:
     begins: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryCall:
     """One call to make, ``attempt`` counting from 1.
 
@@ -116,7 +116,7 @@ class SummaryCall:
     """The text blocks that are to be summarised, where ``text`` does not hold them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryAnswer:
     """A model's answer: ``finish`` as the model reported it, ``error`` when the call failed."""
 
@@ -135,7 +135,7 @@ class SummaryAnswer:
         return self.refused or self.finish == "content_filter"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryFailure:
     """No summary, and why; nothing is to be stored."""
 
@@ -310,7 +310,7 @@ def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ..
     return tuple(chunks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Controller:
     """Writes calls."""
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import fields
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 _SLOT = LazyPattern(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Templates:
     """One field per file of the same name in ``prompts/``; the defaults are bare structure without words.
 

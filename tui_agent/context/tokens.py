@@ -20,7 +20,7 @@ from tui_agent.context.request import ContentText, ImageRef, Message, wire_tool
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.context.vocabulary import vocabulary
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.pictures import Picture
 from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
@@ -61,7 +61,7 @@ _AS_SENT = (",", ":")
 """What stands between the parts of JSON in a request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TokenCounter:
     """Counts in a model's tokens. ``calibration`` corrects the encoding to the provider's reports.
 

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Literal
 
 from tui_agent.context.settings import TruncationSettings
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Truncation
 
 # Which lines of an output look like errors, and which of them tell the most.
@@ -157,7 +157,7 @@ def _first_and_last(found: list[int], most: int) -> list[int]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutputLimits:
     """How much of one output the model is shown."""
 
@@ -167,7 +167,7 @@ class OutputLimits:
     tokens: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Truncated:
     """A text within its limits; ``truncation`` is None when nothing was left out.
 
@@ -244,7 +244,7 @@ def cut_middle(text: str, chars: int, address: str = "") -> str:
     return _cut_inside(text, chars)[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """An output that is over its limits, and the room there is for it."""
 

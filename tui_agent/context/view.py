@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import Final
 
 from tui_agent.context.edited import with_content
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import (
     REASONING,
     AssistantEntry,
@@ -51,7 +51,7 @@ class EntryState(StrEnum):
         return _WORDS.get(self.value, self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextView:
     """The entries that count, in order, and the state of each.
 

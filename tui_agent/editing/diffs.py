@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import Match, SequenceMatcher
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.text_files.lines import lines_of
 
@@ -21,7 +21,7 @@ replaced."""
 Opcode = tuple[str, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileDiff:
     """The difference between two versions. ``text`` is empty when there is none."""
 

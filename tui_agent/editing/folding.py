@@ -3,7 +3,7 @@
 import bisect
 import re
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 TYPOGRAPHIC = str.maketrans(
     {
@@ -19,7 +19,7 @@ _CARRIAGE_RETURNS = re.compile(r"\r(?=\n)")
 _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folded:
     """A text without some spans.
 
@@ -43,7 +43,7 @@ class Folded:
         return position + self.removed[cuts_before - 1]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """A kind of differences: what is cut, and whether typographic characters count as plain ones."""
 

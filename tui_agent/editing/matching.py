@@ -17,7 +17,7 @@ from tui_agent.editing.folding import LINE_ENDINGS, LINE_ENDS, PLAIN_CHARACTERS,
 from tui_agent.editing.indentation import reindented
 from tui_agent.editing.new_text import NewText
 from tui_agent.editing.slips import Pair, without_blank_ends, without_escapes, without_line_numbers
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.text_files.encodings import odd_bytes_shown, with_odd_bytes
 from tui_agent.text_files.lines import line_at, lines_of
 
@@ -38,7 +38,7 @@ class NoMatchError(Exception):
     """The text to replace is not there, or not only there; the message tells the model the closest text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replacement:
     """One thing to replace: ``old`` by ``new``, everywhere if ``everywhere``."""
 
@@ -47,7 +47,7 @@ class Replacement:
     everywhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replaced:
     """A text after a replacement.
 
@@ -59,7 +59,7 @@ class Replaced:
     loosely: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Span:
     start: int
     end: int

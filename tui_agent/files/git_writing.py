@@ -13,7 +13,7 @@ from subprocess import SubprocessError
 
 from tui_agent.errors import UserFacingError
 from tui_agent.files.own_git import call_git, furnish, head_of, repository_of, shared_directory
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 GIT_SECONDS = 120.0
 """Time limit of one git command."""
@@ -27,7 +27,7 @@ class GitWriteError(UserFacingError):
     """Git could not make the patch or the commit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileVersion:
     """A file's content, None for no file, and whether it can be executed."""
 
@@ -35,7 +35,7 @@ class FileVersion:
     is_executable: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileEdit:
     """A file before and after a change. ``path`` is relative to the project."""
 
@@ -106,7 +106,7 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
             return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Committed:
     """A commit that was made.
 
@@ -263,7 +263,7 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
     return after, before is not None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Git:
     """Git in a directory, on a repository directory of ours or, for scratch repositories, on that directory."""
 

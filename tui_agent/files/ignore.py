@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.inside import read_regular
 from tui_agent.files.sensitive import is_repository
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file
 from tui_agent.text_files.encodings import user_text
 
@@ -21,7 +21,7 @@ MAX_BYTES = 100_000
 _IGNORE_FILES = (".gitignore", ".ignore")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IgnoreRules:
     """The ignore files that hold in one directory, outermost first, each with the directory it is in."""
 
@@ -80,7 +80,7 @@ def _lines_in(directory: str | Path) -> list[str]:
     return lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedPath:
     """One thing in a directory."""
 

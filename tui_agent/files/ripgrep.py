@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
@@ -40,7 +40,7 @@ class NoRipgrepError(Exception):
     """There is no ripgrep that runs here to the end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Search:
     """How a run of ripgrep ended.
 

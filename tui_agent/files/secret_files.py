@@ -16,7 +16,7 @@ from tui_agent.files.inside import read_regular
 from tui_agent.files.nearest import nearest_files
 from tui_agent.files.published import is_published
 from tui_agent.files.sensitive import is_made_to_be_shared, is_sensitive
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.text_files.encodings import UTF_8, detect
 from tui_agent.word_lists import listed
 
@@ -51,7 +51,7 @@ _LIBRARIES = listed(
 """Directories of installations in which nobody keeps settings."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Content:
     """The secrets found in a file: the lines with secrets, from 1, as they may be shown."""
 

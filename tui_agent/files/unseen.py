@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tui_agent.files.inside import walk_beneath
 from tui_agent.files.sensitive import is_repository
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 MAX_NAMES = 200_000
 MAX_SECONDS = 2.0
@@ -15,7 +15,7 @@ MAX_SECONDS = 2.0
 MAX_FOUND = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unseen:
     """Paths that were left out, each with why, and whether all places were looked at."""
 

@@ -4,12 +4,12 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddressSetting:
     """An address.
 

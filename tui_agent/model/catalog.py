@@ -14,7 +14,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, plain_url
 from tui_agent.model.claude import claude
 from tui_agent.model.naming import NameStanding, NameVerdict, UnknownModelError, maker_of, spelled
@@ -76,7 +76,7 @@ _EFFORT_FLAGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prices:
     """US dollars per token. ``over`` is the prompt size in tokens from which these prices hold."""
 
@@ -89,7 +89,7 @@ class Prices:
     """For tokens the cache keeps for an hour; None where it costs the same."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelInfo:
     """The facts known of a model.
 

@@ -9,7 +9,7 @@ of its family.
 from functools import lru_cache
 from typing import Literal
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
 _ALL_LEVELS = (Effort.OFF, Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
@@ -40,7 +40,7 @@ BUDGETS = {
 MIN_BUDGET = BUDGETS[Effort.MINIMAL]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claude:
     """The parameters one generation of Claude models takes.
 

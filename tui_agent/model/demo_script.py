@@ -23,7 +23,7 @@ from tui_agent.context.request import (
     RequestToolCall,
     request_bytes,
 )
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
@@ -139,7 +139,7 @@ def load_script() -> DemoScript:
     return DemoScript.model_validate(tomllib.loads(data))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DemoTurn:
     """The demo model's answer to one request."""
 

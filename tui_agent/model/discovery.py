@@ -18,7 +18,7 @@ import httpx
 from pydantic import SecretStr
 
 from tui_agent.json_text import loads, table_in
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW
 from tui_agent.model.error_facts import failure_facts
@@ -68,7 +68,7 @@ class SilentServerError(Exception):
     """A server said nothing that can be used; the message is a few words for a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Server:
     """A server to ask.
 
@@ -84,7 +84,7 @@ class Server:
         return split(self.place.url).netloc.rpartition("@")[2] or self.place.url
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerReply:
     """How asking a server went: ``problem`` is "" when it answered."""
 
@@ -431,7 +431,7 @@ def _price(value: object) -> float | None:
     return price if 0 <= price < 1 else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """How trying a key went; ``sentence`` tells it to a person.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tui_agent.json_text import as_dict, as_list, as_text, loads, objects
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.redaction import redact
 
 _CLASSES = LazyPattern(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+")
@@ -71,7 +71,7 @@ error."""
 _ERROR_TYPE = LazyPattern(r"(?:error|exception)$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ErrorBody:
     """The parts of an error.
 

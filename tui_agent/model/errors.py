@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.error_body import ErrorBody, read_body
 from tui_agent.model.overflow import Overflow, find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -268,7 +268,7 @@ _BROKEN_CONNECTIONS: dict[Cause, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failure:
     """The facts known of a call that failed, as the model host reports it.
 
@@ -283,7 +283,7 @@ class Failure:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """Whom a call went to, for messages.
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
 from tui_agent.json_text import as_dict
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.providers import WireName
 from tui_agent.model.refusals import Part, Refusal, is_about_reasoning_field
@@ -39,7 +39,7 @@ _PLACE = LazyPattern(r"(?:messages|input|contents)[\[.]\d+\]?(?:[.\[]\w+\]?)*")
 _STEP = LazyPattern(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remedy:
     """What is done after a part was refused: for the documentation, and a sentence for the user."""
 
@@ -185,7 +185,7 @@ class ServerForm(BaseModel):
         return [line for line, holds in facts.items() if holds]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """The form of one attempt: the server's, and what this request alone goes without."""
 
@@ -206,7 +206,7 @@ class Shape:
         return self.reasoning and self.form.asks_reasoning
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refused:
     """A request that was refused, as it was asked for: its shape, the body it was sent as, the error's body."""
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from pydantic import SecretStr
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Key:
     """A key and where it was found, in words: a variable's name or a place in the configuration."""
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
 """Bedrock's: ``-v1:0``."""
@@ -58,7 +58,7 @@ def broader(spelling: str) -> Iterator[str]:
                 yield spelling
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Maker:
     """Who makes a line of models. ``names`` is a pattern of their spellings.
 
@@ -117,7 +117,7 @@ class NameStanding(StrEnum):
     """Nobody would know where to send the request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NameVerdict:
     """The verdict on a name. ``similar`` are models that may have been meant."""
 

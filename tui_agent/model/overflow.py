@@ -6,7 +6,7 @@ reports; the tests hold one of each.
 
 import re
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 _NUMBER = r"(\d[\d,_]*)"
 
@@ -124,7 +124,7 @@ _SMALLEST_WINDOW = 256
 """A number below it is not a window: some texts name the excess instead."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overflow:
     """The request doesn't fit. ``window`` and ``sent`` are tokens, when the provider named them.
 

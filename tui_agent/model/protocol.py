@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from tui_agent.context.request import ModelRequest
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import Usage
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
@@ -14,26 +14,26 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"
 with it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDelta:
     """More text of the answer."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReasoningDelta:
     """More of the model's thinking."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextWasReasoning:
     """All text of the answer so far was the model's thinking: its end was marked, its beginning was not."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCallDelta:
     """More of a tool call that is being written. ``index`` distinguishes calls of one answer."""
 
@@ -44,7 +44,7 @@ class ToolCallDelta:
     """The new piece of the arguments' JSON text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCallReady:
     """A whole tool call. ``arguments`` is the JSON text as the model wrote it, valid or not."""
 
@@ -53,7 +53,7 @@ class ToolCallReady:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PageFound:
     """A page that the provider's own search found, or that the answer cites: then ``text`` is of it.
 
@@ -66,7 +66,7 @@ class PageFound:
     day: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UsageReport:
     """Tokens and price of the answer; ``cost`` is US dollars, None when unknown."""
 
@@ -74,7 +74,7 @@ class UsageReport:
     cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptProgress:
     """The server is reading the prompt: ``processed`` of ``total`` tokens, those from its cache included."""
 
@@ -82,7 +82,7 @@ class PromptProgress:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LimitWindow:
     """A window of a plan: its name, such as ``5 h``, the share used, and when it resets (epoch seconds)."""
 
@@ -91,14 +91,14 @@ class LimitWindow:
     resets_at: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlanSeen:
     """The provider named the limits of the plan; comes with the first words of an answer."""
 
     windows: tuple[LimitWindow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PartLeftOut:
     """The provider refused parts of the request, so it went out in another form.
 
@@ -113,7 +113,7 @@ class PartLeftOut:
     reasoning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finished:
     """The last event of a stream that did not fail.
 

@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from typing import Any, Literal
 
 from tui_agent.json_text import as_dict
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.pictures import STANDARD, PictureLimits
 from tui_agent.session.effort import Effort
 
@@ -84,7 +84,7 @@ _ALIASES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatFormat:
     """How a provider's chat completions differ from most.
 
@@ -117,7 +117,7 @@ class ChatFormat:
     """Sent with every request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessagesFormat:
     """How a provider's Anthropic messages differ."""
 
@@ -129,7 +129,7 @@ class MessagesFormat:
     """Has a tool that searches the web at the provider."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResponsesFormat:
     """Extensions of a provider's Responses to the format itself.
 
@@ -153,7 +153,7 @@ class ResponsesFormat:
     """Has a tool that searches the web at the provider."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Endpoint:
     """Where requests are posted: the base of a wire's path, and the query."""
 
@@ -161,7 +161,7 @@ class Endpoint:
     query: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SignIn:
     """How an account is signed in to in a browser, where that gives any program a lasting key of the user's."""
 
@@ -173,7 +173,7 @@ class SignIn:
     """The beginning of the provider's keys, so that a pasted key is not taken for a code."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Provider:
     """A provider.
 

@@ -8,7 +8,7 @@ import re
 from dataclasses import field
 from enum import StrEnum
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.protocol import ErrorKind, ModelError
 
@@ -77,7 +77,7 @@ class Part(StrEnum):
     """``context.summariser`` leaves it out."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """The refused part.
 
@@ -89,7 +89,7 @@ class Refusal:
     number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sent:
     """The parts that a refused request had, as far as they can be left out."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from tui_agent.json_text import as_dict, as_text
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.addresses import Addresses, split
 from tui_agent.model.catalog import Catalog, ModelInfo, name_of
 from tui_agent.model.errors import Target
@@ -51,7 +51,7 @@ _NO_PROVIDER_SETTINGS = ProviderSettings.model_construct()
 _PATHS = ("/chat/completions", "/responses", "/messages", "/api/chat")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Route:
     """How to call a model. The key stays wrapped until it is sent.
 

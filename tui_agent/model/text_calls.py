@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tui_agent.json_text import loads, read_literal
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.written_calls import plain_name
 from tui_agent.session.entries import ToolSchema
 
@@ -82,7 +82,7 @@ Check = Callable[[str, str], str]
 _DECODER = json.JSONDecoder(strict=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextCall:
     """A call read from text. ``arguments`` is the JSON text of an object."""
 
@@ -90,7 +90,7 @@ class TextCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextCalls:
     """The calls of an answer and the rest of its ``text``; where they can't be read ``problem`` says why."""
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from tui_agent.context.request import Message, ModelRequest, RequestToolCall
 from tui_agent.json_text import as_dict, as_list, loads
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, dataclass, frozen
 from tui_agent.model.protocol import ModelEvent, ToolCallReady
 from tui_agent.model.providers import WireName
 from tui_agent.session.entries import ToolSchema
@@ -88,7 +88,7 @@ class Renamed:
         return made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MendedTool:
     """A tool as a provider takes it, and the names that its arguments have to be mapped back to."""
 
@@ -107,7 +107,7 @@ class MendedTool:
         return arguments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MendedTools:
     """The tools of a request as its provider takes them."""
 
@@ -177,7 +177,7 @@ def _mapped(arguments: str, change: Any) -> str:
     return arguments
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """Where a schema is: its level, the references that led to it, the names of its properties."""
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from tui_agent.isolation import CODE_VARIABLES
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 Reader = Literal["own", "host", "servers", "commands", "sandbox"]
 """What gets an environment: git and ripgrep for the program's own sake, the model host, MCP
@@ -20,7 +20,7 @@ PASSED = "passed on"
 LEFT_OUT = "left out"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Row:
     """What becomes of some variables.
 

@@ -18,7 +18,7 @@ _STANDING = _STOPPED | {"D"}
 
 
 @contextmanager
-def frozen(leader: int) -> Iterator[Callable[[], bool]]:
+def held_still(leader: int) -> Iterator[Callable[[], bool]]:
     """Give what stops every process below a process until the block ends, and says whether all of them stand still.
 
     A stopped process starts no other: once two looks find the same ones, there are no more. All of

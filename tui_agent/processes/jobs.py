@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.capture import Capture, plain_text
 from tui_agent.processes.leftovers import Leftovers
 from tui_agent.processes.process import Command, Reporter, StartedCommand, start, watch
@@ -43,7 +43,7 @@ CHANGE_INTERVAL = 1.0
 """Seconds between two announcements of new output."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobState:
     """A job as it is now.
 

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.processes.capture import Capture
 from tui_agent.processes.environment import MARK, own
 from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
@@ -133,7 +133,7 @@ watch = Watch()
 """The one of this program."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A command to run. ``timeout`` is in seconds, ``descriptors`` stay open in it.
 

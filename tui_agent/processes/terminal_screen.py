@@ -8,10 +8,10 @@ from unicodedata import combining, normalize
 import pyte
 from wcwidth import wcwidth
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Cells of a row that look alike."""
 

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.table import PROC, any_left, left_over, members, signal_each
 
 TERM_GRACE_SECONDS = 0.3
@@ -22,7 +22,7 @@ KILL_SECONDS = 3.0
 _POLL = 0.02
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WatchedCommand:
     """A command: the process that leads its session, 0 while it starts.
 

@@ -23,7 +23,7 @@ from tui_agent.files.sensitive import (
     may_be_settings,
     steers_programs,
 )
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.path_checks import is_file
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
 from tui_agent.sandbox.layout import Layout, MountKind
@@ -46,7 +46,7 @@ _OUTPUT: ChangeVerdict = ("outputs", Grants())
 _SOURCE: ChangeVerdict = ("sources", Grants())
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownPaths:
     """What git and the checkpoints know of some paths of a project, relative to it.
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox.layout import (
     MIN_LANDLOCK,
@@ -47,7 +47,7 @@ _COPIED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SandboxState:
     """Which sandbox works here; ``reason`` says why none does, or why no better one.
 

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.environment import own
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox.judge_program import MAX_NAMES, grants_from
@@ -53,7 +53,7 @@ def believed() -> Iterator[None]:
         raise JudgeError("its answer is not about this project") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Names:
     """Some names of changes and how many there are."""
 
@@ -68,7 +68,7 @@ class Names:
         return ", ".join(map(one_line, self.names[:_SHOWN])) + more
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """What became of a command's changes. ``sources`` are files that are about to be kept."""
 

@@ -40,7 +40,7 @@ from tui_agent.files.descriptors import (
     state_at,
 )
 from tui_agent.files.sensitive import is_bare_repository, is_of_repository, steers_programs
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import (
     CACHE_DIRECTORIES,
     MAX_DEPTH,
@@ -73,7 +73,7 @@ class ChangeKind(Enum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerChange:
     """One path that is different in the layer.
 
@@ -104,7 +104,7 @@ class LayerChange:
     """It is, or is in, a directory that git takes for a bare repository."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layer:
     """Where the changes of one command go.
 
@@ -202,7 +202,7 @@ def changes_in(
         return list(islice(_changes(place), MAX_CHANGES + 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """A directory of the layer, and the project's at the same path: -1 for none.
 

@@ -10,7 +10,7 @@ from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.sandbox.devices import DEVICES
 from tui_agent.word_lists import in_order
 
@@ -57,7 +57,7 @@ class MountKind(Enum):
     LINK = "link"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mount:
     """How one path appears. ``source`` is where it comes from when not from the place itself.
 
@@ -85,7 +85,7 @@ class Mount:
         return replace(self, place=place, source=source)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layout:
     """Paths are absolute and exist.
 
@@ -150,7 +150,7 @@ class Layout:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CopyOf:
     """Says that a project is a copy of another, and which of its paths it reads: place in the copy, real path."""
 
@@ -168,7 +168,7 @@ class Proc(Enum):
     NONE = ("--dir", "/proc")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BubblewrapForm:
     """How bubblewrap is called on this machine: it is used with the same options it was tried with."""
 

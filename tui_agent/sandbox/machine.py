@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.secret_files import secrets_among_programs
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.word_lists import in_order
 
@@ -109,7 +109,7 @@ _CACHES = {
 """The same, for directories that are written to."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Toolchain:
     """A directory below the home, or where ``variable`` says: which parts are ``shown``, and which ``written`` to.
 
@@ -161,7 +161,7 @@ TOOLCHAIN_VARIABLES = frozenset(
 """Environment variables that say where toolchains are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Machine:
     """The parts of the machine that are shown.
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.secret_files import MAX_BYTES
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_file
 from tui_agent.web.addresses import is_named
 
@@ -34,7 +34,7 @@ Field = tuple[str, str, str]
 """A header field: its name, the colon and its value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mask:
     """A value of the variable or file ``name``, what commands see for it, and the hosts that get it."""
 

@@ -13,7 +13,7 @@ from tui_agent.files.own_git import held_as_they_are
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
 from tui_agent.files.sensitive import is_repository
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, is_file, is_there, real_path
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer
@@ -46,7 +46,7 @@ HOME = "home"
 """A home directory, where nothing can be put in the place of the user's."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SandboxFolders:
     """Where this program keeps the replacements that commands get for existing paths.
 
@@ -62,7 +62,7 @@ class SandboxFolders:
         return self.place / place.as_posix().strip("/").replace("/", "-")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ViewPlan:
     """Everything that goes into the view of a command.
 

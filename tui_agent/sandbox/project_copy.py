@@ -23,7 +23,7 @@ from tui_agent.files.descriptors import (
     state_at,
 )
 from tui_agent.files.inside import walk_beneath
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.sandbox.layer import Layer, Stamp, copy_file, opened, stamp_of
 from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
@@ -75,7 +75,7 @@ class ProjectCopy:
             work.directory(root, upper, "", only)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Refresh:
     """One pass over a project and its copy."""
 

@@ -27,7 +27,7 @@ from tui_agent.files.sensitive import (
     is_sensitive,
     steers_programs,
 )
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.path_checks import is_file
 from tui_agent.word_lists import in_order, listed
 
@@ -266,7 +266,7 @@ def _is_planted(path: Path, state: os.stat_result, root: Path) -> bool:
     return not real.is_relative_to(root) and not (is_file(real) and os.access(real, os.X_OK))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """A directory on the way through a project.
 

@@ -29,10 +29,10 @@ from tui_agent.files.own_git import tracked_files
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import GoesOn, SecretSearch
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.processes.environment_table import without_left_out
-from tui_agent.processes.freezing import frozen
+from tui_agent.processes.freezing import held_still
 from tui_agent.sandbox.authority import Authority, bundle, certificate_variables
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
 from tui_agent.sandbox.devices import DevicePermissions
@@ -195,7 +195,7 @@ def _end_first(process: int, number: int, namespace: int | None) -> None:
             signal.pidfd_send_signal(process, signal.SIGKILL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandOutcome:
     """The outcome of a command. ``note`` is for the model, "" when there is nothing to say."""
 
@@ -222,7 +222,7 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _KeptBack:
     """The files that rules keep from being read, and what they were found by."""
 
@@ -516,7 +516,7 @@ class Sandbox:
         async with self._judging:
             if launch.done:
                 return
-            with frozen(leader) as stands_still:
+            with held_still(leader) as stands_still:
                 try:
                     if await asyncio.to_thread(stands_still):
                         await self._tidied(launch, ended=False)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 AllowHost = Callable[[str, int], Awaitable[bool]]
 """Asks whether a command may reach a host and port; answered while the command waits for its
@@ -33,7 +33,7 @@ class Writes(StrEnum):
     """Everything that a checkpoint can take back."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grants:
     """The rights of a command beyond its mode. Paths are absolute, links followed."""
 
@@ -81,7 +81,7 @@ class Grants:
         return Grants(**more)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class View:
     """The files and hosts a command may change and reach."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from enum import StrEnum
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 DEFAULT_EFFORT = "default"
 """Stands where no level is chosen: the settings say it, or else the model's maker."""
@@ -41,7 +41,7 @@ class Effort(StrEnum):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EffortInForce:
     """The effort of the next request.
 

@@ -9,7 +9,7 @@ from dataclasses import field
 from itertools import islice
 from typing import Final, Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.session.entries import (
     KINDS,
     PLAN_PATH,
@@ -32,7 +32,7 @@ from tui_agent.session.records import LeafMove
 _ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leg:
     """A part of the way the leaf went: a move, or the entries appended from one entry to another below it."""
 
@@ -41,7 +41,7 @@ class Leg:
     is_move: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """The newest thing the user or the program did: a turn, a move, a compaction, a merge, a race.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Literal, NamedTuple, Self, overload
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import ToolCallPart, Usage
 
 
@@ -139,7 +139,7 @@ class Divergence(NamedTuple):
     left: Outlines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holder:
     """The live program that works on a session. ``since`` is milliseconds since the epoch."""
 
@@ -148,7 +148,7 @@ class Holder:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionInfo:
     """A session as lists show it. Times are milliseconds since the epoch."""
 
@@ -180,7 +180,7 @@ class SessionInfo:
     """How its last run without a screen ended; None if there was none, or if it was cut off."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunOutcome:
     """How a run without a screen ended, and the session's totals by then, all branches."""
 
@@ -197,7 +197,7 @@ class RunOutcome:
     """Files of the project that are changed."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionTotals:
     """The totals of all branches of a session: tokens as estimated, US dollars as far as prices are known."""
 
@@ -205,7 +205,7 @@ class SessionTotals:
     cost: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DraftText:
     """An answer that is being streamed, as far as it has come.
 
@@ -222,7 +222,7 @@ class DraftText:
     """Tokens the program had estimated for the request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unsent:
     """The user's unsent text: the prompt's text, and the messages that waited, oldest first."""
 
@@ -233,7 +233,7 @@ class Unsent:
         return bool(self.text.strip() or self.waiting)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeafMove:
     """One navigation in the tree. Undoing and redoing are logged as moves of their own."""
 
@@ -253,7 +253,7 @@ class TypedText(NamedTuple):
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchHit:
     """An entry whose text matches a search."""
 

@@ -9,7 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.secret_detector import REMOVED
 from tui_agent.secret_forms import SecretForms
 from tui_agent.session import entry_table
@@ -55,7 +55,7 @@ _ROW = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoreFinding:
     """Where the store holds secrets: entries by session, in deleted sessions, blobs, and other texts."""
 
@@ -68,7 +68,7 @@ class StoreFinding:
         return bool(self.entries or self.deleted or self.blobs or self.texts)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Removal:
     """What is to be taken out.
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.shell.reader import Word
 from tui_agent.word_lists import listed
 
@@ -46,7 +46,7 @@ _MODULES_ONLY = listed("unittest doctest compileall coverage build")
 """Known as modules of Python; programs may have these names, too."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Family:
     """A family by the words it begins with, and whether all options of a command are listed for it."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tui_agent.files.ripgrep import IGNORE_FILES, ignore_files_are_plain
 from tui_agent.files.secret_files import file_holds_secret, is_for_people
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 
 MAX_FILES = 20_000
@@ -48,7 +48,7 @@ _JQ = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandPlace:
     """Where a command runs. Both are real paths."""
 
@@ -134,7 +134,7 @@ _text = _pattern(r"[^-].*|")
 _anything = _pattern(r".*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramUsage:
     """How a program may be used.
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.word_lists import listed
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _HEREDOC_NAME = re.compile(r"(?P<quote>['\"]?)(?P<name>\w+)(?P=quote)", re.ASCII
 _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Word:
     """One word.
 
@@ -66,7 +66,7 @@ class Word:
         return shlex.quote(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SimpleCommand:
     """One simple command. ``fed`` is the text it reads from a here-document, "" for none."""
 

@@ -9,7 +9,7 @@ surrogates (``surrogateescape``).
 import codecs
 import re
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 SAMPLE_BYTES = 64 * 1024
 """Bytes at the start in which a NUL makes a file binary, and in which an encoding is declared."""
@@ -87,7 +87,7 @@ _GUESSED = (
 """What other editors and systems still write, among which charset-normalizer chooses."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Encoding:
     """Encoding of a text file. ``name`` is Python's; ``bom`` is the byte order mark, or b""."""
 

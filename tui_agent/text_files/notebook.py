@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 KINDS = ("code", "markdown", "raw")
 NEW = 0
@@ -31,7 +31,7 @@ _LAYOUTS = tuple(
 Cell = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Written:
     """A cell as it stands in the text. ``number`` is 0 for a new one."""
 
@@ -40,7 +40,7 @@ class _Written:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notebook:
     """A notebook: its JSON as it is on disk, the same as values, and the text of its cells."""
 

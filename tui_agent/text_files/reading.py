@@ -8,7 +8,7 @@ from typing import BinaryIO
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import open_file
 from tui_agent.files.secret_files import is_secret_file, shown_line
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.text_files.editorconfig import declared_charset
 from tui_agent.text_files.encodings import (
     DETECTED_BYTES,
@@ -29,7 +29,7 @@ _CHUNK = 1024 * 1024
 _CUT_NOTE = 30
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextFile:
     """A whole text file; ``text`` has its line endings as they are on disk, odd bytes are lone surrogates."""
 
@@ -76,7 +76,7 @@ class TextFile:
         return bool(encoding.bom) or found == encoding or found.decode(data) == text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextStart:
     """The beginning of a text file. ``size`` is the whole file's, in bytes."""
 
@@ -85,7 +85,7 @@ class TextStart:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """Some lines of a file.
 

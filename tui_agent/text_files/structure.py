@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from fnmatch import fnmatch
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 MAX_CHARS = 2_000_000
 """Texts longer than this are not judged: a change of one would take seconds."""
@@ -61,7 +61,7 @@ _STRING_OR_COMMA = LazyPattern(r'"(?:[^"\\\n]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
 _TOML_LINE = LazyPattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Invalid:
     """Why a text is not valid. ``line`` counts from 1."""
 

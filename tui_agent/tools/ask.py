@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.questions import Answer, FormField, ModelQuestions, as_text
@@ -19,7 +19,7 @@ NOBODY = "Nobody can be asked here. Decide it yourself and say what you assumed,
 UNANSWERED = "The user gave no answer. Decide it yourself if that is safe, else end your turn."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     """One answer to choose."""
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.truncation import OutputLimits
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
@@ -51,7 +51,7 @@ class ToolInput(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundEntry:
     """An entry of the session that a search found.
 
@@ -87,7 +87,7 @@ class Archive(Protocol):
     def search(self, query: str, limit: int) -> list[FoundEntry]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubagentReport:
     """A subagent's result.
 
@@ -219,7 +219,7 @@ class ToolContext:
     """The rules' verdict on a need that turns up while the call runs: where a redirect leads."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolResult:
     """The result of a finished call.
 

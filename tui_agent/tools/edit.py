@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from tui_agent.editing.diffs import FileDiff, diff_texts
 from tui_agent.errors import ToolError
 from tui_agent.files.secret_files import file_holds_secret, shown_diff, shown_line
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
@@ -106,7 +106,7 @@ class EditInput(ToolInput):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plan:
     before: str
     data: bytes
@@ -116,7 +116,7 @@ class _Plan:
     loosely: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Done:
     """A text after all edits: how many places were changed, and the differences that were ignored."""
 

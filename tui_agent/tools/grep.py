@@ -18,7 +18,7 @@ from tui_agent.files.inside import directory, file_beneath
 from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, list_files, run_ripgrep
 from tui_agent.files.secret_files import is_secret_file, shown_line, text_in
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
@@ -72,7 +72,7 @@ _AROUND = ("-C", "-A", "-B", "context_lines", "after", "before")
 _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     """A line that ripgrep found: its number, where it begins in the file, and whether it is a match."""
 
@@ -236,7 +236,7 @@ def _says(value: Any, word: str) -> bool:
     return str(value).lower() == word
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Query:
     """A search: its pattern, and how to match it."""
 

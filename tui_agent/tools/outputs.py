@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from tui_agent.context.truncation import OutputLimits, Truncated, truncate
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.pictures import NoPicture, Picture, read_picture
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
@@ -24,7 +24,7 @@ SMALL = 100_000
 CutHint = str | Callable[[Truncation], str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """A tool's output, before it is cut.
 

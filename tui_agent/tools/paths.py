@@ -10,7 +10,7 @@ from tui_agent.files.ignore import walk_files
 from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import is_secret_file
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_link
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import valid
@@ -26,7 +26,7 @@ _WILD = frozenset("*?")
 _QUOTES = {"`": "`", '"': '"', "'": "'", "<": ">"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Location:
     """A path from a call's arguments.
 

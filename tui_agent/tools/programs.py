@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.process import Command, FinishedCommand, run_command
 from tui_agent.processes.terminal import Terminal
@@ -20,7 +20,7 @@ MAX_RUNS = 4
 granted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """A call's program.
 
@@ -56,7 +56,7 @@ class Program:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndedProgram:
     """How the last run of a program ended; ``note`` says for the model how the sandbox affected it."""
 

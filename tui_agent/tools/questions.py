@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 
 if TYPE_CHECKING:
     from mcp.types import ElicitRequestParams
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Value = str | int | float | bool | list[str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FormField:
     """One value of a form. ``options`` are values with their labels, for those that choose."""
 
@@ -77,14 +77,14 @@ class FormField:
         return size
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelQuestions:
     """The model wants the user to decide something."""
 
     fields: tuple[FormField, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerForm:
     """A server wants to know something that only a person can say."""
 
@@ -93,7 +93,7 @@ class ServerForm:
     fields: tuple[FormField, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerLink:
     """A server wants a person to visit a page."""
 
@@ -105,7 +105,7 @@ class ServerLink:
 ServerQuestion = ServerForm | ServerLink
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A person's answer; "cancel" is no answer.
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 HASHED_BYTES = 8 * 1024 * 1024
 """Files up to this size are known by their content, larger ones by time and size alone."""
@@ -12,7 +12,7 @@ HASHED_BYTES = 8 * 1024 * 1024
 _ALWAYS_HASHED_BYTES = 256 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _State:
     modified_ns: int
     size: int

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 
 from tui_agent.editing.diffs import diff_texts
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import ToolResultEntry
 
 MIN_SAVED_CHARS = 600
@@ -17,7 +17,7 @@ _SPAN = LazyPattern(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re
 _NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Known:
     """The answer in place of lines that the entry ``source`` has, all of them or those that did not change."""
 

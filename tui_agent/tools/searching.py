@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import compile_glob, has_magic, split_glob
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.text_files.names import AlikeError, as_on_disk, folded
@@ -19,7 +19,7 @@ MAX_COLUMNS = 300
 """Characters shown of a line."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scope:
     """A place to search and the glob that files below it have to match; ``matcher`` None takes all.
 

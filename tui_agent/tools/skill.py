@@ -10,7 +10,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from tui_agent.context.projection import ModelTraits
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
@@ -21,7 +21,7 @@ MAX_LISTED = 20
 """Files of a skill that are named after its text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skill:
     """A skill: how it is called, when to use it, and the folder of its ``SKILL.md``, None where it is a file alone."""
 

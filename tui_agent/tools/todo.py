@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
@@ -62,7 +62,7 @@ _STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Todo:
     """One thing to do."""
 

@@ -14,7 +14,7 @@ from tui_agent.editing.diffs import FileDiff, diff_texts
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import make_directories
 from tui_agent.files.secret_files import shown_diff
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
@@ -54,7 +54,7 @@ class WriteInput(ToolInput):
         }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Plan:
     before: str | None
     text: str

@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import quote, urljoin, urlsplit
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -29,7 +29,7 @@ _METADATA = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192
 public."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebAddress:
     """An http or https URL, taken apart once; ``host`` is lower case and ASCII.
 

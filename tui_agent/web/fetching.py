@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.version import __version__
 from tui_agent.web.addresses import IpAddress, WebAddress, is_allowed, redirected
 from tui_agent.web.proxies import read_proxies
@@ -55,7 +55,7 @@ PDF = b"%PDF-"
 """How a PDF file begins, which is read whole."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebRequest:
     """What is sent to an address: with a ``body`` it is posted. ``headers`` may hold a secret."""
 
@@ -64,7 +64,7 @@ class WebRequest:
     body: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebPage:
     """An answer.
 
@@ -101,7 +101,7 @@ def system_tls() -> "ssl.SSLContext":
     return httpx.create_ssl_context()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebClient:
     """The way to the web."""
 

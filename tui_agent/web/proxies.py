@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -35,7 +35,7 @@ _MOST_NAMED = 80
 """Characters of a value that a sentence repeats."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exempt:
     """Hosts that are reached directly: those of a network or, without one, those a pattern names."""
 
@@ -73,7 +73,7 @@ class Exempt:
         return f"{text}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proxies:
     """The proxies by scheme, and the hosts without one.
 

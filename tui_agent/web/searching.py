@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 from tui_agent.errors import ToolError
 from tui_agent.json_text import as_dict, as_list, as_text, loads, objects
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.web.addresses import WebAddress, read_address
 from tui_agent.web.fetching import WebClient, WebPage, WebRequest
 from tui_agent.web.settings import FetchSettings, SearchSettings
@@ -39,7 +39,7 @@ _RANGES = ((1, "day"), (31, "month"))
 """Days that a time range of SearXNG covers, with its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WebQuery:
     """What is looked for: on these hosts and below them, from a day on."""
 
@@ -63,7 +63,7 @@ class WebQuery:
         return is_there and not (self.after and page.day and page.day < self.after)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundPage:
     """A page that a service found, as it tells of it. ``text`` has at most two lines."""
 
@@ -73,7 +73,7 @@ class FoundPage:
     day: date | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """An answer. ``note`` says why there may be more, "" where nothing is known of that."""
 
@@ -98,7 +98,7 @@ class Searcher(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchApi:
     """A service's name, where it is, the variables its key is looked for in, and its form of a request."""
 
@@ -109,7 +109,7 @@ class SearchApi:
     variables: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchService:
     """A service that can be asked: ``source`` says where its key or address is from."""
 

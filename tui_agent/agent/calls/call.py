@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tui_agent.agent.gate import NO_VERDICT, HookVerdict
 from tui_agent.errors import ToolError, UserFacingError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolCallPart, ToolStatus
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -107,7 +107,7 @@ class Call:
             return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """How a call ended."""
 
@@ -134,7 +134,7 @@ class Stage(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """A stage with those after it."""
 

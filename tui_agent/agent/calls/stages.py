@@ -14,7 +14,7 @@ from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.threads import in_thread
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox.view import EVERY_HOST, Grants
@@ -22,7 +22,7 @@ from tui_agent.session.entries import ToolStatus
 from tui_agent.tools.base import ToolContext
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Understood:
     """Answers a call that can't be read, and gives others their surroundings."""
 
@@ -38,7 +38,7 @@ class Understood:
         return await proceed(call)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hooked:
     """Lets hooks change or refuse a call before it runs, and add to its result."""
 
@@ -62,7 +62,7 @@ class Hooked:
         return replace(outcome, result=result)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Allowed:
     """Asks the gate, and so perhaps the user, whether a call may run."""
 
@@ -97,7 +97,7 @@ class Allowed:
                 await asyncio.to_thread(context.reads.note, path)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """Gives a call the view that its permissions open, and the way to ask for more while it runs."""
 
@@ -134,7 +134,7 @@ class Opened:
         return await proceed(call)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Announced:
     """Says that a call starts. How long the user thought about it is not how long it takes."""
 
@@ -181,7 +181,7 @@ class Detached:
         self._when_left()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnosed:
     """Has checkers look at the files that a call writes."""
 

@@ -11,7 +11,7 @@ from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 TOO_LARGE = f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
@@ -33,7 +33,7 @@ class Stamp(NamedTuple):
         return cls(state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino, state.st_mode)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Image:
     """A file at a moment.
 
@@ -54,7 +54,7 @@ class Image:
 ABSENT = Image()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reading:
     """An image with the bytes it is of; None for an absent file and where there is a problem."""
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 
 from tui_agent.agent.checkpoints.file_snapshots import Image
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
 
 CHANGED_SINCE = "changed since"
@@ -24,7 +24,7 @@ FOREIGN = frozenset({CHANGED_SINCE, CHANGED_BETWEEN, DELETED_SINCE, BESIDE_JOB})
 """Reasons that come from changes by somebody else."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Difference:
     """A file that is one way here and another there.
 
@@ -41,7 +41,7 @@ class Difference:
     taken: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestoreStep:
     """One file to restore: from an image to another; absent is an image too."""
 
@@ -56,7 +56,7 @@ class RestoreStep:
         return "change" if self.now.exists else "create"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Conflict:
     """A file that stays as it is, and why."""
 
@@ -69,7 +69,7 @@ class Conflict:
         return self.reason in FOREIGN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RestorePlan:
     """Files to restore and files that stay. Empty where no file differs."""
 

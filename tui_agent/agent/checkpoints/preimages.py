@@ -22,7 +22,7 @@ from tui_agent.agent.checkpoints.file_snapshots import (
 )
 from tui_agent.agent.checkpoints.manifest import Manifest
 from tui_agent.files.own_git import run_git
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 READ_AHEAD = 200
@@ -96,19 +96,19 @@ class GitObjects:
         return self._read_ahead.get(name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Copy:
     digest: str
     start: int
     size: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Blob:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Object:
     """Content that git has, by its object name."""
 

@@ -24,7 +24,7 @@ from tui_agent.agent.checkpoints.manifest import (
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.agent.threads import in_thread
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import CheckpointEntry, FileChange
@@ -56,7 +56,7 @@ WAS_IGNORED = "it may have been there before, ignored"
 IS_OLDER = "it is older than the command: perhaps it was moved here"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotStore:
     """Where images go. ``trim`` drops the oldest ones where all of them take too much room.
 

@@ -30,7 +30,7 @@ from tui_agent.agent.checkpoints.plan import (
 from tui_agent.agent.checkpoints.preimages import GitObjects
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.diffs import diff_texts
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session.errors import StoreError
 from tui_agent.text_files.encodings import decode_text
 from tui_agent.text_files.replacing import replace_file
@@ -41,7 +41,7 @@ _COMPARED_BYTES = 1_000_000
 """The lines of larger files are not compared."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Restored:
     """The files that were restored, and those that stay, with the reasons."""
 
@@ -155,7 +155,7 @@ class Restorer:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedFile:
     """A file that is not as it was: ``mark`` is A, M, D, or ? where nobody knows; ``diff`` is a unified diff."""
 
@@ -182,7 +182,7 @@ def diff_of(
     return tuple(filter(None, rows))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeAmount:
     """How much changed: files, and lines of those whose lines can be compared."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.files.inside import read_file
 from tui_agent.files.secret_files import shown_quote
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.path_checks import is_file
 from tui_agent.processes.own_programs import find_project_program
 from tui_agent.text_files.encodings import user_text
@@ -47,7 +47,7 @@ Origins = Mapping[str, Sequence[int | None]]
 """By file: for each line, counted from 0, the line that it was before, None for one that is new."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownChecker:
     """A program that is used where it is found.
 
@@ -99,7 +99,7 @@ KNOWN_CHECKERS = (
 """Checkers looked for. Each prints ``path:line: message`` or ``path(line,column): message``."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """One command, or a language server that runs.
 
@@ -190,7 +190,7 @@ def _holds(path: Path, text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """One thing that a checker found.
 

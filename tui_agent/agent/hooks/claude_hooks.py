@@ -37,7 +37,7 @@ from tui_agent.agent.permissions import Action
 from tui_agent.agent.programs.tool_rules import Anchor, ForeignRuleError, parse_piece, rules_of
 from tui_agent.foreign_file import ForeignFile
 from tui_agent.json_text import as_dict, as_text, loads, objects
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.protocol import ModelError
 from tui_agent.permission import PermissionNeed
 from tui_agent.tools.registry import BUILTIN
@@ -95,7 +95,7 @@ _MAX_GROUPS = 8
 """Of a matcher: with more of them a name may be compared for ever."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundHook:
     """One command of a settings file, or one question to a model.
 
@@ -113,7 +113,7 @@ class FoundHook:
     is_question: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnusableHook:
     """A hook of a settings file that has no effect here, and why."""
 
@@ -152,7 +152,7 @@ def settings_of(found: FoundHook, *, sandboxed: bool) -> HookSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaudeHook(CommandHook):
     """A command that reads and writes the shared format."""
 
@@ -230,7 +230,7 @@ class ClaudeHook(CommandHook):
         return any(rule.matches(need, tool) for rule in rules)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionHook(ClaudeHook):
     """A question to the small model, which answers whether the work may go on."""
 

@@ -48,7 +48,7 @@ from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
 from tui_agent.files.own_git import find_project
 from tui_agent.json_text import loads
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox import Sandbox, SandboxError, View
@@ -75,7 +75,7 @@ class HookError(UserFacingError):
     """A hook did not do its work; the message says why, to a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Containment:
     """The sandbox and view that a session's commands run in."""
 
@@ -83,7 +83,7 @@ class Containment:
     view: Callable[[], View]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandHook:
     """A command of the settings. ``environment`` is the one it gets, secrets taken out."""
 
@@ -202,7 +202,7 @@ def checked(event: str, answer: object) -> HookAnswer:
         raise HookError(f"its answer does not fit: {where}: {first['msg']}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedHooks:
     """The hooks that loaded, and the problems with others."""
 
@@ -221,7 +221,7 @@ def from_settings(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CheckedCall:
     """A call after its hooks: its arguments, whether a hook allowed it, and why it may not run.
 

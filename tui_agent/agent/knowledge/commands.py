@@ -20,7 +20,7 @@ from tui_agent.agent.knowledge.placeholders import (
     takes_arguments,
 )
 from tui_agent.agent.programs.opencode import inline_documents
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 FILE_BYTES = 64 * 1024
 
@@ -45,7 +45,7 @@ RunCommand = Callable[[str], Awaitable[str]]
 """Runs a shell command and returns its output."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserCommand:
     """One command. ``name`` holds the folders below ``commands`` too: ``git:commit``.
 

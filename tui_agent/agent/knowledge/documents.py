@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from tui_agent.agent.knowledge.folders import Folder
 from tui_agent.files.inside import OutsideError, is_inside, read_file, read_inside
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.text_files.encodings import user_text
 
 FRONT_MATTER_CHARS = 16_384
@@ -35,7 +35,7 @@ class LeftOutError(DocumentError):
     """A file of the project is a link out of it, or is in a linked directory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DocumentText:
     """A file's text, at most the limit's bytes of it. ``size`` is the whole file's in bytes."""
 
@@ -44,7 +44,7 @@ class DocumentText:
     cut: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Document:
     """A Markdown file: the values of its front matter and the text below it."""
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tui_agent.files.inside import is_inside
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.places import (
     MAX_DEPTH,
@@ -25,7 +25,7 @@ MAX_FOLDERS = 2_000
 _NEVER = {"node_modules", ".git"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folder:
     """A folder to look into.
 
@@ -79,7 +79,7 @@ class Folder:
         return sorted(found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Folders:
     """The places of one session.
 

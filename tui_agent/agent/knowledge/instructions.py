@@ -22,7 +22,7 @@ from tui_agent.files.globs import compile_glob, is_costly, split_glob
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.inside import is_inside
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import Import, imports_of, without_comments
 from tui_agent.path_checks import at_home
 from tui_agent.places import in_home, places_of
@@ -42,7 +42,7 @@ _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"
 """Directories of other people's code: instructions there are not meant for this project."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     """One file of instructions. ``name`` is how it is shown, ``text`` the part the model gets.
 
@@ -64,7 +64,7 @@ class Instruction:
         return f'<instructions path="{_quoted(self.name)}"{source}>\n{body}\n</instructions>'
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Rule:
     """A file of rules and the files it holds for; None: it always holds."""
 

@@ -20,7 +20,7 @@ from tui_agent.agent.memory.section import (
 )
 from tui_agent.files.memory import Memory, MemoryLine, NotKeptError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.say_once import SayOnce
 from tui_agent.session.entries import SKILL_PREFIX
 from tui_agent.tools.skill import Skill
@@ -203,7 +203,7 @@ def _as_skill(command: UserCommand) -> Skill:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sources:
     """Where a session's knowledge comes from.
 
@@ -218,7 +218,7 @@ class Sources:
     memory: Memory | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandRow:
     """A command as lists show it: typed with a slash before it.
 

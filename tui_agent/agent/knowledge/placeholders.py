@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 _SLOT = LazyPattern(
     r"(?P<escape>\\)?(?:"
@@ -32,7 +32,7 @@ _NAMED = LazyPattern(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 _CAPITALS = LazyPattern(r"\$([A-Z][A-Z0-9_]*)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slots:
     """What a template's author may have written to be filled in.
 
@@ -73,7 +73,7 @@ _WAYS = {
 """As the programs' requests show, for the same files and words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Given:
     """The arguments of one use: the text that was typed, and its words."""
 

@@ -48,7 +48,7 @@ from tui_agent.agent.mcp.records import (
 )
 from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
 from tui_agent.json_text import as_dict
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import SandboxError, View
 from tui_agent.tools.questions import Answer, Asker, ServerForm, question_of
@@ -159,7 +159,7 @@ class ServerLog:
         return bool(data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listener:
     """Callbacks for messages on a connection; ``asker`` returns the one who asks the user."""
 

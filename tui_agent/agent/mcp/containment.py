@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, is_there, real_path
 
 _PATH = re.compile(r"(?:~|(?<![\w.~/-]))/[\w.@+~/-]+")
@@ -17,7 +17,7 @@ _OWN = frozenset({"dev", "proc", "sys"})
 _MAX_NAMED = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Containment:
     """A server's sandbox: what it was started with, what it sees outside of the project, hosts it was refused."""
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import ImagePart
 
 MAX_LENGTH = 64
@@ -87,7 +87,7 @@ class ServerState(StrEnum):
     STOPPED = "stopped"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolInfo:
     """A tool as its server describes it.
 
@@ -102,7 +102,7 @@ class ToolInfo:
     """Characters of the description that are left out because it is too long."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerMessage:
     """A message a server sent for people to read."""
 
@@ -110,7 +110,7 @@ class ServerMessage:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptArgument:
     """A value that a prompt takes."""
 
@@ -119,7 +119,7 @@ class PromptArgument:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpPrompt:
     """A prompt that a server offers; ``command`` is typed after the slash."""
 
@@ -155,7 +155,7 @@ class McpPrompt:
         return dict(zip((row.name for row in self.arguments), words, strict=False))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpResource:
     """Something a server lets one read; ``mention`` is typed after the ``@``. Sizes are bytes.
 
@@ -174,7 +174,7 @@ class McpResource:
         return f"{self.server}:{self.uri}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerOffer:
     """Everything a server offers at a time. ``instructions`` is its text for models."""
 
@@ -187,7 +187,7 @@ class ServerOffer:
     """A sentence for each tool that can't be offered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """A server's answer: text, and images that are in the blob store."""
 
@@ -196,7 +196,7 @@ class Content:
     is_error: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpToolRow:
     """A tool for a screen: ``name`` is the model's name for it, ``own`` the server's.
 
@@ -222,7 +222,7 @@ class LoginState(StrEnum):
     SIGNED_IN = "signed in"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class McpServerStatus:
     """A server for a screen. ``log`` is the file its error output and its messages go to."""
 

@@ -17,7 +17,7 @@ from tui_agent.agent.mcp.containment import Containment
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.records import McpError, Remedy, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line
 from tui_agent.tools.questions import Asker
 
@@ -45,7 +45,7 @@ class Trouble(NamedTuple):
     remedy: Remedy = "restart"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Circumstances:
     """Facts about a connection's end beside its error.
 

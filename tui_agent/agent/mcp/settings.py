@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tui_agent.agent.mcp.records import LogLevel, portable_name
 from tui_agent.foreign_servers import ForeignServer
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 if TYPE_CHECKING:
     from tui_agent.sandbox import Sandbox
@@ -111,7 +111,7 @@ class McpServerSettings(BaseModel):
         return changed.model_copy(update={"allow": (*(allow or ()), tool)})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerSpec:
     """A server to run: its name, where it was configured, and the directory its command starts in."""
 
@@ -142,7 +142,7 @@ class ServerSpec:
         return (self.source, self.cwd, mine) == (other.source, other.cwd, theirs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundServers:
     """The servers of a session and what is wrong with the configuration of others."""
 
@@ -224,7 +224,7 @@ def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServ
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectionContext:
     """Where servers live.
 
@@ -246,7 +246,7 @@ class ConnectionContext:
         return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Timeouts:
     """How long things may take, in seconds.
 

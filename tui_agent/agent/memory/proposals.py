@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tui_agent.context.standing_rules import rules_in
 from tui_agent.files.memory import MemoryLine, NotKeptError, line_of
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.path_queries import typed_text
 
@@ -30,7 +30,7 @@ _ASKED = LazyPattern(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundLine:
     """A line and the entry that was named as its source, 0 where none was."""
 

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from tui_agent.files.memory import MemoryLine
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemorySection:
     """The section of the head, "" for none, and the tokens that are left."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.files.memory import MODEL, USER, MemoryLine, words_of
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -26,7 +26,7 @@ _MAX_TEXT_CHARS = 100_000
 _TITLE_CHARS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineSource:
     """The entry that holds a line's words, 0 for none, and whose they are."""
 
@@ -34,7 +34,7 @@ class LineSource:
     origin: str = MODEL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Holder:
     share: float
     source: LineSource

@@ -8,7 +8,7 @@ from enum import StrEnum
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.foreign_file import ForeignFile, read_foreign, read_of_user
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 
 _GROUPS = {
     "allow rule": "permissions",
@@ -37,7 +37,7 @@ class ItemState(StrEnum):
     WITHOUT_EFFECT = "no effect here"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundItem:
     """One thing in a file of another program.
 
@@ -58,7 +58,7 @@ class FoundItem:
         return _GROUPS.get(self.kind, "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForeignSettings:
     """Settings of other programs in our forms.
 

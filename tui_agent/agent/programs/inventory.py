@@ -30,7 +30,7 @@ from tui_agent.foreign_servers import (
     servers_of_user,
     without_switched_off,
 )
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.places import (
     OPENCODE_FILES,
     PLACES,
@@ -50,7 +50,7 @@ _SAID = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Unread:
     """A file or folder that another program reads and this one does not."""
 

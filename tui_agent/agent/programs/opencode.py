@@ -22,7 +22,7 @@ from tui_agent.agent.programs.found import (
 )
 from tui_agent.foreign_file import ForeignFile
 from tui_agent.json_text import as_list
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.permission import Permission
 from tui_agent.places import OPENCODE_FILES, OPENCODE_HOME_FILES
 
@@ -43,7 +43,7 @@ _INSTEAD = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InlineDocument:
     """A command or agent in the settings, with the file it is in as its folder."""
 

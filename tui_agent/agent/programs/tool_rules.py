@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tui_agent.agent.mcp.records import portable_name
 from tui_agent.agent.permissions import Action, Rule, RuleSyntax, Source
 from tui_agent.files.globs import is_costly
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.permission import Permission
 from tui_agent.tools.registry import builtin_named
 
@@ -47,7 +47,7 @@ class ForeignRuleError(ValueError):
     """A rule means nothing here; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RulePiece:
     """One rule, taken apart.
 
@@ -69,7 +69,7 @@ class RulePiece:
         return _PERMISSIONS.get(self.tool)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchor:
     """Where relative paths of a rule begin.
 
@@ -84,7 +84,7 @@ class Anchor:
     home: str = "/"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolList:
     """A list of tools.
 

@@ -27,7 +27,7 @@ from tui_agent.agent.checkpoints.manifest import CACHES
 from tui_agent.files.descriptors import copy_data, remove_tree
 from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.files.sensitive import is_repository
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.path_checks import is_directory, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
@@ -53,7 +53,7 @@ _removals: "list[subprocess.Popen[bytes]]" = []
 """Those that this program began: each may go on after it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Copy:
     """One copy: its root, the project it is of, and the part of it read from ``original``."""
 

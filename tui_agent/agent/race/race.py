@@ -40,7 +40,7 @@ from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret, shown_quote
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent
 from tui_agent.session.entries import (
     CheckResult,
@@ -147,7 +147,7 @@ class RaceError(UserFacingError):
     """A race can't do as asked; the message is one sentence for a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RaceOrder:
     """The race to run.
 

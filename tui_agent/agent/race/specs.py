@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, get_args
 
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.effort import Effort
 
 Pick = Literal["none", "first-green", "best"]
@@ -33,7 +33,7 @@ class RunnersError(UserFacingError):
     """The runners of a race can't be understood; the message is one sentence for a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunnerSpec:
     """One runner. Values "" or None are the conversation's. ``mode`` may be the name of an agent.
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeGuard
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
 from tui_agent.json_text import as_dict, loads
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.model.error_body import is_error
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import FinishReason, ModelEvent, PromptProgress, UsageReport
@@ -35,7 +35,7 @@ MAX_TOKENS = 100_000_000
 """Tokens beyond which a report is nonsense."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """The call for a request.
 

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -64,7 +64,7 @@ _USAGE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rollout:
     """One file of a thread."""
 
@@ -151,7 +151,7 @@ def is_line(node: Node) -> bool:
     return isinstance(value.get("payload"), dict) and "timestamp" in value and "type" in value
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Position:
     """Where a thread is after a line."""
 

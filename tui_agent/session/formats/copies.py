@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.session import entry_table
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import SessionNotFound
@@ -13,7 +13,7 @@ from tui_agent.session.session import session_to_read
 from tui_agent.session.store import Store
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionCopy:
     """One session to be written down. Entries ascend; each one's parent is among them."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from tui_agent.json_text import as_dict, as_text
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file, real_path
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
@@ -40,7 +40,7 @@ _BATCH = 200
 """Entries stored at once: so many are in memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DetectedFile:
     """A file of another program that holds sessions."""
 
@@ -120,7 +120,7 @@ class ImportChange(StrEnum):
     """It was here and went another way since: the file's became a session of its own."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Imported:
     """One session of a file, as it is in the store now."""
 
@@ -228,7 +228,7 @@ def _directory_in(place: Path, named: str) -> str:
     return str(here)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _SessionImport:
     """Stores one session inside a transaction. ``digest`` is the file's."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.safe_text import one_line, readable
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -43,7 +43,7 @@ _SPAN = re.compile(r"(`+)(?:(?!\1)[\s\S])*?\1(?!`)")
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Section:
     """Consecutive entries from one branch point to the next, written under one heading.
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import at_home, real_path
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
@@ -247,7 +247,7 @@ class Answer(BaseModel):
     declared: dict[str, Any] = Field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ended:
     """How the process of a tool file ended.
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import read_file, read_inside
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import dataclass, frozen
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
 from tui_agent.say_once import SayOnce
@@ -37,7 +37,7 @@ MAX_FILE_BYTES = 1_000_000
 """A tool file larger than this is not read."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundFile:
     """A tool file.
 
@@ -67,7 +67,7 @@ class FoundFile:
         return settings_text(data)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolPlace:
     """Where the functions work: as commands of the session do."""
 
@@ -77,7 +77,7 @@ class ToolPlace:
     sandbox: Sandbox | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadedFile:
     """A file's description of itself.
 

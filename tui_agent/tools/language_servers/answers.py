@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 
 MAX_NESTED = 50
 """Depth of symbols in symbols."""
@@ -81,7 +81,7 @@ class _Diagnostic(BaseModel):
     start: Position = Field(validation_alias=AliasPath("range", "start"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """Something a server finds wrong; ``line`` counts from 0."""
 
@@ -89,7 +89,7 @@ class Finding:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Symbol:
     """A named thing in a file; ``names`` are those around it and its own. ``uri`` is "" in a file's own list."""
 

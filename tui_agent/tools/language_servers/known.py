@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tui_agent.files.nearest import nearest_files
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.processes.own_programs import find_own_program, find_program
 from tui_agent.tools.language_servers.settings import CodeSettings
 
@@ -20,7 +20,7 @@ _LOAD_ON_DEMAND = frozenset({"basedpyright", "pyright", "pylsp", "typescript-lan
 _READY_WORDS = dict.fromkeys(("basedpyright", "pyright"), r"(Found [\d,]+|No) source files?\b")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Language:
     """A language with its servers, the preferred first.
 
@@ -32,7 +32,7 @@ class Language:
     servers: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerCommand:
     """How a server is started. ``is_users`` says that the settings name it."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.tools.language_servers.answers import (
     Place,
@@ -66,7 +66,7 @@ _METHODS = {
 """The request for an operation, and the capability that a server needs for it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """What a call asks. ``path`` is absolute and without links; ``line`` and ``column`` count from 1."""
 
@@ -78,7 +78,7 @@ class Question:
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """Where something is; ``text`` is what a server says of the first place."""
 

@@ -6,13 +6,13 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from tui_agent.files.secret_files import is_secret_file
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import frozen
 from tui_agent.permission import rule_path
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import RuleOfReading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerPlace:
     """Where a server works, as commands of the session do."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import read_regular
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.text_files.encodings import user_text
 from tui_agent.tools.language_servers.answers import Position
 from tui_agent.tools.language_servers.documents import MAX_FILE_BYTES
@@ -31,7 +31,7 @@ _DECLARED = r"""
 """A line that says what a name is: by a word before it, as a method with its body, as a variable."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spot:
     """A place in a file that a server is asked about."""
 
@@ -39,7 +39,7 @@ class Spot:
     at: Position
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mention:
     """A line with a symbol's name; ``line`` counts from 0."""
 
