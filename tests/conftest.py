@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # Rewriting the assertions of all tests takes ten seconds of each process: it is done once, whatever the shell prefers.
 sys.dont_write_bytecode = False
 
+# Tests name the permissions of what they make, which shells mask differently.
+os.umask(0o022)
+
 # How fast examples are made says something of the machine, not of the program.
 settings.register_profile(
     "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not NIGHTLY

@@ -1,6 +1,7 @@
 """Every call gets exactly one result, whatever is raised on its way."""
 
 import asyncio
+import inspect
 import json
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ async def test_whatever_is_raised_each_call_has_one_result(
     original = getattr(owner, name)
 
     def broken(*given: Any, **named: Any) -> Any:
-        if after and not asyncio.iscoroutinefunction(original):
+        if after and not inspect.iscoroutinefunction(original):
             original(*given, **named)
         raise error
 
@@ -108,7 +109,7 @@ async def test_whatever_is_raised_each_call_has_one_result(
 
     client = ScriptedClient([Reply("Working.", calls=tuple(calls)), Reply("Done.")])
     harness = make_agent(tmp_path_factory.mktemp("calls"), client, rules=ALLOW, keeps_files=True)
-    is_async = asyncio.iscoroutinefunction(original)
+    is_async = inspect.iscoroutinefunction(original)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(owner, name, broken_later if is_async else broken)
         ended = await harness.say("do it")

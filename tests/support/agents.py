@@ -143,7 +143,8 @@ class Harness:
 
     async def ended(self) -> RunEnded:
         await asyncio.wait_for(self.agent.wait_idle(), 500)
-        await asyncio.sleep(0)
+        # What begins a run in a task of its own may not have done so.
+        await self.until(lambda: bool(self.of(RunEnded)))
         last: RunEnded = self.of(RunEnded)[-1]
         return last
 
