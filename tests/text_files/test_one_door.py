@@ -13,14 +13,14 @@ NOT_USER_TEXT = {
         "acp/updates agent/checkpoints/preimages agent/hooks/claude_hooks agent/hooks/hooks agent/mcp/server "
         "cli/controller_wiring cli/main cli/plain files/git_writing files/ripgrep model/hosted/link "
         "processes/capture processes/jobs processes/process processes/table processes/watcher sandbox/detection "
-        "sandbox/plan ui/attention ui/clipboard ui/screens/equipment ui/widgets/user_status web/markdown"
+        "sandbox/plan ui/clipboard ui/screens/equipment ui/user_commands web/markdown"
     ),
     "protocols, and formats of other programs' data": (
         "files/own_git files/published json_text model/demo model/discovery model/error_body model/forms "
         "model/sign_in model/wires/http model/wires/wire sandbox/network sandbox/project_scan session/formats/gemini "
         "session/formats/html session/formats/linear_writers session/formats/native session/formats/reading "
         "agent/race/copies cli/update plugin_sources sandbox/masks "
-        "tools/language_servers/spots web/searching tools/functions/runner tools/functions/signature tools/webfetch "
+        "tools/language_servers/spots web/searching tools/functions/runner tools/grep tools/functions/signature tools/webfetch "
         "web/addresses web/callback web/fetching web/proxies sandbox/hosts ui/driver ui/prompting/dropped"
     ),
     "what the program itself writes or brings along": (
