@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.contained import OUTPUTS, PROJECT, Contained, state_of
-from tui_agent.sandbox import Grants
+from tests.support.thoroughness import examples
+from tui_agent.sandbox import Grants, View
 from tui_agent.sandbox import project_copy as copy_module
 from tui_agent.sandbox.layer import Layer, changes_in, keep
 from tui_agent.sandbox.project_copy import ProjectCopy
@@ -171,3 +172,99 @@ def test_what_is_kept_of_all_changes_is_the_copy_and_a_refreshed_copy_is_the_pro
             change(layer.project, *one)
         copy.refresh(None, (), ())
         assert tree(layer.upper) == tree(layer.project)
+
+
+def files_of(root: Path) -> dict[str, object]:
+    """Return what each path of a tree is: a text, a link's target, or None for a directory."""
+    found: dict[str, object] = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.is_symlink():
+            found[name] = path.readlink().as_posix()
+        elif path.is_dir():
+            found[name] = None
+        else:
+            found[name] = path.read_text()
+    return found
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(st.lists(MAKE, max_size=8), CHANGES, CHANGES)
+def test_what_somebody_changed_while_a_command_ran_is_theirs(
+    at_first: list[tuple[str, str, str]],
+    theirs: list[tuple[str, str, str]],
+    of_command: list[tuple[str, str, str]],
+) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        project = Path(place, "project")
+        project.mkdir()
+        layer = Layer(project, Path(place, "layer"), is_copy=True)
+        layer.upper.mkdir(parents=True)
+        for step in at_first:
+            change(project, *step)
+        copy = ProjectCopy(layer)
+        copy.refresh(None, (), ())
+        before = files_of(project)
+        for step in theirs:
+            change(project, *step)
+        left = files_of(project)
+        for step in of_command:
+            change(layer.upper, *step)
+        changes = changes_in(layer, frozenset({"dist"}), made=copy.made)
+        lost = {one.path for one in copy.conflicts(changes)}
+        keep(layer, [one for one in changes if one.path not in lost])
+        after = files_of(project)
+        touched = [name for name, what in left.items() if before.get(name, "") != what]
+        assert {name: after.get(name) for name in touched} == {name: left[name] for name in touched}
+        gone = [name for name in before if name not in left and before[name] is not None]
+        assert [name for name in gone if name in after] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sed -i s/one/one/ src/app.py",
+        "chmod +x src/app.py",
+        "rm -r src",
+        "mv src lib; mkdir src; cp lib/app.py src",
+        "rm -r src; echo a file > src",
+        "touch dist/old.js; rm dist/gone.js; echo x > dist/app.js",
+    ],
+)
+@pytest.mark.parametrize("view", [OUTPUTS, PROJECT])
+async def test_a_file_saved_while_a_command_runs_stays_as_it_was_saved(
+    box: Contained, command: str, view: View
+) -> None:
+    box.file("dist/gone.js", "old\n")
+    saved = {
+        "src/app.py": "saved meanwhile\n",
+        "src/new.py": "new\n",
+        "dist/old.js": "newer\n",
+        "dist/gone.js": "stays\n",
+    }
+
+    def save() -> None:
+        for name, text in saved.items():
+            (box.root / name).write_text(text)
+
+    await box.run(command, view, meanwhile=save)
+    assert {name: (box.root / name).read_text() for name in saved} == saved
+
+
+async def test_files_that_run_as_their_owner_and_a_closed_root_stop_no_command(
+    box: Contained,
+) -> None:
+    box.file("src/shared.py", "shared\n").chmod(0o2755)
+    ran = await box.run("cat src/shared.py; chmod 0 .", OUTPUTS)
+    assert ran.output == "shared\n"
+    ran = await box.run("cat src/shared.py", OUTPUTS)
+    assert ran.output == "shared\n"
+
+
+async def test_a_directory_with_what_was_too_large_is_not_renamed(box: Contained) -> None:
+    with box.file("src/large.bin").open("wb") as file:
+        file.truncate(copy_module.MAX_FILE_BYTES + 1)
+    box.git("add", "-f", "src/large.bin")
+    await box.run("mv src lib", PROJECT)
+    assert (box.root / "src/large.bin").stat().st_size == copy_module.MAX_FILE_BYTES + 1
+    assert not (box.root / "lib/large.bin").exists()

@@ -125,9 +125,17 @@ class Judge:
             self._cases[asked["place"]] = case
             return {"needs": needs}
         view = View(Writes(asked["writes"]), grants_from(asked["grants"]))
-        judged = judge(case.changes, view, facts)
+        copy = self._copies.get(asked["place"])
+        conflicts: list[LayerChange] = []
+        if copy is not None:
+            conflicts = copy.conflicts(case.changes)
+        lost = {change.path for change in conflicts}
+        judged = judge([one for one in case.changes if one.path not in lost], view, facts)
+        judged.lost += conflicts
         if not asked["ended"]:
             publish(case.layer, judged.outputs)
+            if copy is not None:
+                copy.took(judged.outputs)
             return _answer(judged)
         discard(case.layer, [change for change in judged.lost if change.inside])
         keep(case.layer, judged.outputs)

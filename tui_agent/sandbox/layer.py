@@ -650,11 +650,9 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
 
 
 def copy_file(there: int, here: int, name: str, beside: str) -> None:
-    """Copy a file to a new one of another name, with its times and permissions."""
+    """Copy a file to a new one of another name, with its times and permissions; it runs as nobody else there."""
     source, state = open_regular(there, name)
     with os.fdopen(source, "rb") as reading:
-        if is_special(state):
-            raise OSError(errno.EINVAL, "neither a plain file, a link nor a directory", name)
         target = os.open(
             beside,
             os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,

@@ -573,8 +573,9 @@ class Sandbox:
         try:
             return self._launch_of(replace(plan, layer=layer), made, keeps_caches=keeps_caches)
         except BaseException:
+            # A copy that was not finished takes room, perhaps the last.
             if layer is not None:
-                self._let_go(layer, live=live)
+                remove_tree(layer.place)
             raise
 
     def _launch_of(self, plan: ViewPlan, made: tuple[Path, ...], *, keeps_caches: bool) -> Launch:
@@ -1075,8 +1076,10 @@ class Sandbox:
             plan = replace(self._plan(root), layer=layer)
             try:
                 self._refreshed(layer, plan, plan.layout())
-            finally:
-                self._let_go(layer, live=False)
+            except BaseException:
+                remove_tree(layer.place)
+                raise
+            self._let_go(layer, live=False)
 
     def _refreshed(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
         """Have a copy made what the project is now; returns what is too large for it.
