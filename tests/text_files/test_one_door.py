@@ -20,7 +20,8 @@ NOT_USER_TEXT = {
         "model/sign_in model/wires/http model/wires/wire sandbox/network sandbox/project_scan session/formats/gemini "
         "session/formats/html session/formats/linear_writers session/formats/native session/formats/reading "
         "agent/race/copies cli/update plugin_sources sandbox/masks "
-        "tools/language_servers/spots web/searching tools/functions/runner tools/grep tools/functions/signature tools/webfetch "
+        "tools/language_servers/spots web/searching tools/functions/runner tools/grep tools/functions/signature "
+        "tools/webfetch "
         "web/addresses web/callback web/fetching web/proxies sandbox/hosts ui/driver ui/prompting/dropped"
     ),
     "what the program itself writes or brings along": (

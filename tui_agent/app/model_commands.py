@@ -74,7 +74,9 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
     from tui_agent.model.demo import DEMO_MODEL
     from tui_agent.model.naming import NameStanding
 
-    if name == DEMO_MODEL and controller.frontend.has_screen:
+    if name == DEMO_MODEL:
+        if not controller.frontend.has_screen:
+            raise CommandError("The demo plays with files of its own: tui-agent --demo.")
         await controller.open(OpenRequest(demo=True))
         return False
     verdict = await asyncio.to_thread(controller.services.judge_model, name)

@@ -80,7 +80,7 @@ def read_wish(text: str) -> RaceWish:
     if not prompt.strip() and not all_name_contexts(runners):
         raise CommandError(f"There is no prompt. Write: {USAGE}")
     start = options.get("from")
-    if start is not None and not start.lstrip("#").isdigit():
+    if start is not None and not start.lstrip("#").isdecimal():
         raise CommandError(f"“{start}” is not an entry; write its number: --from 412.")
     return RaceWish(
         prompt.strip(),
@@ -570,7 +570,7 @@ def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
 
 
 def _chosen(text: str) -> int:
-    if not text.strip().isdigit():
+    if not text.strip().isdecimal():
         raise CommandError("Name a runner by its number: /race take 2.")
     return int(text)
 

@@ -359,6 +359,10 @@ def _set_aside(path: Path) -> Path | None:
         state = state_at(parent, path.name)
         if state is None:
             return None
+        mode = os.fstat(parent).st_mode
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            # A command has closed it to its own user.
+            os.fchmod(parent, stat.S_IMODE(mode) | stat.S_IRWXU)
         if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
             os.unlink(path.name, dir_fd=parent)
             return path

@@ -23,7 +23,7 @@ import secrets
 import socket
 import ssl
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -45,6 +45,7 @@ HEAD_SECONDS = 30
 """Seconds a client may take to say where it wants to."""
 
 CONNECT_SECONDS = 30
+SETTLE_SECONDS = 2
 _MAX_HEAD = 64 * 1024
 _CHUNK = 64 * 1024
 
@@ -96,6 +97,23 @@ class Gateway:
     refused: dict[str, str] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     _answers: dict[str, asyncio.Future[bool]] = field(default_factory=dict)
+    _handshakes: set[asyncio.Future[None]] = field(default_factory=set)
+
+    @contextlib.contextmanager
+    def handshake(self) -> Iterator[None]:
+        """Mark that a program is being shown a certificate, for as long as the block runs."""
+        ended = asyncio.get_running_loop().create_future()
+        self._handshakes.add(ended)
+        try:
+            yield
+        finally:
+            self._handshakes.discard(ended)
+            ended.set_result(None)
+
+    async def settled(self) -> None:
+        """Wait, a moment at most, until it is known what programs that have ended made of certificates."""
+        if self._handshakes:
+            await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
     async def allows(self, host: str, port: int) -> bool:
         """Whether a host may be reached; asks once for each."""
@@ -250,11 +268,12 @@ class Proxy:
     async def _intercept(self, near: Stream, far: Stream, host: str, gateway: Gateway) -> None:
         """Be the server that a command wanted a tunnel to."""
         reader, writer = near
-        first = await _first_byte(writer)
-        encrypted = first == _FIRST_OF_TLS
-        if encrypted:
-            await self._encrypt(near, far, host, gateway)
-        else:
+        with gateway.handshake():
+            first = await _first_byte(writer)
+            encrypted = first == _FIRST_OF_TLS
+            if encrypted:
+                await self._encrypt(near, far, host, gateway)
+        if not encrypted:
             writer.transport.resume_reading()  # type: ignore[attr-defined]
         async with asyncio.timeout(HEAD_SECONDS):
             head = await reader.readuntil(b"\r\n\r\n")

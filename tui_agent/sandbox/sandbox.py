@@ -486,6 +486,7 @@ class Sandbox:
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
         await launch.gone()
+        await launch.gateway.settled()
         try:
             async with self._judging:
                 launch.done = True

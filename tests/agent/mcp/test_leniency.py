@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mcp.types import JSONRPCError, JSONRPCResponse, ListToolsResult, jsonrpc_message_adapter
@@ -144,6 +145,16 @@ def test_an_answer_of_any_form_reaches_whoever_asked(field: str, value: Any) -> 
     message = jsonrpc_message_adapter.validate_python(read, by_name=False)
     assert isinstance(message, JSONRPCResponse | JSONRPCError)
     assert message.id == 3
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"id": 5.0}, {"id": 5, "jsonrpc": "1.0"}, {"id": 5, "jsonrpc": None}, {"id": float("inf")}],
+)
+def test_an_odd_number_or_version_ends_no_connection(odd: dict[str, Any]) -> None:
+    (read,) = read_line({"result": {}, **odd})
+    assert read["jsonrpc"] == "2.0"
+    assert read["id"] in {5, float("inf")}
 
 
 def test_what_an_odd_error_says_is_kept() -> None:

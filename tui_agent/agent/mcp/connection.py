@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         Prompt,
         Tool,
     )
+    from pydantic import ValidationError
 
 
 MAX_BYTES = 1_000_000
@@ -491,7 +492,7 @@ class _WatchedStream:
             message = await self._stream.__anext__()
             if not isinstance(message, ValidationError):
                 return message
-            written = message.errors(include_url=False)[0]["input"]
+            written = _written(message)
             self._read.extend(_messages(written))
             if not self._read:
                 self._heard.noise(
@@ -507,6 +508,15 @@ class _WatchedStream:
         return await self._stream.__aexit__(*error)
 
 
+def _written(error: "ValidationError") -> Any:
+    """Return the message, or the line, that the SDK could not read: an error may be about a part of it."""
+    parts = [one["input"] for one in error.errors(include_url=False)]
+    for part in parts:
+        if isinstance(part, list) or (isinstance(part, dict) and {"id", "method"} & part.keys()):
+            return part
+    return parts[0]
+
+
 def _messages(written: object) -> "Iterator[SessionMessage]":
     """Yield the messages in what the SDK can't read as one."""
     from mcp.shared.message import SessionMessage
@@ -514,7 +524,7 @@ def _messages(written: object) -> "Iterator[SessionMessage]":
     from pydantic import ValidationError
 
     for values in read_line(written):
-        with suppress(ValidationError):
+        with suppress(ValidationError, RecursionError):
             yield SessionMessage(jsonrpc_message_adapter.validate_python(values, by_name=False))
 
 

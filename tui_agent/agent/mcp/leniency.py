@@ -61,8 +61,9 @@ def read_line(written: object) -> list[dict[str, Any]]:
         message = dict(as_dict(one))
         is_answer = "id" in message and not {"result", "error"}.isdisjoint(message)
         if "method" in message or is_answer:
-            if isinstance(message.get("id"), float):
-                message["id"] = int(message["id"])
+            number = message.get("id")
+            if isinstance(number, float) and number.is_integer():
+                message["id"] = int(number)
             _mend_answer(message)
             messages.append({**message, "jsonrpc": "2.0"})
     return messages

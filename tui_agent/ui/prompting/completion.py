@@ -232,7 +232,7 @@ def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
             command.help,
             offsets=offsets,
             takes_argument=command.takes_argument,
-            is_meant=is_meant,
+            is_meant=is_meant and bool(query),
         )
         scored.append((not is_meant, -match.score, order, candidate))
     scored.sort(key=lambda item: item[:3])
