@@ -1,10 +1,13 @@
 """What a person asks of races: at any frontend, in words."""
 
 import asyncio
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from tests.support.agents import Harness
 from tests.support.races import RacingClient, racing_agent, runs, writes
@@ -126,6 +129,27 @@ async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> Non
     assert isinstance(controller.frontend, Told)
     assert sum(word.startswith("The race is over") for word in controller.frontend.words) == 1
     await controller.close()
+
+
+@given(
+    runners=st.sampled_from(["3", "whole; pruned", "2x same, effort=high"]),
+    check=st.sampled_from(["", "make test", "pytest -- -k 'slow'", "it's -- \\"]),
+    before=st.sampled_from([" ", "\n"]),
+    after=st.sampled_from(["", " ", "\n"]),
+    prompt=st.sampled_from(["", "Fix it.", "don't -- or \"do", "--steps\nare -- words"]),
+)
+def test_the_first_dashes_outside_quotation_marks_end_the_order(
+    runners: str, check: str, before: str, after: str, prompt: str
+) -> None:
+    assume(after or not prompt)
+    assume(prompt or runners == "whole; pruned")
+    option = f" --check {shlex.quote(check)}" if check else ""
+    wish = read_wish(f"{runners}{option}{before}--{after}{prompt}")
+    assert (wish.runners, wish.check or "", wish.prompt) == (runners, check, prompt)
+
+
+def test_an_order_needs_no_runners() -> None:
+    assert read_wish("-- Fix it.").runners == "3"
 
 
 async def test_none_begins_while_the_agent_works(tmp_path: Path) -> None:

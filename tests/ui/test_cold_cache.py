@@ -1,13 +1,16 @@
 """A long conversation that the provider has forgotten is told of before it is paid for, once for each time it cools."""
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.agents import FixedDirectory
+from tests.support.agents import FixedDirectory, make_agent
 from tests.support.real_stage import SUMMARY, RealStage, real_stage
-from tests.support.scripted_client import Reply
+from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.ui_app import Clock, press, until
+from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CacheSettings, CompactionSettings, ContextSettings
 from tui_agent.model.catalog import Prices
 from tui_agent.session.entries import Usage
@@ -27,16 +30,27 @@ def a_stage(
     (tmp_path / "stage").mkdir()
     return real_stage(
         tmp_path,
-        lambda request: Reply("Done.", usage=usage) if request.tools else Reply(SUMMARY),
+        partial(reply, usage=usage),
         services={"clock": clock, "reread_cost": lambda _model, tokens: tokens * 3e-6},
-        clock=lambda: int(clock.now * 1000),
-        session_clock=lambda: int(clock.now * 1000),
-        settings=ContextSettings(
+        **timed(clock, least=least),
+    )
+
+
+def reply(request: ModelRequest, *, usage: Usage = CACHED) -> Reply:
+    return Reply("Done.", usage=usage) if request.tools else Reply(SUMMARY)
+
+
+def timed(clock: Clock, *, least: int = 2_000) -> dict[str, Any]:
+    """Return how an agent is made that lives by a clock and warns from so many tokens on."""
+    return {
+        "clock": lambda: int(clock.now * 1000),
+        "session_clock": lambda: int(clock.now * 1000),
+        "settings": ContextSettings(
             cache=CacheSettings(warn_tokens=least),
             compaction=CompactionSettings(keep_recent=100, summary_share=0.005),
         ),
-        window=100_000,
-    )
+        "window": 100_000,
+    }
 
 
 async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(
@@ -103,6 +117,29 @@ async def test_compacting_is_offered_in_the_last_minute_and_once(tmp_path: Path)
         clock.now += 60
         await press(pilot, "h")
         await until(lambda: FORGOTTEN in " ".join(stage.text().split()), pilot)
+
+
+async def test_compacting_is_offered_in_each_session_though_entries_have_the_same_numbers(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    (tmp_path / "other").mkdir()
+    other = make_agent(tmp_path / "other", ScriptedClient(reply), **timed(clock))
+    stage = a_stage(tmp_path, clock)
+    sessions = [other, stage.harness]
+    stage.services.open_session = lambda _request: sessions[-1].session  # type: ignore[method-assign]
+    stage.services.make_agent = lambda _session: sessions.pop().agent  # type: ignore[method-assign]
+    async with stage.run() as pilot:
+        for harness in (stage.harness, other):
+            for _turn in range(4):
+                await harness.say("word " * 600)
+            clock.now += 250
+            stage.main.view.cold_cache.look()
+            await until(lambda: OFFER in " ".join(stage.text().split()), pilot)
+            if sessions:
+                await stage.main.controller.run("new")
+                await until(lambda: stage.main.controller.agent is other.agent, pilot)
+                stage.main.notice.clear()
 
 
 @pytest.mark.parametrize(

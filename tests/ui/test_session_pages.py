@@ -127,6 +127,14 @@ async def test_clear_begins_a_new_session_and_says_how_to_come_back(stage: Stage
         await until(lambda: stage.agent.session.id == left.id, pilot)
 
 
+async def test_the_demo_is_not_replaced_by_another_when_its_model_is_chosen(stage: Stage) -> None:
+    async with stage.run() as pilot:
+        stage.agent.change_model(DEMO_MODEL)
+        await stage.main.controller.run("model", DEMO_MODEL)
+        await until(lambda: "is the demo already" in stage.main.notice.message, pilot)
+        assert len(stage.agents) == 1
+
+
 async def test_a_new_session_after_the_demo_is_a_demo_again(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.append(UserEntry(parts=(TextPart(text="tour"),)))

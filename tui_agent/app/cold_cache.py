@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
+Answer = tuple[str, int]
+"""An answer of a model: its session's id and its entry's number, which other sessions have too."""
+
 OFFER_SECONDS = 60
 """Seconds before the provider forgets a conversation at which compacting it is offered."""
 
@@ -25,10 +28,10 @@ class ColdCache:
 
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
-        self.told: int | None = None
-        """The answer after which a cold cache was reported; None in another session."""
-        self._offered: int | None = None
-        """The answer after which compacting was offered."""
+        self._reported: Answer | None = None
+        """The last answer after which a cold cache was reported."""
+        self._offered: Answer | None = None
+        """The last answer after which compacting was offered."""
         self._is_pinging = False
 
     def look(self) -> None:
@@ -36,23 +39,24 @@ class ColdCache:
         agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
             return
-        answer = newest(agent.session.active_path(), AssistantEntry)
-        if answer is None or answer.id == self.told:
+        entry = newest(agent.session.active_path(), AssistantEntry)
+        if entry is None:
+            return
+        answer = (agent.session.id, entry.id)
+        if answer == self._reported:
             return
         state = agent.context.cache_state()
         if not state.warm:
-            self.told = answer.id
+            self._reported = answer
             self._controller.frontend.refresh_facts()
             self._controller.soon(self._tell(agent))
         elif (
-            state.seconds_left <= OFFER_SECONDS
-            and answer.id != self._offered
-            and not self._is_pinging
+            state.seconds_left <= OFFER_SECONDS and answer != self._offered and not self._is_pinging
         ):
             self._is_pinging = True
-            self._controller.soon(self._ping_or_offer(agent, answer.id))
+            self._controller.soon(self._ping_or_offer(agent, answer))
 
-    async def _ping_or_offer(self, agent: "Agent", answer: int) -> None:
+    async def _ping_or_offer(self, agent: "Agent", answer: Answer) -> None:
         try:
             was_kept = await agent.cache_pings.ping()
         finally:

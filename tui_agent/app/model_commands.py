@@ -77,6 +77,8 @@ async def choose_model(controller: "Controller", name: str, *, only_here: bool =
     if name == DEMO_MODEL:
         if not controller.frontend.has_screen:
             raise CommandError("The demo plays with files of its own: tui-agent --demo.")
+        if controller.agent is not None and controller.agent.model == DEMO_MODEL:
+            raise CommandError("This session is the demo already. /new begins another one.")
         await controller.open(OpenRequest(demo=True))
         return False
     verdict = await asyncio.to_thread(controller.services.judge_model, name)

@@ -38,6 +38,8 @@ USAGE = (
     "example: /race 3 -- Fix the test"
 )
 OPTIONS = frozenset({"check", "pick", "cost", "from", "steps"})
+_ORDER = re.compile(r"""((?:"[^"]*"|'[^']*'|[^"'])*?)(?<!\S)--(?!\S)(.*)""", re.DOTALL)
+"""Runners and options, a ``--`` outside of quotation marks, and the prompt."""
 GO_ON = "Go on with the work."
 """Names a race of contexts without a prompt."""
 NO_RACE = "No race is going on. Begin one with " + USAGE
@@ -69,11 +71,15 @@ class RaceWish:
 
 
 def read_wish(text: str) -> RaceWish:
-    """Parse the argument of ``/race``; raises a `CommandError` where it can't be understood."""
+    """Parse the argument of ``/race``: an order with ``--``, or runners and a prompt on the lines below.
+
+    Raises a `CommandError` where it can't be understood.
+    """
     from tui_agent.agent.race.specs import all_name_contexts
 
-    if " -- " in text:
-        head, _, prompt = text.partition(" -- ")
+    order = _ORDER.fullmatch(text)
+    if order is not None:
+        head, prompt = order.groups()
     else:
         head, _, prompt = text.partition("\n")
     runners, options = _options(head)
@@ -249,16 +255,11 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
 # -- after a race
 
 
-async def begin(controller: Controller, order: RaceOrder) -> Race:
-    """Begin a race; it goes on in the background.
-
-    Raises a `UserFacingError` or OSError where it can't be begun.
-    """
+def require_possible(controller: Controller, order: RaceOrder) -> None:
+    """Raise a `CommandError` where a race can't begin now: one is going on, or its order can't be kept."""
     from tui_agent.agent.intake import nothing_left
-    from tui_agent.agent.race.race import Race
     from tui_agent.agent.race.specs import left_out
     from tui_agent.context.view import resolve
-    from tui_agent.model.demo import DEMO_MODEL
 
     if order.pick == "first-green" and not order.check:
         raise CommandError("first-green needs a check (--check): nothing else says what is green.")
@@ -281,16 +282,26 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
             raise CommandError(
                 f"#{unknown[0]} is not among what the model is sent there: no runner can go without it."
             )
-    price = price_of(controller, order)
-    models = [spec.model or agent.model for spec in order.specs]
-    unpriced = []
-    for model in models:
-        if price.each is not None and not agent.ports.meter.has_price(model):
-            unpriced.append(model)
-    if unpriced:
-        raise CommandError(
-            f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none."
-        )
+    if price_of(controller, order).each is None:
+        return
+    for spec in order.specs:
+        model = spec.model or agent.model
+        if not agent.ports.meter.has_price(model):
+            raise CommandError(
+                f"What {model} costs is not known, so no limit of money can be kept for it: set none."
+            )
+
+
+async def begin(controller: Controller, order: RaceOrder) -> Race:
+    """Begin a race; it goes on in the background.
+
+    Raises a `UserFacingError` or OSError where it can't be begun.
+    """
+    from tui_agent.agent.race.race import Race
+    from tui_agent.model.demo import DEMO_MODEL
+
+    require_possible(controller, order)
+    agent = controller.idle_agent
     is_real = agent.model != DEMO_MODEL
     if (
         is_real
@@ -298,7 +309,7 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
         and order.check != controller.services.check_command(agent.ports.project)
     ):
         controller.services.keep_check(agent.ports.project, order.check)
-    race = controller.race = await Race.begin(agent, order, price.most)
+    race = controller.race = await Race.begin(agent, order, price_of(controller, order).most)
     controller.soon(look_after(controller, race))
     return race
 
@@ -532,16 +543,19 @@ def _is_order(argument: str) -> bool:
     """Whether an argument names runners, and is not the prompt of a race or one of its actions."""
     from tui_agent.agent.race.specs import all_name_contexts
 
-    return " -- " in argument or all_name_contexts(argument.partition(" --")[0])
+    return _ORDER.fullmatch(argument) is not None or all_name_contexts(argument.partition(" --")[0])
 
 
 async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
     order = await order_of(controller, wish)
+    require_possible(controller, order)
+    details = price_of(controller, order).sentence()
+    if order.check:
+        details += f"\nCheck: {one_line(order.check, 100)}"
     question = Choice(
         "Start the race?",
         [(START, "yes, start"), (LEAVE, "no")],
-        price_of(controller, order).sentence()
-        + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
+        details,
         unasked=START,
         inline=True,
     )

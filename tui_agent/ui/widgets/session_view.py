@@ -154,7 +154,6 @@ class SessionView(Room):
         if agent.questions.open is not None:
             self._ask(agent.questions.open)
             self.announce_question()
-        self.cold_cache.told = None
         self.cold_cache.look()
         if lost := agent.session.reader.damaged:
             stored = agent.session.info.entry_count
