@@ -18,7 +18,14 @@ def make_project(root: Path) -> Path:
     (project / ".git").rmdir()
     for arguments in (("init", "-q"), ("add", "README.md", "src", "tests", "docs")):
         subprocess.run(["git", *arguments], cwd=project, check=True, stdin=subprocess.DEVNULL)
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    identity = (
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@example.org",
+        "-c",
+        "maintenance.auto=false",
+    )
     subprocess.run(
         ["git", *identity, "commit", "-q", "-m", "Begin"],
         cwd=project,

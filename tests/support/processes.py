@@ -69,6 +69,8 @@ def git(place: Path, *arguments: str) -> str:
         "user.email=t@example.org",
         "-c",
         "init.defaultBranch=main",
+        "-c",
+        "maintenance.auto=false",  # works on in the background, and leaves its lock in pictures of the tree
     )
     done = subprocess.run(
         ["git", *identity, "-c", "protocol.file.allow=always", *arguments],

@@ -190,6 +190,7 @@ class QuestionPrompt(VerticalGroup):
             self._show(asked)
         else:
             self._show_title()
+        self.refresh_bindings()
 
     def settle(self, key: str) -> None:
         """Take a question away that was answered, here or elsewhere."""
@@ -201,6 +202,7 @@ class QuestionPrompt(VerticalGroup):
             self._show(asked)
         else:
             self._show_title()
+        self.refresh_bindings()
 
     def answer_in_words(self, text: str) -> bool:
         """Answer "no, but …", unless the question was not there long enough to be seen; returns whether it was.
