@@ -20,10 +20,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from tests.support.contained import JUDGED, RecordingSandbox, state_of
+from tests.support.hooks import from_settings
 from tests.support.processes import git
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
-from tui_agent.agent.hooks.hooks import CommandHook, Containment, HookError, from_settings
+from tui_agent.agent.hooks.hooks import CommandHook, Containment, HookError
 from tui_agent.agent.hooks.payloads import About, BeforeTool
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode

@@ -24,9 +24,10 @@ from tests.support.contained import (
     needs_layer,
     state_of,
 )
+from tests.support.hooks import from_settings
 from tests.support.mcp_place import PLAIN_SERVER, QUICK
 from tests.support.tooling import Workspace
-from tui_agent.agent.hooks.hooks import Containment, Hooks, LoadedHooks, from_settings
+from tui_agent.agent.hooks.hooks import Containment, Hooks, LoadedHooks
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness, make_agent
+from tests.support.hooks import from_settings
 from tests.support.scripted_client import Reply, call
 from tui_agent.agent.events import MessageRefused, PermissionAsked
-from tui_agent.agent.hooks.hooks import Hooks, from_settings
+from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.navigator import NavigationError

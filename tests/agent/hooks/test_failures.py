@@ -12,9 +12,10 @@ from typing import Any, cast
 import pytest
 
 from tests.support.agents import YES, Harness, make_agent
+from tests.support.hooks import from_settings
 from tests.support.scripted_client import Reply, ScriptedClient, call
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
-from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks, checked, from_settings
+from tui_agent.agent.hooks.hooks import CommandHook, Hooks, LoadedHooks, checked
 from tui_agent.agent.hooks.payloads import (
     BeforeCompact,
     BeforeTool,
@@ -339,6 +340,15 @@ async def test_an_automatic_compaction_that_is_cancelled_is_not_made_behind_the_
     ended = [await harness.say(f"question {number}") for number in range(6)][-1]
     assert ended.reason == "stopped"
     assert "not today" in (ended.error or "")
+    assert not harness.entries(CompactionEntry)
+
+
+async def test_exit_code_2_cancels_a_compaction(tmp_path: Path) -> None:
+    hooks = commands(tmp_path, {"event": "before_compact", "command": "echo later >&2; exit 2"})
+    client = ScriptedClient([Reply("An answer. " + "word " * 700, usage=None)])
+    harness = make_agent(tmp_path, client, hooks=hooks, settings=SMALL, window=5_000)
+    await harness.say("question")
+    assert "later" in ((await harness.agent.compact()).problem or "")
     assert not harness.entries(CompactionEntry)
 
 

@@ -9,17 +9,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from tui_agent.agent.hooks.hooks import REFUSED, CommandHook, HookError
+from tui_agent.agent.hooks.hooks import CommandHook, HookError, parsed
 from tui_agent.agent.hooks.payloads import (
     ANSWERS,
     AfterTool,
     AfterToolAnswer,
     BeforeCompact,
     BeforeEnd,
-    BeforeEndAnswer,
     BeforeTool,
     BeforeToolAnswer,
-    CompactAnswer,
     HookAnswer,
     Notification,
     Payload,
@@ -27,10 +25,8 @@ from tui_agent.agent.hooks.payloads import (
     PermissionQuestionAnswer,
     SessionEnd,
     SessionStart,
-    SessionStartAnswer,
     SubagentStart,
     UserPrompt,
-    UserPromptAnswer,
 )
 from tui_agent.agent.hooks.settings import EventName, HookSettings
 from tui_agent.agent.permissions import Action
@@ -138,9 +134,7 @@ def claude_hook(found: FoundHook, handler: CommandHook) -> "ClaudeHook":
         settings=handler.settings,
         cwd=handler.cwd,
         environment={**handler.environment, "CLAUDE_PROJECT_DIR": str(handler.cwd)},
-        containment=handler.containment,
         changed=handler.changed,
-        report=handler.report,
         found=found,
     )
 
@@ -195,23 +189,46 @@ class ClaudeHook(CommandHook):
         }
         return json.dumps({**common, **_own_fields(payload)}, ensure_ascii=False).encode()
 
-    def answer(self, payload: Payload, code: int, out: bytes, errors: str) -> HookAnswer:
-        """Return what the command's exit code and output mean; raises HookError where it failed."""
-        event = payload.event
-        if code == REFUSED:
-            return _blocking(event, errors or "no reason given")
-        if code != 0:
-            raise HookError(f"it ended with {code}{f': {errors[:300]}' if errors else ''}")
-        text = out.decode("utf-8", "replace").strip()
-        if not text.startswith("{"):
-            if event in {"session_start", "user_prompt"}:
-                return _context(event, text)
-            return ANSWERS[event]()
-        try:
-            said = loads(text)
-        except ValueError:
-            raise HookError(f"what it wrote is not JSON: {text[:80]!r}") from None
-        return _answer(payload, said)
+    def refusal(self, event: str, reason: str) -> HookAnswer:
+        """Return the answer that refuses, or, where it is too late for that, says why."""
+        kind = ANSWERS[event]
+        if kind is AfterToolAnswer:
+            return kind.telling(reason)
+        return kind.refusing(reason) or kind(notice=reason)
+
+    def answer(self, payload: Payload, text: str) -> HookAnswer:
+        if text.startswith("{"):
+            return self._meaning(payload, parsed(text))
+        kind = ANSWERS[payload.event]
+        if payload.event in {"session_start", "user_prompt"}:
+            return kind.telling(text)
+        return kind()
+
+    def _meaning(self, payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
+        """Return our answer for an object of theirs."""
+        more = as_dict(said.get("hookSpecificOutput"))
+        notice = str(said.get("systemMessage") or "")
+        reason = str(
+            said.get("stopReason")
+            or said.get("reason")
+            or more.get("permissionDecisionReason")
+            or ""
+        )
+        if isinstance(payload, BeforeEnd) and said.get("continue") is False:
+            # There it means the contrary: no hook is to send the model back.
+            return HookAnswer(notice=notice or reason)
+        if isinstance(payload, PermissionQuestion) and isinstance(more.get("decision"), dict):
+            answer: HookAnswer = _permission(more["decision"])
+        elif said.get("continue") is False or as_text(said.get("decision")) in {"block", "deny"}:
+            answer = self.refusal(payload.event, reason or "no reason given")
+        elif isinstance(payload, BeforeTool):
+            answer = _decision(payload, said, more, reason)
+        else:
+            context = str(more.get("additionalContext") or "")
+            answer = ANSWERS[payload.event].telling(context)
+        if notice:
+            return answer.model_copy(update={"notice": notice})
+        return answer
 
     def _fits(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Whether a call matches the hook's ``if``, a rule such as ``Bash(git *)``."""
@@ -249,21 +266,20 @@ class QuestionHook(ClaudeHook):
             raise HookError(f"no answer after {self.found.timeout:g} s") from None
         except ModelError as error:
             raise HookError(f"the model can't be asked: {error}") from None
-        return _judged(payload.event, told)
+        return self._judged(payload.event, told)
 
-
-def _judged(event: str, told: str) -> HookAnswer:
-    """Return what a model's JSON object says; raises HookError where it is none."""
-    start = told.find("{")
-    try:
-        said = as_dict(loads(told[start : told.rfind("}") + 1]))
-    except ValueError:
-        said = {}
-    if not isinstance(said.get("ok"), bool):
-        raise HookError(f"the model did not answer with ok: {told[:80]!r}")
-    if said["ok"]:
-        return ANSWERS[event]()
-    return _blocking(event, as_text(said.get("reason")) or "no reason given")
+    def _judged(self, event: str, told: str) -> HookAnswer:
+        """Return what a model's JSON object says; raises HookError where it is none."""
+        start = told.find("{")
+        try:
+            said = as_dict(loads(told[start : told.rfind("}") + 1]))
+        except ValueError:
+            said = {}
+        if not isinstance(said.get("ok"), bool):
+            raise HookError(f"the model did not answer with ok: {told[:80]!r}")
+        if said["ok"]:
+            return ANSWERS[event]()
+        return self.refusal(event, as_text(said.get("reason")) or "no reason given")
 
 
 def _hooks_of(
@@ -467,25 +483,6 @@ def _our_input(payload: BeforeTool, updated: Mapping[str, Any]) -> dict[str, Any
 # -- what they answer ----------------------------------------------------------------------------------------
 
 
-def _answer(payload: Payload, said: Mapping[str, Any]) -> HookAnswer:
-    event = payload.event
-    more = as_dict(said.get("hookSpecificOutput"))
-    notice = str(said.get("systemMessage") or "")
-    reason = str(
-        said.get("stopReason") or said.get("reason") or more.get("permissionDecisionReason") or ""
-    )
-    if isinstance(payload, BeforeEnd) and said.get("continue") is False:
-        # There it means the contrary: no hook is to send the model back.
-        return HookAnswer(notice=notice or reason)
-    if isinstance(payload, PermissionQuestion) and isinstance(more.get("decision"), dict):
-        return _noticed(_permission(more["decision"]), notice)
-    if said.get("continue") is False or as_text(said.get("decision")) in {"block", "deny"}:
-        return _noticed(_blocking(event, reason or "no reason given"), notice)
-    if isinstance(payload, BeforeTool):
-        return _noticed(_decision(payload, said, more, reason), notice)
-    return _noticed(_context(event, str(more.get("additionalContext") or "")), notice)
-
-
 def _decision(
     payload: BeforeTool, said: Mapping[str, Any], more: Mapping[str, Any], reason: str
 ) -> BeforeToolAnswer:
@@ -508,42 +505,3 @@ def _permission(decided: Mapping[str, Any]) -> PermissionQuestionAnswer:
     return PermissionQuestionAnswer(
         decision=behaviour, message=as_text(decided.get("message")) or ""
     )
-
-
-def _blocking(event: str, reason: str) -> HookAnswer:  # noqa: PLR0911 - an arm per event
-    """Return the answer that refuses, or, where it is too late for that, tells the model why."""
-    match event:
-        case "user_prompt":
-            return UserPromptAnswer(block=True, message=reason)
-        case "before_tool":
-            return BeforeToolAnswer(decision="deny", message=reason)
-        case "after_tool":
-            return AfterToolAnswer(append=reason)
-        case "before_end":
-            return BeforeEndAnswer(block=True, message=reason)
-        case "permission":
-            return PermissionQuestionAnswer(decision="deny", message=reason)
-        case "before_compact":
-            return CompactAnswer(cancel=True, message=reason)
-        case _:
-            return ANSWERS[event](notice=reason)
-
-
-def _context(event: str, text: str) -> HookAnswer:
-    match event:
-        case "session_start":
-            return SessionStartAnswer(context=text)
-        case "user_prompt":
-            return UserPromptAnswer(context=text)
-        case "after_tool":
-            return AfterToolAnswer(append=text)
-        case "before_compact":
-            return CompactAnswer(context=text)
-        case _:
-            return ANSWERS[event]()
-
-
-def _noticed(answer: HookAnswer, notice: str) -> HookAnswer:
-    if notice:
-        return answer.model_copy(update={"notice": notice})
-    return answer

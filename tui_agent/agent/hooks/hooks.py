@@ -6,7 +6,7 @@ A hook that fails is reported, and work goes on without it.
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -29,6 +29,7 @@ from tui_agent.agent.hooks.payloads import (
     BeforeTool,
     BeforeToolAnswer,
     BeforeTree,
+    ContextAnswer,
     HookAnswer,
     Notification,
     Payload,
@@ -37,18 +38,17 @@ from tui_agent.agent.hooks.payloads import (
     RunEnd,
     SessionEnd,
     SessionStart,
-    SessionStartAnswer,
     SubagentStart,
     SummaryAnswer,
     UserPrompt,
     UserPromptAnswer,
-    refusal,
 )
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
 from tui_agent.files.own_git import find_project
 from tui_agent.json_text import loads
 from tui_agent.lazy import frozen
+from tui_agent.processes.process import Command
 from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox import Sandbox, SandboxError, View
@@ -125,51 +125,57 @@ class CommandHook:
         except (CommandFailedError, SandboxError) as error:
             raise HookError(str(error)) from None
         said = " ".join(errors.decode("utf-8", "replace").split())
-        return self.answer(payload, code, out, said)
+        if code == REFUSED:
+            refused = self.refusal(payload.event, said or "no reason given")
+            if refused is not None:
+                return refused
+        if code != 0:
+            raise HookError(f"it ended with {code}{f': {said[:300]}' if said else ''}")
+        text = out.decode("utf-8", "replace").strip()
+        return self.answer(payload, text)
 
     def given(self, payload: Payload) -> bytes:
         """Return what the command reads."""
         return to_json(payload)
 
-    def answer(self, payload: Payload, code: int, out: bytes, errors: str) -> HookAnswer:
-        """Return what the command's exit code and output mean; raises HookError where it failed."""
-        if code == REFUSED:
-            refused = refusal(payload.event, errors or "no reason given")
-            if refused is not None:
-                return refused
-        if code != 0:
-            raise HookError(f"it ended with {code}{f': {errors[:300]}' if errors else ''}")
-        text = out.decode("utf-8", "replace").strip()
+    def refusal(self, event: str, reason: str) -> HookAnswer | None:
+        """Return the answer of a command that refuses; None where it is too late to refuse."""
+        return ANSWERS[event].refusing(reason)
+
+    def answer(self, payload: Payload, text: str) -> HookAnswer:
+        """Return what a command's output means; raises HookError where it can't be read."""
         if not text:
             return ANSWERS[payload.event]()
-        try:
-            answer = loads(text)
-        except ValueError:
-            raise HookError(f"what it wrote is not JSON: {text[:80]!r}") from None
-        return checked(payload.event, answer)
+        return checked(payload.event, parsed(text))
 
     async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
+        """Run the command; returns its exit code, output and errors."""
         settings = self.settings
         project = find_project(self.cwd)
         command = shell_command(
             settings.command, self.cwd, self.environment, settings.timeout, project
         )
         held = self.containment if settings.sandboxed else None
-        sandbox = held.sandbox if held is not None else None
-        if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
-            raise HookError(refusal)
-        if held is None or sandbox is None or not sandbox.active:
-            changed = await asyncio.to_thread(self.changed, project, settings.command)
-            if changed:
-                raise HookError(
-                    f"{changed} is not as you trusted it, so it was not run; start anew to be asked"
-                )
-            return await run_command(command, given)
+        if held is not None and held.sandbox is not None:
+            refusal = await asyncio.to_thread(held.sandbox.refusal)
+            if refusal:
+                raise HookError(refusal)
+            if held.sandbox.active:
+                return await self._run_inside(held.sandbox, held.view(), command, given)
+        changed = await asyncio.to_thread(self.changed, project, settings.command)
+        if changed:
+            raise HookError(
+                f"{changed} is not as you trusted it, so it was not run; start anew to be asked"
+            )
+        return await run_command(command, given)
+
+    async def _run_inside(
+        self, sandbox: Sandbox, view: View, command: Command, given: bytes
+    ) -> tuple[int, bytes, bytes]:
         # Inside, programs that the project brings along may be found.
         environment = {**command.environment, "PATH": self.environment.get("PATH", os.defpath)}
-        launch = await sandbox.launch(
-            command.arguments, self.cwd, project, held.view(), environment
-        )
+        project = find_project(self.cwd)
+        launch = await sandbox.launch(command.arguments, self.cwd, project, view, environment)
         held_command = replace(
             command,
             arguments=launch.arguments,
@@ -187,6 +193,14 @@ class CommandHook:
         if note := ending.result().note:
             self.report(f"The hook “{self.name}” runs in the sandbox: {note}")
         return code, out, errors
+
+
+def parsed(text: str) -> Any:
+    """Return the value of a hook's JSON; raises HookError."""
+    try:
+        return loads(text)
+    except ValueError:
+        raise HookError(f"what it wrote is not JSON: {text[:80]!r}") from None
 
 
 def checked(event: str, answer: object) -> HookAnswer:
@@ -208,17 +222,6 @@ class LoadedHooks:
 
     handlers: tuple[CommandHook, ...] = ()
     problems: tuple[str, ...] = ()
-
-
-def from_settings(
-    settings: Iterable[HookSettings],
-    cwd: Path,
-    environment: Mapping[str, str],
-    changed: Callable[[Path, str], str] = lambda _project, _command: "",
-) -> LoadedHooks:
-    return LoadedHooks(
-        tuple(CommandHook(row, cwd, environment, changed=changed) for row in settings)
-    )
 
 
 @frozen
@@ -263,8 +266,8 @@ class Hooks:
         self,
         about: Callable[[], About],
         report: Callable[[Notice], None],
-        containment: Containment | None = None,
-        ask: AskModel | None = None,
+        containment: Containment,
+        ask: AskModel,
     ) -> "Hooks":
         return Hooks(self._load, about, report, containment, ask)
 
@@ -274,17 +277,16 @@ class Hooks:
 
     async def warm(self) -> None:
         """Load the hooks, in a thread because that reads settings; done once."""
-        if self._handlers is None and self._load is not None:
-            loaded = await asyncio.to_thread(self._load)
-            if self._handlers is None:
-                self._handlers = tuple(
-                    replace(
-                        handler, containment=self._containment, report=self._warn, ask=self._ask
-                    )
-                    for handler in loaded.handlers
-                )
-                for problem in loaded.problems:
-                    self._warn(problem)
+        if self._handlers is not None or self._load is None:
+            return
+        loaded = await asyncio.to_thread(self._load)
+        if self._handlers is None:  # nobody else loaded them meanwhile
+            self._handlers = tuple(self._of_session(handler) for handler in loaded.handlers)
+            for problem in loaded.problems:
+                self._warn(problem)
+
+    def _of_session(self, handler: CommandHook) -> CommandHook:
+        return replace(handler, containment=self._containment, report=self._warn, ask=self._ask)
 
     def _warn(self, text: str) -> None:
         self._report(Notice(text, "warning"))
@@ -301,22 +303,24 @@ class Hooks:
         if self._began or not await self.wanted("session_start"):
             return ""
         self._began = True
-        asked = self._answers(SessionStart(about=self.about, resumed=resumed), SessionStartAnswer)
-        return "\n\n".join(
-            [answer.context async for _handler, answer in asked if answer.context.strip()]
-        )
+        context: list[str] = []
+        payload = SessionStart(about=self.about, resumed=resumed)
+        async for _handler, answer in self._answers(payload, ContextAnswer):
+            if answer.context.strip():
+                context.append(answer.context)
+        return "\n\n".join(context)
 
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
         """Ask about a message: the first refusal counts, texts for the model are joined."""
         if not await self.wanted("user_prompt"):
             return UserPromptAnswer.model_construct()
         context: list[str] = []
-        async for _handler, answer in self._answers(
-            UserPrompt(about=self.about, prompt=prompt, mid_run=mid_run), UserPromptAnswer
-        ):
+        payload = UserPrompt(about=self.about, prompt=prompt, mid_run=mid_run)
+        async for _handler, answer in self._answers(payload, UserPromptAnswer):
             if answer.block:
                 return answer
-            context += filter(str.strip, [answer.context])
+            if answer.context.strip():
+                context.append(answer.context)
         return UserPromptAnswer(context="\n\n".join(context))
 
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
@@ -357,10 +361,9 @@ class Hooks:
         result: ToolResult,
         seconds: float,
     ) -> ToolResult:
-        if checked.changed is None:
-            added = []
-        else:
-            added = [f"[A hook of the user's changed the arguments to {checked.changed}]"]
+        added: list[str] = []
+        if checked.changed is not None:
+            added.append(f"[A hook of the user's changed the arguments to {checked.changed}]")
         if await self.wanted("after_tool", tool.name):
             payload = AfterTool(
                 about=self.about,
@@ -371,8 +374,9 @@ class Hooks:
                 is_error=result.is_error,
                 seconds=seconds,
             )
-            asked = self._answers(payload, AfterToolAnswer, tool=tool.name)
-            added += [answer.append async for _handler, answer in asked if answer.append.strip()]
+            async for _handler, answer in self._answers(payload, AfterToolAnswer, tool=tool.name):
+                if answer.append.strip():
+                    added.append(answer.append)
         text = "\n\n".join(added)
         if text:
             return replace(result, output=f"{result.output}\n\n{text}")
@@ -386,7 +390,8 @@ class Hooks:
         more: dict[str, Any] = {}
         async for handler, answer in self._answers(payload, kind):
             more |= answer.model_dump(exclude_defaults=True, include={"first_kept", "details"})
-            context += filter(None, [answer.context.strip()])
+            if answer.context.strip():
+                context.append(answer.context.strip())
             if not (answer.cancel or answer.summary):
                 continue
             if not answer.cancel and len(answer.summary.strip()) < MIN_SUMMARY_CHARS:
@@ -418,9 +423,8 @@ class Hooks:
             arguments=_plain(arguments),
             reason=reason,
         )
-        async for _handler, said in self._answers(
-            payload, PermissionQuestionAnswer, tool=tool.name
-        ):
+        asked = self._answers(payload, PermissionQuestionAnswer, tool=tool.name)
+        async for _handler, said in asked:
             if said.decision is not None:
                 return said
         return PermissionQuestionAnswer()

@@ -5,7 +5,7 @@
 
 import json
 import sys
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -271,19 +271,39 @@ class HookAnswer(BaseModel):
 
     notice: str = ""
 
+    @classmethod
+    def refusing(cls, reason: str) -> Self | None:  # noqa: ARG003 - for those that can
+        """Return the answer that refuses an event; None where it is too late to refuse."""
+        return None
 
-class SessionStartAnswer(HookAnswer):
-    """``context`` is given to the model before the first message."""
+    @classmethod
+    def telling(cls, text: str) -> Self:  # noqa: ARG003 - for those that can
+        """Return the answer that gives the model a text; an empty one where it can't be told."""
+        return cls()
+
+
+class ContextAnswer(HookAnswer):
+    """``context`` is given to the model."""
 
     context: str = ""
 
+    @classmethod
+    def telling(cls, text: str) -> Self:
+        return cls(context=text)
 
-class UserPromptAnswer(HookAnswer):
-    """``block`` keeps the message out, with ``message`` as the reason; ``context`` is given to the model with it."""
+
+class UserPromptAnswer(ContextAnswer):
+    """``block`` keeps the message out, with ``message`` as the reason.
+
+    ``context`` is given to the model with the message.
+    """
 
     block: bool = False
     message: str = ""
-    context: str = ""
+
+    @classmethod
+    def refusing(cls, reason: str) -> Self:
+        return cls(block=True, message=reason)
 
 
 class BeforeToolAnswer(HookAnswer):
@@ -298,14 +318,22 @@ class BeforeToolAnswer(HookAnswer):
     message: str = ""
     arguments: dict[str, Any] | None = None
 
+    @classmethod
+    def refusing(cls, reason: str) -> Self:
+        return cls(decision="deny", message=reason)
+
 
 class AfterToolAnswer(HookAnswer):
     """``append`` is added to the output shown to the model."""
 
     append: str = ""
 
+    @classmethod
+    def telling(cls, text: str) -> Self:
+        return cls(append=text)
 
-class SummaryAnswer(HookAnswer):
+
+class SummaryAnswer(ContextAnswer):
     """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's.
 
     ``context`` is given to the model that writes the summary, beside the user's focus. ``details``
@@ -315,8 +343,11 @@ class SummaryAnswer(HookAnswer):
     cancel: bool = False
     message: str = ""
     summary: str = ""
-    context: str = ""
     details: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def refusing(cls, reason: str) -> Self:
+        return cls(cancel=True, message=reason)
 
     @property
     def kept_details(self) -> str:
@@ -326,6 +357,7 @@ class SummaryAnswer(HookAnswer):
         return json.dumps(self.details, ensure_ascii=False)
 
     def focus(self, given: str | None) -> str:
+        """Return the user's focus with the hook's context, "" for neither."""
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 
@@ -341,6 +373,10 @@ class BeforeEndAnswer(HookAnswer):
     block: bool = False
     message: str = ""
 
+    @classmethod
+    def refusing(cls, reason: str) -> Self:
+        return cls(block=True, message=reason)
+
 
 class PermissionQuestionAnswer(HookAnswer):
     """``decision`` answers for the user; ``message`` tells the model why it is refused."""
@@ -348,9 +384,13 @@ class PermissionQuestionAnswer(HookAnswer):
     decision: Literal["allow", "deny"] | None = None
     message: str = ""
 
+    @classmethod
+    def refusing(cls, reason: str) -> Self:
+        return cls(decision="deny", message=reason)
+
 
 ANSWERS: dict[str, type[HookAnswer]] = {
-    "session_start": SessionStartAnswer,
+    "session_start": ContextAnswer,
     "user_prompt": UserPromptAnswer,
     "before_tool": BeforeToolAnswer,
     "after_tool": AfterToolAnswer,
@@ -368,28 +408,14 @@ ANSWERS: dict[str, type[HookAnswer]] = {
 """The answer that belongs to each event."""
 
 
-def refusal(event: str, message: str) -> HookAnswer | None:
-    """Return the answer that refuses an event; None where it is too late to refuse."""
-    match event:
-        case "user_prompt":
-            return UserPromptAnswer(block=True, message=message)
-        case "before_tool":
-            return BeforeToolAnswer(decision="deny", message=message)
-        case "before_compact" | "before_tree":
-            return SummaryAnswer(cancel=True, message=message)
-        case "before_end":
-            return BeforeEndAnswer(block=True, message=message)
-        case "permission":
-            return PermissionQuestionAnswer(decision="deny", message=message)
-        case _:
-            return None
-
-
 def schemas() -> dict[str, dict[str, Any]]:
-    return {
-        name: {"given": TypeAdapter(given).json_schema(), "answer": answer.model_json_schema()}
-        for given, (name, answer) in zip(get_args(Payload), ANSWERS.items(), strict=True)
-    }
+    found: dict[str, dict[str, Any]] = {}
+    for given, (event, answer) in zip(get_args(Payload), ANSWERS.items(), strict=True):
+        found[event] = {
+            "given": TypeAdapter(given).json_schema(),
+            "answer": answer.model_json_schema(),
+        }
+    return found
 
 
 if __name__ == "__main__":

@@ -1,46 +1,62 @@
 """Payloads of hooks about summaries, made of the plan of a compaction or of a move."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from tui_agent.agent.hooks.payloads import About, BeforeCompact, BeforeTree, EntryText, Files
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.compaction import CompactionPlan
-from tui_agent.context.files import FileOperations, file_operations
+from tui_agent.context.files import file_operations
 from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import Entry
 from tui_agent.tools.registry import tool_traits
+
+
+@frozen
+class _Reader:
+    """Reads entries as a summariser does."""
+
+    view: ContextView
+    settings: CompactionSettings
+    templates: Templates
+
+    def text(self, entries: Sequence[Entry]) -> str:
+        return "\n\n".join(blocks_of(entries, self.view, self.settings, self.templates))
+
+    def texts(self, entries: Sequence[Entry]) -> tuple[EntryText, ...]:
+        found: list[EntryText] = []
+        for entry in entries:
+            text = self.text((entry,))
+            found.append(EntryText(id=entry.id, kind=entry.kind, text=text))
+        return tuple(found)
 
 
 def compaction_payload(
     plan: CompactionPlan, path: Sequence[Entry], about: About, templates: Templates
 ) -> BeforeCompact:
     """Return the payload of a planned compaction; ``path`` is the whole branch."""
-    summarised = (*plan.history, *plan.turn_prefix)
     settings = plan.settings.compaction
-    common = _common_fields(summarised, plan.view, settings, templates, plan.files)
-    texts = common.pop("entries")
-    same = (
-        "trigger",
-        "previous_summary",
-        "first_kept_id",
-        "tokens_before",
-        "tokens_summarised",
-        "tokens_kept",
-    )
+    reader = _Reader(plan.view, settings, templates)
     return BeforeCompact(
         about=about,
+        trigger=plan.trigger,
         focus=plan.instructions,
-        entries=texts[: len(plan.history)],
-        turn_prefix=texts[len(plan.history) :],
-        branch=_texts(path, plan.view, settings, templates),
+        entries=reader.texts(plan.history),
+        turn_prefix=reader.texts(plan.turn_prefix),
+        branch=reader.texts(path),
+        conversation=reader.text((*plan.history, *plan.turn_prefix)),
+        previous_summary=plan.previous_summary,
+        files=Files(read=plan.files.read, modified=plan.files.modified),
+        first_kept_id=plan.first_kept_id,
+        tokens_before=plan.tokens_before,
+        tokens_summarised=plan.tokens_summarised,
+        tokens_kept=plan.tokens_kept,
         budget=plan.budget,
         summary_tokens=plan.summary_tokens,
-        **{name: getattr(plan, name) for name in same},
-        **common,
+        settings=settings.model_dump(mode="json"),
     )
 
 
@@ -53,6 +69,8 @@ def move_payload(
     templates: Templates,
 ) -> BeforeTree:
     """Return the payload of a planned move that leaves the entries ``left``; ``focus`` None makes no summary."""
+    reader = _Reader(resolve(left), settings, templates)
+    files = file_operations(left, tool_traits())
     return BeforeTree(
         about=about,
         target=plan.target,
@@ -61,35 +79,8 @@ def move_payload(
         common_ancestor=plan.ancestor,
         wants_summary=focus is not None,
         focus=focus or "",
-        **_common_fields(
-            left, resolve(left), settings, templates, file_operations(left, tool_traits())
-        ),
-    )
-
-
-def _common_fields(
-    entries: Sequence[Entry],
-    view: ContextView,
-    settings: CompactionSettings,
-    templates: Templates,
-    files: FileOperations,
-) -> dict[str, Any]:
-    return {
-        "entries": _texts(entries, view, settings, templates),
-        "conversation": "\n\n".join(blocks_of(entries, view, settings, templates)),
-        "files": Files(read=files.read, modified=files.modified),
-        "settings": settings.model_dump(mode="json"),
-    }
-
-
-def _texts(
-    entries: Sequence[Entry], view: ContextView, settings: CompactionSettings, templates: Templates
-) -> tuple[EntryText, ...]:
-    return tuple(
-        EntryText(
-            id=entry.id,
-            kind=entry.kind,
-            text="\n\n".join(blocks_of((entry,), view, settings, templates)),
-        )
-        for entry in entries
+        entries=reader.texts(left),
+        conversation=reader.text(left),
+        files=Files(read=files.read, modified=files.modified),
+        settings=settings.model_dump(mode="json"),
     )
