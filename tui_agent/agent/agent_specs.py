@@ -94,9 +94,9 @@ class AgentSpec:
         return self.mode in {"subagent", "all"}
 
     def allows(self, tool: str) -> bool:
-        if any(fnmatchcase(tool, pattern) for pattern in self.without):
+        if _is_named(tool, self.without):
             return False
-        return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
+        return self.tools is None or _is_named(tool, self.tools)
 
     def choose(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
         return tuple(tool for tool in tools if self.allows(tool.name))
@@ -125,7 +125,7 @@ def load_specs(
     files: FileCache | None = None,
     problems: list[str] | None = None,
     *,
-    trusted: Callable[[], bool] = lambda: True,
+    trusted: bool = True,
     skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
@@ -136,25 +136,28 @@ def load_specs(
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
-    is_trusted = trusted()
     inline = inline_documents(folders, "agent")
     styles = _found(folders, "output-styles", problems)
-    agents = _found(folders, "agents", problems)
     rows = [(path, row.folder) for path, row in inline.items()]
-    rows += (*styles.items(), *agents.items())
-    acting = [row for row in rows if is_trusted or not row[1].of_project]
+    rows += styles.items()
+    rows += _found(folders, "agents", problems).items()
+    acting = [row for row in rows if trusted or _is_users(row)]
 
     def make(path: Path, folder: Folder) -> AgentSpec | None:
-        row = inline.get(path)
-        document = _document(path, files) if row is None else row.document
+        name = path.stem
+        if path in inline:
+            name = path.name
+            document: Document | None = inline[path].document
+        else:
+            document = _document(path, files)
         if document is None:
             return None
         if path in styles:
-            spec: AgentSpec | None = _style(path, document, folder, prompt)
-        else:
-            spec = _spec(path.name if row else path.stem, document, folder, problems)
-        if spec is None:
+            spec = _style(name, document, folder, prompt)
+        elif document.is_true("disable"):
             return None
+        else:
+            spec = _spec(name, document, folder, problems)
         spec = replace(spec, file=folder.shown_file(path))
         return _with_skills(spec, document, skills, problems)
 
@@ -170,11 +173,11 @@ def _is_users(row: tuple[Path, Folder]) -> bool:
 def _found(folders: Folders, kind: Kind, problems: list[str]) -> dict[Path, Folder]:
     """Return the files of a kind, weak to strong."""
     places = (*folders.of_user(kind), *folders.of_project(kind, problems))
-    return {
-        path: place
-        for place in reversed(places)
-        for path in place.files("*.toml" if place.whose == "Codex" else "*.md")
-    }
+    found: dict[Path, Folder] = {}
+    for place in reversed(places):
+        pattern = "*.toml" if place.whose == "Codex" else "*.md"
+        found |= dict.fromkeys(place.files(pattern), place)
+    return found
 
 
 def _document(path: Path, files: FileCache) -> Document | None:
@@ -186,16 +189,17 @@ def _document(path: Path, files: FileCache) -> Document | None:
 
 
 def _style(
-    path: Path, document: Document, folder: Folder, prompt: Callable[[str], str]
+    stem: str, document: Document, folder: Folder, prompt: Callable[[str], str]
 ) -> AgentSpec:
     """Return an output style; its text takes the place of the program's own unless it keeps that."""
-    keeps = document.text("keep-coding-instructions").lower() == "true"
-    texts = [prompt("system"), document.body] if keeps else [document.body]
+    text = document.body
+    if document.is_true("keep-coding-instructions"):
+        text = f"{prompt('system')}\n\n{text}".strip()
     return AgentSpec(
-        name=f"{folder.prefix}{_checked((document.text('name') or path.stem).lower())}",
+        name=f"{folder.prefix}{_checked((document.text('name') or stem).lower())}",
         description=document.text("description") or "an output style",
         mode="primary",
-        prompt="\n\n".join(filter(None, texts)) or None,
+        prompt=text or None,
         origin=folder.origin,
         unused=document.unused(_STYLE_FIELDS),
         is_style=True,
@@ -210,75 +214,79 @@ def _checked(name: str) -> str:
     return name
 
 
-def _spec(stem: str, document: Document, folder: Folder, problems: list[str]) -> AgentSpec | None:
-    if document.text("disable").lower() == "true":
-        return None
+def _spec(stem: str, document: Document, folder: Folder, problems: list[str]) -> AgentSpec:
     name = _checked(document.text("name") or stem.lower())
     description = document.text("description")
     if not description:
         raise DocumentError("the front matter has no description; it says what the agent is for")
-    mode = document.text("mode") or ("all" if folder.whose == "OpenCode" else "subagent")
-    if mode not in get_args(AgentMode):
-        raise DocumentError(f"mode “{mode}” is none of {', '.join(get_args(AgentMode))}")
-    tools = _tools(document, folder)
-    problems += (f"Agent {name}: {problem}." for problem in tools.problems)
-    text = document.text("effort")
-    try:
-        effort = None
-        if text:
-            effort = Effort(text)
-    except ValueError:
-        raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
-    steps = document.text("max-steps") or document.text("steps") or document.text("maxTurns")
-    if steps and (not steps.isdigit() or int(steps) < 1):
-        raise DocumentError(f"max-steps “{steps}” is not a number of steps")
+    mode = _mode(document, folder)
+    wanted, without = _tools(document, folder)
+    # Without a list of those it may use, it may use every tool.
+    lists = [without] if wanted is None else [wanted, without]
+    rules = _rules(document, folder)
+    for tools in lists:
+        problems += [f"Agent {name}: {problem}." for problem in tools.problems]
+        rules += tools.rules
     return AgentSpec(
         name=f"{folder.prefix}{name}",
         description=description,
-        mode=cast("AgentMode", mode),
+        mode=mode,
         prompt=document.body or None,
         model=document.model(folder.whose),
-        effort=effort,
-        tools=None if tools.wanted is None else tools.wanted.names,
-        without=tools.without.names,
-        rules=(*_rules(document, folder), *tools.rules),
-        max_steps=int(steps) if steps else None,
+        effort=_effort(document),
+        tools=None if wanted is None else wanted.names,
+        without=without.names,
+        rules=rules,
+        max_steps=_max_steps(document),
         origin=folder.origin,
         plans_only=document.text("permissionMode") == "plan",
         unused=_unused(document, folder),
     )
 
 
+def _mode(document: Document, folder: Folder) -> AgentMode:
+    usual = "all" if folder.whose == "OpenCode" else "subagent"
+    mode = document.text("mode") or usual
+    known = get_args(AgentMode)
+    if mode not in known:
+        raise DocumentError(f"mode “{mode}” is none of {', '.join(known)}")
+    return cast("AgentMode", mode)
+
+
+def _effort(document: Document) -> Effort | None:
+    text = document.text("effort")
+    if not text:
+        return None
+    try:
+        return Effort(text)
+    except ValueError:
+        raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
+
+
+def _max_steps(document: Document) -> int | None:
+    steps = document.text("max-steps") or document.text("steps") or document.text("maxTurns")
+    if not steps:
+        return None
+    if not steps.isdigit() or int(steps) < 1:
+        raise DocumentError(f"max-steps “{steps}” is not a number of steps")
+    return int(steps)
+
+
 def _with_skills(
     spec: AgentSpec, document: Document, skills: Mapping[str, Skill], problems: list[str]
 ) -> AgentSpec:
     """Return an agent with the skills that its file names at the end of its prompt."""
-    named = split_list(document.fields.get("skills") or ())
-    problems += (
-        f"Agent {spec.name}: there is no skill {name}." for name in named if name not in skills
-    )
-    texts = [skills[name].text() for name in named if name in skills]
-    if texts:
-        return replace(spec, prompt="\n\n".join(filter(None, [spec.prompt, *texts])))
-    return spec
-
-
-@frozen
-class _Tools:
-    """The tools of an agent's file: ``wanted`` None is every tool."""
-
-    wanted: ToolList | None
-    without: ToolList
-
-    @property
-    def rules(self) -> tuple[Rule, ...]:
-        limits = () if self.wanted is None else self.wanted.rules
-        return (*limits, *self.without.rules)
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        of_wanted = () if self.wanted is None else self.wanted.problems
-        return (*of_wanted, *self.without.problems)
+    texts: list[str] = []
+    for name in split_list(document.fields.get("skills") or ()):
+        if name in skills:
+            texts.append(skills[name].text())
+        else:
+            problems.append(f"Agent {spec.name}: there is no skill {name}.")
+    if not texts:
+        return spec
+    if spec.prompt:
+        texts.insert(0, spec.prompt)
+    return replace(spec, prompt="\n\n".join(texts))
 
 
 def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
@@ -292,29 +300,36 @@ def _unused(document: Document, folder: Folder) -> tuple[str, ...]:
     return tuple(fields)
 
 
-def _tools(document: Document, folder: Folder) -> _Tools:
-    """Return the tools an agent may use.
+def _tools(document: Document, folder: Folder) -> tuple[ToolList | None, ToolList]:
+    """Return the tools an agent may use, None for every tool, and those it may not use.
 
-    Other programs' tables of true and false, and denied tools, count.
+    Another program may have both in one table, as true and false.
     """
-    source: Source = "project" if folder.of_project else "user"
+    source = _source(folder)
     value = document.fields.get("tools")
     denied: object = document.fields.get("disallowedTools") or ()
     if isinstance(value, dict):
         denied = [str(name) for name, is_wanted in value.items() if is_wanted is False]
         value = [str(name) for name, is_wanted in value.items() if is_wanted is True] or None
-    # An empty list, and one in which nothing is known, allow no tool.
+    without = denied_tools(denied, source)
     if value is None:
-        wanted = None
-    else:
-        wanted = allowed_tools(value, source, own=not folder.whose)
-    return _Tools(wanted, denied_tools(denied, source))
+        return None, without
+    # An empty list, and one in which nothing is known, allow no tool.
+    return allowed_tools(value, source, own=not folder.whose), without
+
+
+def _source(folder: Folder) -> Source:
+    return "project" if folder.of_project else "user"
+
+
+def _is_named(tool: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(tool, pattern) for pattern in patterns)
 
 
 def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
-    value = document.fields.get(
-        "permissions", document.fields.get("permission") if folder.whose else None
-    )
+    value = document.fields.get("permissions")
+    if value is None and folder.whose:
+        value = document.fields.get("permission")
     if value is None:
         return ()
     if not isinstance(value, dict):
@@ -323,16 +338,15 @@ def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
         )
     if folder.whose:
         value = by_permission(value)
-    known = set(Permission) if folder.whose else value.keys()
-    table: dict[str, str | dict[str, str]] = {
-        str(key): {str(pattern): str(action) for pattern, action in item.items()}
-        if isinstance(item, dict)
-        else str(item)
-        for key, item in value.items()
-        if key in known
-    }
+        value = {name: value[name] for name in Permission if name in value}
+    table: dict[str, str | dict[str, str]] = {}
+    for key, item in value.items():
+        if isinstance(item, dict):
+            table[str(key)] = {str(pattern): str(action) for pattern, action in item.items()}
+        else:
+            table[str(key)] = str(item)
     try:
-        rules = rules_from_table(table, "project" if folder.of_project else "user")
+        rules = rules_from_table(table, _source(folder))
     except RuleError as error:
         raise DocumentError(str(error).rstrip(".")) from None
     if folder.whose:

@@ -137,28 +137,33 @@ class Rule:
         """
         if not fnmatchcase(need.permission.value, self.permission) and not self.names_tool(tool):
             return False
-        named = self.action is Action.ALLOW and need.permission is not Permission.NETWORK
-        texts = (need.pattern,) if named else (need.pattern, *need.aliases)
-        return any(self._fits(text, self.pattern, need) for text in texts) and not self._spares(
-            need
-        )
+        if self._spares(need):
+            return False
+        if self._fits(need.pattern, self.pattern, need):
+            return True
+        if self.action is Action.ALLOW and need.permission is not Permission.NETWORK:
+            return False
+        return any(self._fits(text, self.pattern, need) for text in need.aliases)
+
+    @property
+    def is_against_some(self) -> bool:
+        """Whether it denies or asks about some of what its permission covers, not all of it."""
+        return self.action is not Action.ALLOW and self.pattern != "*"
 
     def names_tool(self, tool: str) -> bool:
         """Whether the rule names a tool.
 
         ``read`` and others are permissions, whatever tools are called.
         """
-        return (
-            bool(tool)
-            and self.permission not in set(Permission)
-            and fnmatchcase(tool, self.permission)
-        )
+        if not tool or self.permission in set(Permission):
+            return False
+        return fnmatchcase(tool, self.permission)
 
     def _spares(self, need: PermissionNeed) -> bool:
         """Whether a need is one of the exceptions; a command that can't be understood is none."""
-        return not need.unclear and any(
-            self._fits(need.pattern, pattern, need) for pattern in self.unless
-        )
+        if need.unclear:
+            return False
+        return any(self._fits(need.pattern, pattern, need) for pattern in self.unless)
 
     def _fits(self, text: str, pattern: str, need: PermissionNeed) -> bool:
         if pattern == "*" and self.syntax != "literal":
@@ -184,9 +189,8 @@ class Rule:
 def _fits_glob(text: str, pattern: str, permission: Permission) -> bool:
     if permission is Permission.EXTERNAL_DIRECTORY:
         pattern = os.path.expanduser(pattern)  # noqa: PTH111 - a pattern, not a path
-        return fnmatchcase(text, pattern) or fnmatchcase(
-            text, pattern.removesuffix("*").rstrip("*").rstrip("/")
-        )
+        directory = pattern.rstrip("*").rstrip("/")
+        return fnmatchcase(text, pattern) or fnmatchcase(text, directory)
     if fnmatchcase(text, pattern):
         return True
     ends_in_arguments = permission is Permission.BASH and pattern.endswith(" *")
@@ -273,9 +277,6 @@ def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> 
     return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
 
 
-_NOBODY = Rule("*", "*", Action.ASK)
-
-
 def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     """Return the rule that decides a need; its action is ``ask`` when none does."""
     verdicts: dict[Source, Rule] = {}
@@ -290,13 +291,18 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
         if rule.action is Action.DENY and rule.source != "default"
     ]
     if denied and flag is None:
-        return min(denied, key=lambda rule: _STRENGTH[rule.source])
-    winner = max(verdicts.values(), key=lambda rule: _STRENGTH[rule.source], default=_NOBODY)
+        return min(denied, key=_strength)
+    nobody = Rule("*", "*", Action.ASK)
+    winner = max(verdicts.values(), key=_strength, default=nobody)
     if winner.action is Action.ASK and winner.pattern == "*" and is_free(need):
         return Rule("bash", "*", Action.ALLOW)
     if winner.action is Action.ASK and winner.source == "default" and is_contained(need, rules):
         return Rule(need.permission.value, "*", Action.ALLOW)
     return winner
+
+
+def _strength(rule: Rule) -> int:
+    return _STRENGTH[rule.source]
 
 
 def files_under_rules(
@@ -321,7 +327,7 @@ def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
         for rule in rules
         if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool)
     ]
-    last = max(reversed(naming), key=lambda rule: _STRENGTH[rule.source], default=None)
+    last = max(reversed(naming), key=_strength, default=None)
     if last is not None and last.action is Action.DENY:
         return last
     return None
@@ -340,10 +346,11 @@ def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
     """
     if not need.permission.runs or not need.sandboxed or need.changes:
         return False
-    against = (rule for rule in rules if rule.action is not Action.ALLOW and rule.pattern != "*")
-    return not (
-        need.unclear
-        and any(fnmatchcase(need.permission.value, rule.permission) for rule in against)
+    if not need.unclear:
+        return True
+    return not any(
+        rule.is_against_some and fnmatchcase(need.permission.value, rule.permission)
+        for rule in rules
     )
 
 
@@ -386,23 +393,22 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
 def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]]) -> str:
     """Return why a call asks, in a few words that name every command that does."""
     changing: dict[str, list[str]] = {}
-    for need, _rule in asked:
-        if _changes_by_command(need):
+    others: list[str] = []
+    for need, rule in asked:
+        if need.changes and need.permission is Permission.BASH:
             changing.setdefault(_changed(need), []).append(_program(need))
-    said = [
-        f"changes {what} ({', '.join(dict.fromkeys(names))})" for what, names in changing.items()
-    ]
-    said += [reason_for(need, rule) for need, rule in asked if not _changes_by_command(need)]
-    return ", and ".join(dict.fromkeys(said))
+        else:
+            others.append(reason_for(need, rule))
+    said: list[str] = []
+    for what, names in changing.items():
+        said.append(f"changes {what} ({', '.join(dict.fromkeys(names))})")
+    return ", and ".join(dict.fromkeys([*said, *others]))
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
     """Return why a need asks, in a few words."""
-    if holds_secrets(need):
-        return f"{need.pattern} {'holds a secret' if need.secret else HOLDS_SECRETS}"
-    if is_protected(need):
-        secret = is_sensitive(PurePath(need.pattern))
-        return f"{need.pattern} {HOLDS_SECRETS if secret else 'is run or read as settings by other programs'}"
+    if holds_secrets(need) or is_protected(need):
+        return f"{need.pattern} {_danger(need)}"
     if need.changes:
         return f"{_program(need)} changes {_changed(need)}"
     if need.unclear:
@@ -421,12 +427,17 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
     return known.get(need.permission, f"the rule “{rule}” asks")
 
 
-def _changes_by_command(need: PermissionNeed) -> bool:
-    return bool(need.changes) and need.permission is Permission.BASH
+def _danger(need: PermissionNeed) -> str:
+    """Return what makes a file special that holds secrets or is protected."""
+    if need.permission is Permission.READ and need.secret:
+        return "holds a secret"
+    if need.permission is Permission.READ or is_sensitive(PurePath(need.pattern)):
+        return HOLDS_SECRETS
+    return "is run or read as settings by other programs"
 
 
 def _changed(need: PermissionNeed) -> str:
-    return " and ".join(map(_CHANGED.__getitem__, need.changes))
+    return " and ".join([_CHANGED[change] for change in need.changes])
 
 
 def _program(need: PermissionNeed) -> str:
@@ -436,7 +447,9 @@ def _program(need: PermissionNeed) -> str:
     if need.permission is not Permission.BASH:
         return "it"
     words = need.pattern.split()[:2]
-    return " ".join(words[:1] + [word for word in words[1:] if _SUBCOMMAND.fullmatch(word)]) or "it"
+    if len(words) > 1 and not _SUBCOMMAND.fullmatch(words[1]):
+        words.pop()
+    return " ".join(words) or "it"
 
 
 class Mode(StrEnum):
@@ -501,48 +514,45 @@ def rule_of_reading(rules: Iterable[Rule]) -> RuleOfReading | None:
     A rule for every file is not about files: commands would see nothing.
     """
     about_files = tuple(rule for rule in rules if rule.permission == Permission.READ.value)
-    naming = tuple(
-        rule for rule in about_files if rule.action is not Action.ALLOW and rule.pattern != "*"
-    )
+    naming = tuple(rule for rule in about_files if rule.is_against_some)
     if not naming:
         return None
     return _RuleOfReading(about_files, naming)
 
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
+    """Return the rule that decides a need in a mode."""
     rules = tuple(rules)
-    if "sources" in need.changes and (
-        mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources
-    ):
+    if "sources" in need.changes:
+        left = tuple(change for change in need.changes if change != "sources")
         # They may change, or their changes are thrown away.
-        need = replace(
-            need, changes=tuple(change for change in need.changes if change != "sources")
-        )
-    if mode == Mode.PLAN:
-        # Changes that the sandbox throws away do not count.
-        changes_nothing = is_free(need) or (need.sandboxed and not need.changes)
-        if (
-            not changes_nothing
-            if need.permission.runs
-            else need.permission in {Permission.EDIT, Permission.MCP}
-        ):
-            return PLAN_RULE
+        if mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources:
+            need = replace(need, changes=left)
+    if mode == Mode.PLAN and _is_refused_in_plan(need):
+        return PLAN_RULE
     rule = decide(need, rules, tool)
     if rule.action is not Action.ASK:
         return rule
     if mode == Mode.YOLO and need.permission is not Permission.DOOM_LOOP:
         return Rule("*", "*", Action.ALLOW)
-    # Files outside have an absolute path, and no checkpoint takes them back.
-    in_project = need.permission is Permission.EDIT and not need.pattern.startswith("/")
-    if (
-        mode == Mode.AUTO_EDIT
-        and rule.pattern == "*"
-        and in_project
-        and not need.changes
-        and not is_protected(need)
-    ):
+    if mode == Mode.AUTO_EDIT and rule.pattern == "*" and _is_plain_edit(need):
         return Rule("edit", "*", Action.ALLOW)
     return rule
+
+
+def _is_refused_in_plan(need: PermissionNeed) -> bool:
+    if not need.permission.runs:
+        return need.permission in {Permission.EDIT, Permission.MCP}
+    # Changes that the sandbox throws away do not count.
+    is_contained = need.sandboxed and not need.changes
+    return not is_contained and not is_free(need)
+
+
+def _is_plain_edit(need: PermissionNeed) -> bool:
+    """Whether a file of the project is changed that rules no program; others no checkpoint takes back."""
+    if need.permission is not Permission.EDIT or need.pattern.startswith("/"):
+        return False
+    return not need.changes and not is_protected(need)
 
 
 # -- answers -------------------------------------------------------------------------------------------------
@@ -555,17 +565,16 @@ def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, .
     """
     if any(need.unclear or "data" in need.changes for need, _rule in asked):
         return ()
-    rules: dict[Rule, None] = {}
+    rules: list[Rule] = []
     for need, rule in asked:
-        if holds_secrets(need) or is_protected(need):
-            pattern = ""
-        else:
-            pattern = _family(need, rule)
-        syntax: RuleSyntax = "glob" if pattern else "literal"
         offered = Rule(
-            need.permission.value, pattern or need.pattern, Action.ALLOW, "session", syntax
+            need.permission.value, need.pattern, Action.ALLOW, source="session", syntax="literal"
         )
-        rules[offered] = None
+        family = _family(need, rule)
+        if family and not holds_secrets(need) and not is_protected(need):
+            offered = replace(offered, pattern=family, syntax="glob")
+        if offered not in rules:
+            rules.append(offered)
     return tuple(rules)
 
 

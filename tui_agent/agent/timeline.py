@@ -8,12 +8,20 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from typing import NamedTuple
 
 from tui_agent.context.budget import Report, judge
 from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
 from tui_agent.lazy import frozen
-from tui_agent.session.entries import Entry, SystemEntry, kinds
+from tui_agent.session.entries import (
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    PruneEntry,
+    SystemEntry,
+    kinds,
+)
 from tui_agent.session.path_queries import newest
 from tui_agent.session.records import RequestRecord
 
@@ -31,9 +39,6 @@ class Mark(StrEnum):
     MISS = "cache miss"
     EDIT = "edit"
     """The user changed the model's view of an entry."""
-
-
-_MARK_OF_KIND = {"compaction": Mark.COMPACTION, "prune": Mark.PRUNE, "context_edit": Mark.EDIT}
 
 
 class ModelScale(NamedTuple):
@@ -93,44 +98,32 @@ def steps_of(
 
     ``cold_seconds`` is how long a provider remembers a request.
     """
-    scales: dict[str, ModelScale] = {}
+    scale_of = cache(scale_of)
     steps: list[Step] = []
     head: SystemEntry | None = None
     caching: set[str] = set()
     before: RequestRecord | None = None
     for at, record, between, has_returned in _walk(shape):
-        model = record.model
-        if (scale := scales.get(model)) is None:
-            scale = scales[model] = scale_of(model)
         earlier_head = head
         head = newest(between, SystemEntry) or head
         exact = record.prompt > 0 and judge(record, record.estimate) is Report.USABLE
-        if exact:
-            total = record.prompt
-        else:
-            total = record.estimate or record.prompt
+        total = record.prompt if exact else record.estimate or record.prompt
         if not total:  # of another program, which did not say
             before = record
             continue
         if record.cache_read or record.cache_write:
-            caching.add(model)
+            caching.add(record.model)
         miss = None
-        if model in caching:
+        if record.model in caching:
             miss = _miss(before, record, between, cold_seconds)
-        if (
-            miss is not None
-            and miss.cause is BreakCause.HEAD
-            and _has_other_tools(earlier_head, head)
-        ):
-            miss = replace(miss, cause=BreakCause.TOOLS)
-        if miss is not None and has_returned and miss.cause in {None, BreakCause.COLD}:
-            miss = CacheMiss(miss.expected, miss.read, BreakCause.MOVED)
-        happened = between or has_returned or miss
+        if miss is not None:
+            miss = _explained(miss, earlier_head, head, has_returned=has_returned)
+        scale = scale_of(record.model)
         step = Step(
             record.id,
             shape.ids[at - 1] if at else None,
             record.created_at,
-            model=model,
+            model=record.model,
             head=min(total, scale.calibrated(head.tokens if head else 0)),
             total=total,
             window=scale.window,
@@ -138,9 +131,7 @@ def steps_of(
             cached=record.cache_read,
             answered=record.output,
             cost=record.cost,
-            marks=_marks(between, has_returned=has_returned, missed=miss is not None)
-            if happened
-            else (),
+            marks=_marks(between, has_returned=has_returned, missed=miss is not None),
             miss=miss,
         )
         steps.append(step)
@@ -148,22 +139,42 @@ def steps_of(
     return steps
 
 
-def _has_other_tools(before: SystemEntry | None, now: SystemEntry | None) -> bool:
-    return before is not None and now is not None and before.tools != now.tools
+def _explained(
+    miss: CacheMiss, before: SystemEntry | None, now: SystemEntry | None, *, has_returned: bool
+) -> CacheMiss:
+    """Return a miss with the cause that the heads before and after it, or a move, give it."""
+    if miss.cause is BreakCause.HEAD and before is not None and now is not None:
+        if before.tools != now.tools:
+            return replace(miss, cause=BreakCause.TOOLS)
+    elif has_returned and miss.cause in {None, BreakCause.COLD}:
+        return CacheMiss(miss.expected, miss.read, BreakCause.MOVED)
+    return miss
 
 
 def marks_after(shape: PathShape, answer: int | None) -> tuple[Mark, ...]:
     """Return the events on a path after its newest answer: the marks of the next request."""
     newest = answer or 0
     changes = [entry for entry in shape.changes if entry.id > newest]
-    return _marks(
-        changes, has_returned=any(entry_id > newest for entry_id in shape.returns), missed=False
-    )
+    has_returned = bool(shape.returns) and shape.returns[-1] > newest
+    return _marks(changes, has_returned=has_returned, missed=False)
 
 
 def _marks(changes: Sequence[Entry], *, has_returned: bool, missed: bool) -> tuple[Mark, ...]:
-    found = {_MARK_OF_KIND.get(entry.kind) for entry in changes}
-    found |= {Mark.MOVE if has_returned else None, Mark.MISS if missed else None}
+    found: set[Mark] = set()
+    for entry in changes:
+        match entry:
+            case CompactionEntry():
+                found.add(Mark.COMPACTION)
+            case PruneEntry():
+                found.add(Mark.PRUNE)
+            case ContextEditEntry():
+                found.add(Mark.EDIT)
+            case _:
+                pass
+    if has_returned:
+        found.add(Mark.MOVE)
+    if missed:
+        found.add(Mark.MISS)
     return tuple(mark for mark in Mark if mark in found)
 
 

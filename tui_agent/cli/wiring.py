@@ -113,7 +113,7 @@ class Wiring:
         name = self.arguments.mode
         if name is None or name in MODES:
             return None
-        specs = load_specs(self._folders(self.cwd), prompt, trusted=lambda: self.trusts(self.cwd))
+        specs = load_specs(self._folders(self.cwd), prompt, trusted=self.trusts(self.cwd))
         found = next((spec for spec in specs if spec.name == name), None)
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]

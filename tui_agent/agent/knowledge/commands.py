@@ -74,16 +74,16 @@ def load_commands(
 ) -> tuple[UserCommand, ...]:
     """Return the commands by name; of two with one name the user's wins: a project must not redefine it."""
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
-    paths = ((path, folder) for folder in places for path in folder.files("*.md"))
+    rows = [(path, folder) for folder in places for path in folder.files("*.md")]
     inline = inline_documents(folders, "command")
+    rows += [(path, row.folder) for path, row in inline.items()]
 
     def make(path: Path, folder: Folder) -> UserCommand | None:
         if path in inline:
             return _command_of([path.name], inline[path].document, folder, folder.shown)
         return _command(path, folder, files)
 
-    rows = ((path, row.folder) for path, row in inline.items())
-    made = load_all("Command", make, (*paths, *rows), problems)
+    made = load_all("Command", make, rows, problems)
     found: dict[str, UserCommand] = {}
     for command in sorted(made, key=_of_project):
         found.setdefault(command.name, command)
@@ -133,10 +133,8 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
     found = files.document(path, FILE_BYTES)
     if found is None:
         return None
-    parts = [
-        part.lower().replace(" ", "-")
-        for part in path.relative_to(folder.path).with_suffix("").parts
-    ]
+    below = path.relative_to(folder.path).with_suffix("").as_posix()
+    parts = below.lower().replace(" ", "-").split("/")
     return _command_of(parts, found[0], folder, folder.shown_file(path))
 
 
@@ -148,22 +146,23 @@ def _command_of(parts: Sequence[str], document: Document, folder: Folder, file: 
         )
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
-    hint = document.fields.get("argument-hint")  # [BRANCH] without quotes is a list to YAML
+    hint = document.text("argument-hint")
+    listed = document.fields.get("argument-hint")
+    if isinstance(listed, list):  # [BRANCH] without quotes is a list to YAML
+        hint = f"[{' '.join(map(str, listed))}]"
     is_skill = folder.whose == "Claude Code"
     return UserCommand(
         name=f"{folder.prefix}{':'.join(parts)}",
         description=document.text("description") or " ".join(document.body.split())[:80],
         template=document.body,
-        argument_hint=f"[{' '.join(map(str, hint))}]"
-        if isinstance(hint, list)
-        else document.text("argument-hint"),
+        argument_hint=hint,
         model=document.model(folder.whose),
         agent=document.text("agent") or None,
         of_project=folder.of_project,
         origin=folder.origin,
         file=file,
         slots=slots_of(folder.whose, document.body, document.fields.get("arguments")),
-        for_model=is_skill and document.text("disable-model-invocation").lower() != "true",
+        for_model=is_skill and not document.is_true("disable-model-invocation"),
         unused=document.unused(_FIELDS),
     )
 

@@ -57,6 +57,9 @@ class Document:
             return ""
         return " ".join(str(value).split())
 
+    def is_true(self, key: str) -> bool:
+        return self.text(key).lower() == "true"
+
     def purpose(self) -> str:
         """Return what it is for, and when to use it."""
         return " - ".join(filter(None, [self.text("description"), self.text("when_to_use")]))

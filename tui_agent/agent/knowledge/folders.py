@@ -73,9 +73,8 @@ class Folder:
             if is_deep or leads_out:
                 folders.clear()
             folders[:] = sorted(name for name in folders if name not in _NEVER)
-            found += (
-                path for name in fnmatch.filter(names, pattern) if is_file(path := here / name)
-            )
+            matching = [here / name for name in fnmatch.filter(names, pattern)]
+            found += [path for path in matching if is_file(path)]
         return sorted(found)
 
 
@@ -116,38 +115,33 @@ class Folders:
         left out; so are links out of the project, which ``problems`` says.
         """
         own = {folder.path for folder in self.of_user(kind)}
-        there = [
-            (path, place)
-            for folder in self.upward()
-            for place in self.places(kind)
-            if place.project
-            and (path := folder / place.project) not in own
-            and os.path.lexists(path)
-        ]
-        for path, _place in there:
-            if not is_inside(self.project, path):
-                real = os.path.realpath(path)
-                problems.append(
-                    f"{self.name(path)}: left out, as it leads out of the project, to {real}."
-                )
-        return tuple(
-            Folder(path, self.name(path), place.whose, of_project=True, project=self.project)
-            for path, place in there
-            if is_inside(self.project, path)
-        )
+        found: list[Folder] = []
+        for folder in self.upward():
+            for place in self.places(kind):
+                path = folder / place.project
+                if not place.project or path in own or not os.path.lexists(path):
+                    continue
+                name = self.name(path)
+                if is_inside(self.project, path):
+                    found.append(
+                        Folder(path, name, place.whose, of_project=True, project=self.project)
+                    )
+                else:
+                    real = os.path.realpath(path)
+                    problems.append(f"{name}: left out, as it leads out of the project, to {real}.")
+        return tuple(found)
 
     def of_user(self, kind: Kind) -> tuple[Folder, ...]:
         """Return the user's folders of a kind: the config directory's first, then those in their home."""
-        places = [(self.config / kind, Place(kind))]
-        places += [
-            (in_home(self.home, place.home), place) for place in self.places(kind) if place.home
-        ]
-        own = [
-            Folder(path, self.name(path), place.whose)
-            for path, place in places
-            if is_directory(path)
-        ]
-        return (*own, *self._above(kind, {folder.path for folder in own}), *self._of_plugins(kind))
+        own = {self.config / kind: ""}
+        for place in self.places(kind):
+            if place.home:
+                own.setdefault(in_home(self.home, place.home), place.whose)
+        found: list[Folder] = []
+        for path, whose in own.items():
+            if is_directory(path):
+                found.append(Folder(path, self.name(path), whose))
+        return (*found, *self._above(kind, own), *self._of_plugins(kind))
 
     def _above(self, kind: Kind, own: Collection[Path]) -> Iterator[Folder]:
         """Yield the folders of rules and skills above a project that is no repository, nearest first."""

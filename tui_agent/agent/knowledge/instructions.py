@@ -352,7 +352,7 @@ def _rule(path: Path, document: Document) -> _Rule | None:
     """Return a rule, None for one that its program's model would choose."""
     value = document.fields.get(_RULES[path.suffix])
     if path.suffix == ".mdc":
-        if document.text("alwaysApply").lower() == "true":
+        if document.is_true("alwaysApply"):
             return _Rule(path, None)
         if not value:
             return None

@@ -71,11 +71,13 @@ AGENT_CHARS = 200
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
     """Return the skills by name; of two with one name the project's wins, and the one nearest to where one works."""
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
-    paths = ((path, folder) for folder in places for path in _skill_files(folder))
+    paths = [(path, folder) for folder in places for path in _skill_files(folder)]
+
+    def make(path: Path, folder: Folder) -> Skill | None:
+        return _skill(path, folder, files)
+
     found: dict[str, Skill] = {}
-    for skill in load_all(
-        "Skill", lambda path, folder: _skill(path, folder, files), paths, problems
-    ):
+    for skill in load_all("Skill", make, paths, problems):
         found.setdefault(skill.name, skill)
     return dict(sorted(found.items()))
 
@@ -105,14 +107,15 @@ def list_skills(
 
 
 def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: int = 0) -> str:
-    cut = (
-        (name, text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…")
-        for name, text in rows
-    )
-    lines = [f"- {name}: {text}" for name, text in cut]
+    lines = [intro]
+    for name, description in rows:
+        text = description
+        if len(text) > chars:
+            text = f"{text[: chars - 1].rstrip()}…"
+        lines.append(f"- {name}: {text}")
     if left_out:
         lines.append(f"({left_out} more are not listed; the user may name one.)")
-    body = "\n".join([intro, *lines])
+    body = "\n".join(lines)
     return f"<skills>\n{body}\n</skills>"
 
 
@@ -126,8 +129,9 @@ def _skill_files(folder: Folder) -> Iterator[Path]:
             found.add(path.parent)
             yield path
     if folder.whose == "Pi":
-        alone = (path for path in folder.files("[!.]*.md") if path.parent == folder.path)
-        yield from (path for path in alone if path.name != SKILL_FILE)
+        for path in folder.files("[!.]*.md"):
+            if path.parent == folder.path and path.name != SKILL_FILE:
+                yield path
 
 
 def _depth(path: Path) -> int:
@@ -155,10 +159,9 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
         raise DocumentError("the front matter has no description; it says when to use the skill")
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
+    body = document.body
     if file.cut:
-        body = f"{document.body}\n[Cut at {FILE_BYTES // 1024} KiB.]"
-    else:
-        body = document.body
+        body += f"\n[Cut at {FILE_BYTES // 1024} KiB.]"
     slots = slots_of(folder.whose, body, document.fields.get("arguments"))
     variables = {
         "CLAUDE_SKILL_DIR": str(path.parent),
@@ -174,7 +177,7 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
         folder=path.parent if has_folder else None,
         body=body,
         fill=fill_arguments,
-        for_model=document.text("disable-model-invocation").lower() != "true",
+        for_model=not document.is_true("disable-model-invocation"),
         for_user=document.text("user-invocable").lower() != "false",
         unused=document.unused(_SKILL_FIELDS),
         of_project=folder.of_project,
@@ -300,19 +303,15 @@ class Knowledge:
             skills = {**self._commands_for_model(commands), **skills}
             instructions = self._instructions.load(problems)
             specs = load_specs(
-                folders, self._prompt, self._files, problems, trusted=self.trusted, skills=skills
+                folders,
+                self._prompt,
+                self._files,
+                problems,
+                trusted=self.trusted(),
+                skills=skills,
             )
-            try:
-                notes = tuple(notes_in(read_notes(folders.project)))
-            except (NoteError, OSError) as error:
-                problems.append(f"{NOTES_FILE}: left out: {error}")
-                notes = ()
-            memory: tuple[MemoryLine, ...] = ()
-            if self._sources.memory is not None:
-                try:
-                    memory = self._sources.memory.read().lines
-                except NotKeptError as error:
-                    problems.append(str(error))
+            notes = _notes_of(folders.project, problems)
+            memory = _lines_of(self._sources.memory, problems)
             # All at once: a head that is made while files are read has the old ones.
             self.skills = skills
             self.commands = commands
@@ -320,32 +319,24 @@ class Knowledge:
             self.specs = specs
             self._notes = notes
             self.memory = memory
-            self.rows = (
-                *(
-                    CommandRow(item.name, item.description, item.argument_hint)
-                    for item in self.commands
-                ),
-                *(
-                    CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]")
-                    for row in self.skills.values()
-                    if row.for_user
-                ),
-            )
+            self.rows = tuple(_rows(commands, skills.values()))
             if self.offers_skills is None:
                 self.offers_skills = any(skill.for_model for skill in skills.values())
             self.problems = tuple(problems)
         if self._news is not None:
-            problems += filter(None, [self._news(self)])
+            news = self._news(self)
             self._news = None
+            if news:
+                problems.append(news)
         self._tell(problems)
 
     def _commands_for_model(self, commands: Iterable[UserCommand]) -> dict[str, Skill]:
         may_act = self.trusted()
-        return {
-            command.name: _as_skill(command)
-            for command in commands
-            if command.for_model and (may_act or not command.of_project)
-        }
+        found: dict[str, Skill] = {}
+        for command in commands:
+            if command.for_model and (may_act or not command.of_project):
+                found[command.name] = _as_skill(command)
+        return found
 
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
@@ -361,9 +352,10 @@ class Knowledge:
         if not problems:
             return None
         more = len(problems) - NAMED_PROBLEMS
-        return " ".join(
-            [*problems[:NAMED_PROBLEMS], *([f"And {more} more; see the log."] if more > 0 else [])]
-        )
+        said = problems[:NAMED_PROBLEMS]
+        if more > 0:
+            said.append(f"And {more} more; see the log.")
+        return " ".join(said)
 
     @property
     def passed_over(self) -> Mapping[str, str]:
@@ -408,18 +400,17 @@ class Knowledge:
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         offered = [skill for skill in self.skills.values() if skill.for_model]
         skills = list_skills(offered, self._prompt("skills"), budget, count)
-        own = []
-        if subagents:
-            own = [spec for spec in self.specs if spec.origin and spec.subagent]
-        rows = "\n".join(
-            f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in own[:MAX_AGENTS]
-        )
-        agents = ""
-        if own:
-            agents = f"<agents>\nMore agents for the task tool:\n{rows}\n</agents>"
-        lists = filter(None, [skills, agents])
-        files = (item.section for item in self.instructions)
-        return (*lists, *files, *self._remembered(count))
+        sections: list[str] = []
+        if skills:
+            sections.append(skills)
+        own = [spec for spec in self.specs if spec.origin and spec.subagent]
+        if subagents and own:
+            rows = [f"- {spec.name}: {spec.description[:AGENT_CHARS]}" for spec in own]
+            agents = "\n".join(["More agents for the task tool:", *rows[:MAX_AGENTS]])
+            sections.append(f"<agents>\n{agents}\n</agents>")
+        sections += [item.section for item in self.instructions]
+        sections += self._remembered(count)
+        return tuple(sections)
 
     def memory_section(
         self, lines: Sequence[MemoryLine], count: Callable[[str], int]
@@ -444,3 +435,29 @@ class Knowledge:
         """Return a skill that the user may start; None where there is none of that name."""
         skill = self.skills.get(name)
         return skill if skill is not None and skill.for_user else None
+
+
+def _notes_of(project: Path, problems: list[str]) -> tuple[str, ...]:
+    try:
+        return tuple(notes_in(read_notes(project)))
+    except (NoteError, OSError) as error:
+        problems.append(f"{NOTES_FILE}: left out: {error}")
+        return ()
+
+
+def _lines_of(memory: Memory | None, problems: list[str]) -> tuple[MemoryLine, ...]:
+    if memory is None:
+        return ()
+    try:
+        return memory.read().lines
+    except NotKeptError as error:
+        problems.append(str(error))
+        return ()
+
+
+def _rows(commands: Iterable[UserCommand], skills: Iterable[Skill]) -> Iterator[CommandRow]:
+    for command in commands:
+        yield CommandRow(command.name, command.description, command.argument_hint)
+    for skill in skills:
+        if skill.for_user:
+            yield CommandRow(f"{SKILL_PREFIX}{skill.name}", skill.description, "[TASK]")

@@ -15,6 +15,7 @@ from tui_agent.agent.programs.found import (
     ForeignSettings,
     FoundItem,
     ItemState,
+    joined,
     unreadable,
     unused_settings,
     without_effect,
@@ -56,12 +57,11 @@ def read_claude_code(folders: Folders, *, trusted: bool) -> ForeignSettings:
     readers = [_Reader(file, folders, trusted=trusted) for file in files]
     for reader in readers:
         reader.read()
-    rules = [
-        rule for action in _ACTIONS.values() for reader in readers for rule in reader.rules[action]
+    found = [
+        ForeignSettings(tuple(reader.rules), reader.environment, items=tuple(reader.items))
+        for reader in readers
     ]
-    environment = {name: value for reader in readers for name, value in reader.environment.items()}
-    items = tuple(item for reader in readers for item in reader.items)
-    return ForeignSettings(rules=tuple(rules), environment=environment, items=items)
+    return joined(found)
 
 
 class _Reader:
@@ -72,7 +72,7 @@ class _Reader:
         self._file = file = settings.file
         self._folders = folders
         self._may_act = trusted or not file.of_project
-        self.rules: dict[Action, list[Rule]] = {action: [] for action in _ACTIONS.values()}
+        self.rules: list[Rule] = []
         self.environment: dict[str, str] = {}
         self.items: list[FoundItem] = []
 
@@ -114,7 +114,7 @@ class _Reader:
         else:
             state = self._acting
         if state is ItemState.ACTIVE:
-            self.rules[action] += (replace(rule, origin=place) for rule in rules)
+            self.rules += [replace(rule, origin=place) for rule in rules]
         self._add(f"{action} rule", text, place, state)
 
     def _take_directory(self, name: str) -> None:
@@ -128,7 +128,7 @@ class _Reader:
                 "other",
                 origin=place,
             )
-            self.rules[Action.ALLOW].append(rule)
+            self.rules.append(rule)
         self._add("directory", name, place, self._acting)
 
     def _anchor(self) -> Anchor:

@@ -46,11 +46,13 @@ _READS_ONLY = "read-only"
 def read_codex(folders: Folders) -> ForeignSettings:
     """Return what Codex's settings of the user and of the project mean here."""
     found = list(settings_files(folders, [_FILE], [_FILE]))
+    items: list[FoundItem] = []
+    for file in found:
+        items += unreadable(PROGRAM, file)
+        items += unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_INSTEAD)
     others = list(_other_instructions(found, folders))
-    return ForeignSettings(
-        instructions=tuple(item.name for item in others),
-        items=(*(item for file in found for item in _items(file)), *others),
-    )
+    instructions = tuple(item.name for item in others)
+    return ForeignSettings(instructions=instructions, items=(*items, *others))
 
 
 def _other_instructions(files: Sequence[ForeignFile], folders: Folders) -> Iterator[FoundItem]:
@@ -59,15 +61,13 @@ def _other_instructions(files: Sequence[ForeignFile], folders: Folders) -> Itera
     if chosen is None:
         return
     names = [str(name) for name in as_list(chosen.table[_FALLBACK])]
+    wanted = [name for name in (*_MAIN, *names) if "/" not in name]
+    place = chosen.place(_FALLBACK)
     for folder in reversed(folders.upward()):
-        there = [
-            name for name in (*_MAIN, *names) if "/" not in name and _says_something(folder / name)
-        ]
+        there = [name for name in wanted if _says_something(folder / name)]
         if there and there[0] in names:
             name = folders.name(folder / there[0])
-            yield FoundItem(
-                PROGRAM, "instructions", name, chosen.place(_FALLBACK), ItemState.ACTIVE
-            )
+            yield FoundItem(PROGRAM, "instructions", name, place, state=ItemState.ACTIVE)
 
 
 def _says_something(path: Path) -> bool:
@@ -88,8 +88,3 @@ def codex_agent(text: str) -> Document:
         del fields["sandbox_mode"]
         fields["permissionMode"] = "plan"
     return Document(fields, body.strip())
-
-
-def _items(file: ForeignFile) -> Iterator[FoundItem]:
-    yield from unreadable(PROGRAM, file)
-    yield from unused_settings(PROGRAM, file, _READ_ELSEWHERE, instead=_INSTEAD)

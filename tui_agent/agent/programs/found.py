@@ -79,11 +79,13 @@ def settings_files(
     for name in of_user:
         if (file := read_of_user(folders.home, name)) is not None:
             yield file
-    for path in (folder / name for folder in reversed(folders.upward()) for name in of_project):
-        if os.path.lexists(path):
-            file = read_foreign(path, folders.name(path), folders.project)
-            if file is not None:
-                yield file
+    for folder in reversed(folders.upward()):
+        for name in of_project:
+            path = folder / name
+            if os.path.lexists(path):
+                file = read_foreign(path, folders.name(path), folders.project)
+                if file is not None:
+                    yield file
 
 
 def without_effect(program: str, kind: str, name: str, *, place: str, why: str) -> FoundItem:
@@ -112,16 +114,17 @@ def joined(settings: Sequence[ForeignSettings]) -> ForeignSettings:
 
     The last rule that matches decides: one program's question must not overrule another's denial.
     """
+    rules: list[Rule] = []
     environment: dict[str, str] = {}
+    instructions: list[str] = []
+    items: list[FoundItem] = []
     for one in settings:
+        rules += one.rules
         environment |= one.environment
-    rules = [rule for one in settings for rule in one.rules]
-    return ForeignSettings(
-        rules=tuple(sorted(rules, key=_firmness)),
-        environment=environment,
-        instructions=tuple(pattern for one in settings for pattern in one.instructions),
-        items=tuple(item for one in settings for item in one.items),
-    )
+        instructions += one.instructions
+        items += one.items
+    rules.sort(key=_firmness)
+    return ForeignSettings(tuple(rules), environment, tuple(instructions), items=tuple(items))
 
 
 def _firmness(rule: Rule) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tui_agent.agent.agent_specs import load_specs
+from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.hooks.claude_hooks import UnusableHook
+from tui_agent.agent.knowledge.commands import UserCommand
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.settings import FoundServers
@@ -30,7 +31,6 @@ from tui_agent.foreign_servers import (
     servers_of_user,
     without_switched_off,
 )
-from tui_agent.lazy import frozen
 from tui_agent.places import (
     OPENCODE_FILES,
     PLACES,
@@ -40,6 +40,7 @@ from tui_agent.places import (
     places_of,
     shown_in_home,
 )
+from tui_agent.tools.skill import Skill
 from tui_agent.trust import CODEX_HOOKS
 
 _SAID = {
@@ -50,60 +51,48 @@ _SAID = {
 }
 
 
-@frozen
-class _Unread:
-    """A file or folder that another program reads and this one does not."""
-
-    program: str
-    home: str = ""
-    project: str = ""
-    why: str = ""
-
-
 _UNREAD = (
-    _Unread(
+    (
         "Claude Code",
         ".claude/plugins/installed_plugins.json",
         "",
         "add each: tui-agent plugin add FOLDER|GIT-URL",
     ),
-    _Unread("Claude Code", "", ".claude-plugin/plugin.json", "add it: tui-agent plugin add ."),
-    _Unread("Claude Code", ".claude/keybindings.json", "", "set [keys] in config.toml"),
-    _Unread(
+    ("Claude Code", "", ".claude-plugin/plugin.json", "add it: tui-agent plugin add ."),
+    ("Claude Code", ".claude/keybindings.json", "", "set [keys] in config.toml"),
+    (
         "Claude Code",
         ".claude/agent-memory",
         ".claude/agent-memory",
         "tell what holds with /remember",
     ),
-    _Unread("Codex", ".codex/rules", ".codex/rules", "write [permissions] in config.toml"),
-    _Unread(
-        "OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"
-    ),
-    _Unread(
-        "OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins can't run here"
-    ),
-    _Unread("OpenCode", ".config/opencode/tool", ".opencode/tool", "write tools/NAME.py"),
-    _Unread("OpenCode", ".config/opencode/tools", ".opencode/tools", "write tools/NAME.py"),
-    _Unread(
-        "Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"
-    ),
-    _Unread("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
-    _Unread("Pi", ".pi/agent/keybindings.json", "", "set [keys] in config.toml"),
-    _Unread("Pi", ".pi/agent/themes", ".pi/themes", "choose a theme with /theme"),
-    _Unread(
+    ("Codex", ".codex/rules", ".codex/rules", "write [permissions] in config.toml"),
+    ("OpenCode", ".config/opencode/plugin", ".opencode/plugin", "its plugins can't run here"),
+    ("OpenCode", ".config/opencode/plugins", ".opencode/plugins", "its plugins can't run here"),
+    ("OpenCode", ".config/opencode/tool", ".opencode/tool", "write tools/NAME.py"),
+    ("OpenCode", ".config/opencode/tools", ".opencode/tools", "write tools/NAME.py"),
+    ("Pi", ".pi/agent/settings.json", ".pi/settings.json", "its settings have no effect here"),
+    ("Pi", ".pi/agent/models.json", "", "set [models] or [providers] in config.toml"),
+    ("Pi", ".pi/agent/keybindings.json", "", "set [keys] in config.toml"),
+    ("Pi", ".pi/agent/themes", ".pi/themes", "choose a theme with /theme"),
+    (
         "Pi",
         ".pi/agent/SYSTEM.md",
         ".pi/SYSTEM.md",
         "write prompts/system.md in the settings directory",
     ),
-    _Unread("Pi", ".pi/agent/extensions", ".pi/extensions", "its extensions can't run here"),
-    _Unread("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
-    _Unread("Cursor", "", ".cursorrules", "move it to AGENTS.md or .cursor/rules"),
+    ("Pi", ".pi/agent/extensions", ".pi/extensions", "its extensions can't run here"),
+    ("Cursor", ".cursor/mcp.json", ".cursor/mcp.json", "add its servers: tui-agent mcp add"),
+    ("Cursor", "", ".cursorrules", "move it to AGENTS.md or .cursor/rules"),
 )
+"""Files and folders that a program reads and this one does not.
+
+Each row: the program, the path below the home directory, the one in a project, what to do instead.
+"""
 _FOLDERS = {".claude": "Claude Code", ".codex": "Codex", ".opencode": "OpenCode", ".pi": "Pi"}
 """The programs' own directories in a project. What is in one and has no reader here is named."""
 _IN_FOLDERS = {
-    *(row.project for row in _UNREAD),
+    *(project for _program, _home, project, _why in _UNREAD),
     *PROJECT_FILES,
     *OPENCODE_FILES,
     *SERVER_FILES,
@@ -159,22 +148,20 @@ def summary(items: Sequence[FoundItem]) -> str:
 
 
 def _told(item: FoundItem, left_out: LeftOut) -> FoundItem:
-    is_left_out = item.state is not ItemState.WITHOUT_EFFECT and left_out.covers(
-        item.program, item.group
-    )
-    if is_left_out:
-        return replace(item, state=ItemState.LEFT_OUT)
-    return item
+    if item.state is ItemState.WITHOUT_EFFECT or not left_out.covers(item.program, item.group):
+        return item
+    return replace(item, state=ItemState.LEFT_OUT)
 
 
 def _without(program: str, found: ForeignSettings, left_out: LeftOut) -> ForeignSettings:
     """Return a program's settings but for the groups that the user leaves out."""
-    return ForeignSettings(
-        rules=() if left_out.covers(program, "permissions") else found.rules,
-        environment={} if left_out.covers(program, "environment") else found.environment,
-        instructions=() if left_out.covers(program, "instructions") else found.instructions,
-        items=found.items,
-    )
+    if left_out.covers(program, "permissions"):
+        found = replace(found, rules=())
+    if left_out.covers(program, "environment"):
+        found = replace(found, environment={})
+    if left_out.covers(program, "instructions"):
+        found = replace(found, instructions=())
+    return found
 
 
 def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Iterator[FoundItem]:
@@ -197,26 +184,34 @@ def _of_knowledge(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> I
         )
     yield from _unusable(folders, knowledge)
     for command in knowledge.commands:
-        if program := _program_of(command.origin):
-            waits = command.of_project and not trusted
-            state = ItemState.HELD_BACK if waits else ItemState.ACTIVE
-            yield FoundItem(program, "command", f"/{command.name}", command.file, state)
-            yield from _unused(program, f"/{command.name}", command.file, command.unused)
+        waits = command.of_project and not trusted
+        yield from _of_file("command", command, f"/{command.name}", waits=waits)
+    yield from _of_specs(folders, knowledge, trusted=trusted)
+    for skill in knowledge.skills.values():
+        yield from _of_file("skill", skill, skill.name, waits=False)
+
+
+def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Iterator[FoundItem]:
     in_use = {(spec.name, spec.origin) for spec in knowledge.specs}
     specs = knowledge.specs
     if not trusted:
         specs = load_specs(folders, lambda _name: "")
     for spec in specs:
-        if program := _program_of(spec.origin):
-            kind = "output style" if spec.is_style else "agent"
-            is_active = (spec.name, spec.origin) in in_use
-            state = ItemState.ACTIVE if is_active else ItemState.HELD_BACK
-            yield FoundItem(program, kind, spec.name, spec.file, state)
-            yield from _unused(program, spec.name, spec.file, spec.unused)
-    for skill in knowledge.skills.values():
-        if program := _program_of(skill.origin):
-            yield FoundItem(program, "skill", skill.name, skill.file, ItemState.ACTIVE)
-            yield from _unused(program, skill.name, skill.file, skill.unused)
+        kind = "output style" if spec.is_style else "agent"
+        waits = (spec.name, spec.origin) not in in_use
+        yield from _of_file(kind, spec, spec.name, waits=waits)
+
+
+def _of_file(
+    kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
+) -> Iterator[FoundItem]:
+    """Yield what another program's file brings, and its fields without effect; nothing of our own files."""
+    program = _program_of(found.origin)
+    if program:
+        state = ItemState.HELD_BACK if waits else ItemState.ACTIVE
+        yield FoundItem(program, kind, name, found.file, state)
+        for field in found.unused:
+            yield without_effect(program, "field", f"{field} of {name}", place=found.file, why="")
 
 
 def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
@@ -226,11 +221,6 @@ def _unusable(folders: Folders, knowledge: Knowledge) -> Iterator[FoundItem]:
             kind, _space, rest = problem.partition(" ")
             name, _colon, why = rest.partition(": ")
             yield without_effect(program, kind.lower(), name, place=name, why=why)
-
-
-def _unused(program: str, name: str, place: str, fields: Sequence[str]) -> Iterator[FoundItem]:
-    for field in fields:
-        yield without_effect(program, "field", f"{field} of {name}", place=place, why="")
 
 
 def _owner(folders: Folders, name: str) -> str:
@@ -269,11 +259,8 @@ def _of_servers(folders: Folders, found: FoundServers, *, trusted: bool) -> Iter
         yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.WITHOUT_EFFECT)
     theirs = servers_of_project(folders.project, folders.upward())
     for server in without_switched_off(theirs, folders.home, folders.project):
-        if trusted and server.name in running:
-            held = ItemState.ACTIVE
-        else:
-            held = ItemState.HELD_BACK
-        yield _server_item(server, held)
+        is_used = trusted and server.name in running
+        yield _server_item(server, ItemState.ACTIVE if is_used else ItemState.HELD_BACK)
 
 
 def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
@@ -281,10 +268,8 @@ def _of_hooks(folders: Folders, *, trusted: bool) -> Iterator[FoundItem]:
         if isinstance(hook, UnusableHook):
             yield without_effect(program, "hook", hook.event, place=hook.place, why=hook.why)
             continue
-        if trusted or not file.of_project:
-            state = ItemState.ACTIVE
-        else:
-            state = ItemState.HELD_BACK
+        may_run = trusted or not file.of_project
+        state = ItemState.ACTIVE if may_run else ItemState.HELD_BACK
         yield FoundItem(program, "hook", f"{hook.event} {hook.command}", hook.place, state)
 
 
@@ -301,16 +286,16 @@ def _server_item(server: ForeignServer, state: ItemState) -> FoundItem:
 
 
 def _unread(folders: Folders) -> Iterator[FoundItem]:
-    for place in _UNREAD:
+    for program, home, project, why in _UNREAD:
         rows = []
-        if place.home:
-            path = in_home(folders.home, place.home)
+        if home:
+            path = in_home(folders.home, home)
             rows.append((path, shown_in_home(folders.home, path)))
-        if place.project:
-            rows.append((folders.project / place.project, place.project))
+        if project:
+            rows.append((folders.project / project, project))
         for path, shown in rows:
             if os.path.lexists(path):
-                yield without_effect(place.program, "file", shown, place=shown, why=place.why)
+                yield without_effect(program, "file", shown, place=shown, why=why)
 
 
 def _unknown(folders: Folders) -> Iterator[FoundItem]:

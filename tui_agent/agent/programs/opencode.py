@@ -110,10 +110,10 @@ def _looked_up(pattern: str, folders: Folders) -> Iterator[str]:
     *below, root = folders.upward()
     for folder in reversed(below):
         try:
-            found = any(True for _path in folder.glob(pattern))
+            found = next(folder.glob(pattern), None)
         except (OSError, ValueError, NotImplementedError, IndexError, RecursionError):
-            found = False
-        if found:
+            found = None
+        if found is not None:
             yield f"{folder.relative_to(root).as_posix()}/{pattern}"
     yield pattern
 
@@ -142,7 +142,7 @@ def _rules(file: ForeignFile, items: list[FoundItem]) -> Iterator[Rule]:
             if rule.action is Action.ALLOW:
                 continue
             # As there, the last pattern that matches counts.
-            spared = (later.pattern for later in rules[number:] if later.action is not Action.DENY)
+            spared = [later.pattern for later in rules[number:] if later.action is not Action.DENY]
             kept = replace(rule, unless=tuple(spared), origin=place)
             kind = f"{rule.action} rule"
             items.append(FoundItem(PROGRAM, kind, str(kept), place, state=ItemState.ACTIVE))

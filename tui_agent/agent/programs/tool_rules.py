@@ -144,18 +144,16 @@ def rules_of(text: str, action: Action, source: Source, anchor: Anchor) -> tuple
     if not piece.what:
         # "Edit" stands for everything that edits, and "Read" for everything that reads.
         whole = _WHOLE.get(piece.tool)
-        return (Rule(piece.tool if whole is None else whole.value, "*", action, source),)
+        return (Rule(whole or piece.tool, "*", action, source),)
     permission = _permission_of(piece)
     syntax = _syntax_of(permission)
-    return tuple(
-        Rule(permission.value, pattern, action, source, syntax)
-        for pattern in _patterns(piece, permission, anchor)
-    )
+    rules: list[Rule] = []
+    for pattern in _patterns(piece, permission, anchor):
+        rules.append(Rule(permission.value, pattern, action, source=source, syntax=syntax))
+    return tuple(rules)
 
 
-def allowed_tools(
-    value: object, source: Source, *, own: bool, anchor: Anchor | None = None
-) -> ToolList:
+def allowed_tools(value: object, source: Source, *, own: bool) -> ToolList:
     """Read a list of tools that may be used.
 
     ``own``: our own files may have globs (``github_*``). A list in which nothing is known allows
@@ -173,8 +171,7 @@ def allowed_tools(
             piece = parse_piece(text)
             if piece.what:
                 permission = _permission_of(piece)
-                kept = tuple(_patterns(piece, permission, anchor or Anchor()))
-                limits.setdefault(permission, []).extend(kept)
+                limits.setdefault(permission, []).extend(_patterns(piece, permission, Anchor()))
             elif piece.permission is not None:
                 whole.add(piece.permission)
             names[piece.tool] = None
@@ -183,15 +180,14 @@ def allowed_tools(
                 names[text.lower()] = None  # a server's tool, or one of a tool file
             else:
                 problems.append(f"tools: {error}; left out")
-    rules = [
-        _limited(permission, kept, source)
-        for permission, kept in limits.items()
-        if permission not in whole
-    ]
+    rules: list[Rule] = []
+    for permission, kept in limits.items():
+        if permission not in whole:
+            rules.append(_limited(permission, kept, source))
     return ToolList(tuple(names), tuple(rules), tuple(problems))
 
 
-def denied_tools(value: object, source: Source, *, anchor: Anchor | None = None) -> ToolList:
+def denied_tools(value: object, source: Source) -> ToolList:
     """Read a list of tools that may not be used: ``names`` are whole tools, ``rules`` deny a part of one."""
     names: dict[str, None] = {}
     rules: list[Rule] = []
@@ -200,7 +196,7 @@ def denied_tools(value: object, source: Source, *, anchor: Anchor | None = None)
         try:
             piece = parse_piece(text)
             if piece.what:
-                rules += rules_of(text, Action.DENY, source, anchor or Anchor())
+                rules += rules_of(text, Action.DENY, source, Anchor())
             else:
                 names[piece.tool] = None
         except ForeignRuleError as error:
@@ -210,8 +206,9 @@ def denied_tools(value: object, source: Source, *, anchor: Anchor | None = None)
 
 def _limited(permission: Permission, kept: Sequence[str], source: Source) -> Rule:
     """Return the rule that denies everything of a permission but what some patterns name."""
+    syntax = _syntax_of(permission)
     return Rule(
-        permission.value, "*", Action.DENY, source, _syntax_of(permission), unless=tuple(kept)
+        permission.value, "*", Action.DENY, source=source, syntax=syntax, unless=tuple(kept)
     )
 
 
