@@ -25,7 +25,7 @@ from tui_agent.session.formats.incoming import (
     summary_of,
     usage_of,
 )
-from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
+from tui_agent.session.formats.reading import NOTHING, ImportRefused, Node, SourceFile
 
 _FINISH = {
     "end_turn": "stop",
@@ -109,7 +109,7 @@ def _facts_of(path: Path) -> Node:
     try:
         return SourceFile(path).document()
     except ImportRefused:
-        return Node({}, path.name)
+        return NOTHING
 
 
 class Reader(BlockReader):
@@ -169,10 +169,8 @@ class Reader(BlockReader):
                 self._read.add(node.text("uuid"))
                 leaf = self._line(node, kind, leaf)
         self.require_conversation()
-        title = next(
-            (self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), ""
-        )
-        title = title or self._typed_title()
+        named = [self._titles.get(kind) for kind in reversed(_TITLES)]
+        title = next(filter(None, named), None) or self._typed_title()
         name = "/".join(filter(None, [self._session, self.agent]))
         return self.finish(name=name, cwd=self._cwd, title=title, leaf=leaf)
 
@@ -289,16 +287,17 @@ class Reader(BlockReader):
             )
             answer = known.id
         else:
-            failed = node.flag("isApiErrorMessage")
-            text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
             entry = AssistantEntry(
-                parts=() if failed else parts,
+                parts=parts,
                 model=model,
                 usage=usage,
-                finish="error" if failed else _FINISH.get(message.text("stop_reason", ""), "stop"),
-                error=(text or "The request failed.") if failed else None,
+                finish=_FINISH.get(message.text("stop_reason", ""), "stop"),
                 created_at=at,
             )
+            if node.flag("isApiErrorMessage"):
+                why = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+                failure = {"finish": "error", "error": why or "The request failed."}
+                entry = entry.model_copy(update={**failure, "parts": ()})
             answer = self.add(entry, parent)
             self._answers[message_id] = answer
         for part in parts:
@@ -307,10 +306,7 @@ class Reader(BlockReader):
         self.pass_over(uuid, answer)
 
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
-        if self._boundary is not None:
-            facts = self._boundary.node("compactMetadata")
-        else:
-            facts = Node({}, "")
+        facts = (self._boundary or NOTHING).node("compactMetadata")
         by_itself = facts.text("trigger", "") == "auto"
         # Messages kept beside the summary stand before it in the file, but for a fork, which begins
         # with the summary.

@@ -10,12 +10,12 @@ that is no longer its history; without one it begins at the beginning. The file 
 beginning is named by the thread, a later one by the thread and an id of its own.
 """
 
-import json
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
+from tui_agent.json_text import as_dict, loads, table_in
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -36,7 +36,7 @@ from tui_agent.session.formats.incoming import (
     summary_of,
     usage_of,
 )
-from tui_agent.session.formats.reading import Node, SourceFile
+from tui_agent.session.formats.reading import NOTHING, Node, SourceFile
 
 _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
@@ -130,9 +130,8 @@ def _named(near: Rollout, name: str) -> Iterator[Rollout]:
 
 
 def _rollout(source: SourceFile) -> Rollout:
-    with closing(source.lines()) as lines:
-        head = next(lines, None)
-    if head is None or head.value.get("type") != "session_meta":
+    head = next(source.first_nodes(1), NOTHING)
+    if head.value.get("type") != "session_meta":
         return Rollout(source)
     meta = head.node("payload")
     path = source.path
@@ -189,25 +188,18 @@ class Reader(SessionReader):
             if base is not None and base not in self._positions:
                 self.leave_out("history before, which is in a file that is not here")
             if number:
-                if base is None:
-                    position = _Position()
-                else:
-                    position = self._positions.get(base, _Position())
+                position = _Position()
+                if base is not None:
+                    position = self._positions.get(base, position)
                 self._answer = self._counted = self._unclaimed = None
                 self.pass_over(None, position.last)
                 self._model = position.model
                 self._turns = list(position.turns)
-            wanted = {
-                later.base[1]
-                for later in rollouts
-                if later.base is not None and later.base[0] == rollout.name
-            }
-            self._rollout(rollout, sorted(wanted), of_thread=rollout.thread == rollouts[-1].thread)
+            bases = {later.base for later in rollouts if later.base is not None}
+            wanted = sorted(end for name, end in bases if name == rollout.name)
+            self._rollout(rollout, wanted, of_thread=rollout.thread == rollouts[-1].thread)
         self.require_conversation()
-        if self._meta is not None:
-            meta = self._meta.node("payload")
-        else:
-            meta = Node({}, "")
+        meta = self._meta or NOTHING
         created_at = meta.time("timestamp")
         return self.finish(
             name=meta.text("id", ""), cwd=self._cwd, title=self._title, created_at=created_at
@@ -237,7 +229,7 @@ class Reader(SessionReader):
         at = node.time("timestamp")
         match kind := node.text("type", ""):
             case "session_meta" if self._meta is None:
-                self._meta = node
+                self._meta = payload
                 self._cwd = payload.text("cwd", "")
                 self._provider = payload.text("model_provider", "") or self._provider
             case "turn_context":
@@ -266,10 +258,10 @@ class Reader(SessionReader):
         if kind == "message":
             self._message(item, at)
         elif kind == "reasoning":
-            texts = [*item.nodes("summary"), *item.nodes("content")]
+            parts = [*item.nodes("summary"), *item.nodes("content")]
+            texts = [part.text("text", "") for part in parts]
             # Encrypted text can be read by nobody else, so only the words stay.
-            text = "\n\n".join(part.text("text", "") for part in texts if part.text("text", ""))
-            if text:
+            if text := "\n\n".join(filter(None, texts)):
                 self._say(ReasoningPart(text=text, model=self._model_name), at)
         elif kind in _CALLS:
             self._call(item, item.text("name", ""), item.value.get(_CALLS[kind]), at)
@@ -359,15 +351,11 @@ class Reader(SessionReader):
             text, images = split(self._said(item, "output"))
             return text, False, images
         text = item.text("output", "")
-        try:
-            reported = None
-            if text.startswith('{"output":'):
-                reported = json.loads(text)
-        except ValueError:
-            reported = None
-        if isinstance(reported, dict) and isinstance(reported.get("output"), str):
-            facts = reported.get("metadata")
-            return reported["output"], isinstance(facts, dict) and bool(facts.get("exit_code")), ()
+        if text.startswith('{"output":'):
+            with suppress(ValueError):
+                reported = as_dict(loads(text))
+                if isinstance(said := reported.get("output"), str):
+                    return said, bool(table_in(reported, "metadata").get("exit_code")), ()
         return text, False, ()
 
     def _event(self, event: Node, at: int) -> None:
@@ -375,9 +363,7 @@ class Reader(SessionReader):
             case "user_message":
                 self._claim(event.text("message", ""))
             case "item_completed" if event.node("item").text("type", "") == "UserMessage":
-                self._claim(
-                    "\n".join(part.text("text", "") for part in event.node("item").nodes("content"))
-                )
+                self._claim(_text_of(event.node("item")))
             case "token_count":
                 if event.has("info"):
                     self._count(event.node("info").node("last_token_usage"))
@@ -420,20 +406,17 @@ class Reader(SessionReader):
 
     def _failed(self, why: str, at: int) -> None:
         self._answer = None
-        self.follow(
-            AssistantEntry(
-                parts=(), model=self._model_name, finish="error", error=why or None, created_at=at
-            )
-        )
+        self.fail(why or None, at, model=self._model_name)
 
     def _compaction(self, payload: Node, at: int) -> None:
         self._answer = self._counted = None
-        kept = [
-            "\n".join(part.text("text", "") for part in item.nodes("content"))
-            for item in payload.nodes("replacement_history")
-            if item.text("role", "") == "user"
-        ]
+        history = payload.nodes("replacement_history")
+        kept = [_text_of(item) for item in history if item.text("role", "") == "user"]
         persons = {text for _place, text in self._turns}
         details = SummaryDetails(user_messages=tuple(text for text in kept if text in persons))
-        summary = payload.text("message", "") or "\n\n".join(text for text in kept if text)
+        summary = payload.text("message", "") or "\n\n".join(filter(None, kept))
         self.follow(summary_of(summary, at, before=self._used, by_itself=True, details=details))
+
+
+def _text_of(item: Node) -> str:
+    return "\n".join(part.text("text", "") for part in item.nodes("content"))

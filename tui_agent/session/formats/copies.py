@@ -56,11 +56,10 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
     if leaf is None:
         leaf = info.leaf
     headers = session.skeleton()
+    found: list[Entry] = []
     if whole:
         found = session.entries(headers.ids)
-    elif leaf is None:
-        found = []
-    else:
+    elif leaf is not None:
         found = session.path(leaf)
     entries = _attached(found, {header.id: header.parent_id for header in headers})
     ids = {entry.id for entry in entries}

@@ -15,7 +15,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import IncomingSession, SessionReader, summary_of, usage_of
-from tui_agent.session.formats.reading import Node, SourceFile
+from tui_agent.session.formats.reading import NOTHING, Node, SourceFile
 
 _USAGE = {
     "input": "inputTokens",
@@ -38,11 +38,8 @@ def is_line(node: Node) -> bool:
 
 
 def project_of(source: SourceFile) -> str:
-    for node in source.lines():
-        if node is None:
-            return ""
-        return node.node("data").node("context").text("cwd", "")
-    return ""
+    first = next(source.first_nodes(), NOTHING)
+    return first.node("data").node("context").text("cwd", "")
 
 
 class Reader(SessionReader):
@@ -57,7 +54,7 @@ class Reader(SessionReader):
         """Tokens of requests whose answer is still to come."""
 
     def read(self) -> IncomingSession:
-        start = Node({}, "")
+        start = NOTHING
         for node in self.nodes():
             if node.text("type", "") == "session.start":
                 start = node.node("data")
@@ -98,10 +95,7 @@ class Reader(SessionReader):
                     summary_of(summary, at, before=before, after=after, by_itself=by_itself)
                 )
             case "session.error":
-                error = data.text("message", "") or "The request failed."
-                self.follow(
-                    AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at)
-                )
+                self.fail(data.text("message", "") or "The request failed.", at)
             case "abort":
                 self.interrupt(self.last)
             case "system.message":
@@ -118,10 +112,8 @@ class Reader(SessionReader):
                 parts.append(image)
             else:
                 self.leave_out("attachment that is not in the file")
-        source = data.text("source", "user")
-        if source == "user":
-            synthetic = None
-        else:
+        synthetic = None
+        if (source := data.text("source", "user")) != "user":
             synthetic = f"copilot-cli:{source[:40]}"
         if parts:
             self.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
@@ -139,9 +131,8 @@ class Reader(SessionReader):
         calls: list[ToolCallPart] = []
         for request in data.nodes("toolRequests"):
             arguments = request.value.get("arguments")
-            if isinstance(
-                arguments, str
-            ):  # a tool that takes plain text: other providers know only objects
+            if isinstance(arguments, str):
+                # A tool that takes plain text: other providers know only objects.
                 arguments = {"input": arguments}
             calls.append(
                 self.call(request.text("toolCallId"), request.text("name"), arguments or {})

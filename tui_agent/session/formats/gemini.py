@@ -17,14 +17,19 @@ from tui_agent.session.entries import (
     TextPart,
     ToolCallPart,
     ToolStatus,
-    Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import IncomingSession, SessionReader
+from tui_agent.session.formats.incoming import IncomingSession, SessionReader, usage_of
 from tui_agent.session.formats.reading import Node, SourceFile
 
 _CONTEXT = "<session_context>"
 """Begins the message in the user's name in which the program describes the surroundings."""
+_USAGE = {
+    "input": "input tool",
+    "output": "output thoughts",
+    "cache_read": "cached",
+    "reasoning": "thoughts",
+}
 _STATUS = {"success": ToolStatus.COMPLETED, "cancelled": ToolStatus.INTERRUPTED}
 
 
@@ -83,7 +88,7 @@ class GeminiReader(SessionReader):
         finish: Any = "stop"
         if any(isinstance(part, ToolCallPart) for part in parts):
             finish = "tool_calls"
-        usage = _usage(message.node("tokens"))
+        usage = usage_of(message.node("tokens"), _USAGE, cached_is_sent=True)
         if before := self.answer(known):
             self.change(before, parts=tuple(parts), usage=usage or before.usage, finish=finish)
         else:
@@ -92,9 +97,9 @@ class GeminiReader(SessionReader):
             )
             self._answers[name] = self.follow(entry)
         for call in calls:
-            for response in (
-                call.nodes("result") if isinstance(call.value.get("result"), list) else ()
-            ):
+            if not isinstance(call.value.get("result"), list):
+                continue
+            for response in call.nodes("result"):
                 if response.has("functionResponse"):
                     result = response.node("functionResponse")
                     status = call.text("status", "")
@@ -105,12 +110,9 @@ class GeminiReader(SessionReader):
         for thought in message.nodes("thoughts"):
             subject = thought.text("subject", "")
             text = thought.text("description", "")
-            heading = ""
             if subject:
-                heading = f"**{subject}**"
-            parts.append(
-                ReasoningPart(text="\n\n".join(filter(None, (heading, text))), model=model)
-            )
+                text = "\n\n".join(filter(None, (f"**{subject}**", text)))
+            parts.append(ReasoningPart(text=text, model=model))
         for block in self._blocks(message):
             if block.has("functionCall"):
                 parts.append(self._call(block.node("functionCall")))
@@ -135,24 +137,10 @@ class GeminiReader(SessionReader):
         output = answer.value.get("error" if failed else "output")
         if not isinstance(output, str):
             output = json.dumps(answer.value, ensure_ascii=False)
-        if failed:
-            ended = ToolStatus.ERROR
-        else:
-            ended = _STATUS.get(status, ToolStatus.ERROR)
+        ended = ToolStatus.ERROR
+        if not failed:
+            ended = _STATUS.get(status, ended)
         self.follow(self.result(call_id, output, at, tool=response.text("name", ""), status=ended))
-
-
-def _usage(tokens: Node) -> Usage | None:
-    if not tokens.value:
-        return None
-    cached = int(tokens.number("cached"))
-    thoughts = int(tokens.number("thoughts"))
-    return Usage(
-        input=max(0, int(tokens.number("input")) + int(tokens.number("tool")) - cached),
-        output=int(tokens.number("output")) + thoughts,
-        cache_read=cached,
-        reasoning=thoughts,
-    )
 
 
 def is_line(node: Node) -> bool:

@@ -23,13 +23,13 @@ from tui_agent.session.entries import (
     TextPart,
     ToolCallPart,
     ToolResultEntry,
-    ToolStatus,
     UserEntry,
 )
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IMAGE_TYPES
 from tui_agent.session.formats.markdown import (
     Section,
+    call_facts,
     facts_of,
     joined,
     marker_of,
@@ -63,7 +63,7 @@ def write(
     The tree is at the top.
     """
     page = _Page(copy)
-    (name, models, cost) = facts_of(copy)
+    name, models, cost = facts_of(copy)
     info = copy.info
     title = escape(one_line(name, 200))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
@@ -74,9 +74,8 @@ def write(
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     )
-    facts = joined(
-        (info.cwd, when(info.created_at), ", ".join(models), f"{len(copy.entries):,} entries", cost)
-    )
+    count = f"{len(copy.entries):,} entries"
+    facts = joined(info.cwd, when(info.created_at), ", ".join(models), count, cost)
     put(f'<p class="facts">{escape(one_line(facts, 500))}</p>\n</header>\n')
     sections = sections_of(copy, whole=whole)
     tree = _Tree(sections)
@@ -126,16 +125,12 @@ class _Tree:
                 pieces.append(section)
                 continue
             pieces.append(f"<li>{_way(section)}")
-            said = [
-                entry
-                for entry in section.entries
-                if isinstance(entry, UserEntry) and entry.synthetic is None
-            ]
-            rows = [
-                f'<li><a href="#e{entry.id}">{_line(entry.preview, 100)}</a></li>'
-                for entry in said[1:MAX_LISTED]
-            ]
-            pieces.append(f"<ul>{''.join(rows)}</ul>" if rows else "")
+            rows: list[str] = []
+            for entry in section.entries:
+                if isinstance(entry, UserEntry) and entry.synthetic is None:
+                    rows.append(f'<li><a href="#e{entry.id}">{_line(entry.preview, 100)}</a></li>')
+            if listed := rows[1:MAX_LISTED]:
+                pieces.append(f"<ul>{''.join(listed)}</ul>")
             waiting.append("</li>")
             if below := self._below.get(section.number):
                 waiting += ["</ul>", *reversed(below), "<ul>"]
@@ -171,18 +166,18 @@ class _Page:
 
     def blocks(self, section: Section) -> Iterator[str]:
         results = results_of(section.entries)
-        shown: set[str] = set()
+        called: set[str] = set()
         for entry in section.entries:
             match entry:
                 case UserEntry():
                     yield self._user(entry)
                 case AssistantEntry():
-                    shown |= {call.call_id for call in entry.tool_calls if call.call_id in results}
+                    called.update(call.call_id for call in entry.tool_calls)
                     yield f'<section id="e{entry.id}">{self._label(entry.id)}'
                     yield from self._answer(entry, results)
                     yield "</section>"
                 case ToolResultEntry():
-                    if entry.call_id not in shown:
+                    if entry.call_id not in called:
                         yield self._tool(entry.tool, "", entry)
                 case ShellEntry():
                     output = f"<pre>{_text(entry.output)}</pre>"
@@ -240,22 +235,15 @@ class _Page:
             yield '<p class="marker">Interrupted</p>'
 
     def _tool(self, tool: str, arguments: str, result: ToolResultEntry | None) -> str:
-        if result is not None and result.title:
-            title = result.title
-        else:
-            title = arguments
+        title, status = call_facts(arguments, result)
         summary = f"{_line(tool, 60)} {_line(title, 120)}"
         pieces = []
         if arguments:
             pieces = [f"<pre>{_text(arguments)}</pre>"]
-        if result is None:
-            summary += ' <span class="status">no result</span>'
-        else:
+        if result is not None:
             facts = result.metadata
             if facts.additions or facts.deletions:
                 summary += f' <span class="counts">+{facts.additions} −{facts.deletions}</span>'
-            if result.status is not ToolStatus.COMPLETED:
-                summary += f' <span class="status">{result.status.value}</span>'
             if facts.diff:
                 lines: list[str] = []
                 for line in readable(facts.diff).splitlines():
@@ -265,6 +253,8 @@ class _Page:
             if result.output:
                 pieces.append(f"<pre>{_text(result.output)}</pre>")
             pieces += map(self._image, result.attachments)
+        if status:
+            summary += f' <span class="status">{status}</span>'
         return _folded(summary, "".join(pieces), result.id if result is not None else None)
 
     def _image(self, part: ImagePart) -> str:

@@ -4,14 +4,13 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import field, replace
 from enum import StrEnum
 from operator import ne
 from pathlib import Path
 from sqlite3 import Connection
 
-from tui_agent.json_text import as_dict, as_text
+from tui_agent.json_text import as_text, table_in
 from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file, real_path
 from tui_agent.safe_text import valid
@@ -25,9 +24,6 @@ from tui_agent.session.ids import short_id
 from tui_agent.session.path_queries import typed_text
 from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
-
-_HEAD_LINES = 20
-"""Lines looked at for the directory a session worked in."""
 
 ImportEstimate = Callable[[Entry], int]
 
@@ -59,8 +55,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
     """Return the files other programs keep in their usual places, newest first."""
     found: dict[Path, DetectedFile] = {}
     for row in FORMATS:
-        for variable, below_home, pattern in row.places:
-            place = Path((variable and environ.get(variable)) or home / below_home)
+        for place, pattern in _places(row, home, environ):
             for path in place.glob(pattern):
                 if path in found or not is_file(path):
                     continue
@@ -69,14 +64,12 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
                 except OSError:  # gone by now
                     continue
                 if facts.st_size:
-                    project = _project(row, path)
-                    at = int(facts.st_mtime * 1000)
                     found[path] = DetectedFile(
                         path,
                         row.name,
                         row.program,
-                        project=project,
-                        changed_at=at,
+                        project=_project(row, path),
+                        changed_at=int(facts.st_mtime * 1000),
                         size=facts.st_size,
                     )
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
@@ -84,12 +77,17 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
 
 def is_own_file(path: Path, home: Path, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether a file is where another program of this user keeps its sessions: it says truly where they worked."""
-    places = (
-        Path((variable and environ.get(variable)) or home / below_home)
-        for row in FORMATS
-        for variable, below_home, _pattern in row.places
-    )
-    return any(path.absolute().is_relative_to(place) for place in places)
+    for row in FORMATS:
+        for place, _pattern in _places(row, home, environ):
+            if path.absolute().is_relative_to(place):
+                return True
+    return False
+
+
+def _places(row: Format, home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """Yield the directories that a program keeps its files in, with their patterns."""
+    for variable, below_home, pattern in row.places:
+        yield Path((variable and environ.get(variable)) or home / below_home), pattern
 
 
 def _project(row: Format, path: Path) -> str:
@@ -97,12 +95,10 @@ def _project(row: Format, path: Path) -> str:
     try:
         if (project_of := row.function("project_of")) is not None:
             return str(project_of(source))
-        with closing(source.lines()) as lines:
-            for _number, node in zip(range(_HEAD_LINES), lines, strict=False):
-                value = {} if node is None else node.value
-                for table in (value, as_dict(value.get("payload"))):
-                    if cwd := as_text(table.get("cwd")):
-                        return cwd
+        for node in source.first_nodes():
+            for table in (node.value, table_in(node.value, "payload")):
+                if cwd := as_text(table.get("cwd")):
+                    return cwd
     except ImportRefused:
         pass  # the list shows the file; importing it says why
     return ""
@@ -149,22 +145,23 @@ def read_file(
     Raises:
         ImportRefused: it can't be read; the message says where and why.
     """
-    file, row = _opened(SourceFile(path, skip_damaged=skip_damaged), source)
+    file = SourceFile(path, skip_damaged=skip_damaged)
+    row = _format(file, source)
     sessions = [session for together in _read(row, file) for session in together]
     if file.refused and not sessions:
         raise file.refused[0]
     return sessions
 
 
-def _opened(file: SourceFile, source: str | None) -> tuple[SourceFile, Format]:
+def _format(file: SourceFile, source: str | None) -> Format:
     if file.path.suffix.lower() in _TO_READ:
         raise ImportRefused(
             f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
             "instead."
         )
-    return file, format_of(file) if source is None else next(
-        row for row in FORMATS if row.name == source
-    )
+    if source is None:
+        return format_of(file)
+    return next(row for row in FORMATS if row.name == source)
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
@@ -193,7 +190,8 @@ def import_file(
         SessionHeld: it goes on a session that another live program works on.
         StoreError: it can't be stored.
     """
-    file, row = _opened(SourceFile(path, skip_damaged=skip_damaged), source)
+    file = SourceFile(path, skip_damaged=skip_damaged)
+    row = _format(file, source)
     imported: list[Imported] = []
     for together in _read(row, file):
         # A database changes with every session in it: the session's own content distinguishes two
@@ -385,10 +383,10 @@ class _SessionImport:
 
 
 def _first_words(session: IncomingSession) -> str:
-    said = (one for one in session.entries if isinstance(one, UserEntry) and one.synthetic is None)
-    words = ""
-    if (first := next(said, None)) is not None:
-        words = " ".join(typed_text(first.parts).split())
-    if len(words) <= _TITLE_CHARS:
-        return words
-    return f"{words[: _TITLE_CHARS - 1].rstrip()}…"
+    for entry in session.entries:
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            words = " ".join(typed_text(entry.parts).split())
+            if len(words) <= _TITLE_CHARS:
+                return words
+            return f"{words[: _TITLE_CHARS - 1].rstrip()}…"
+    return ""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, overload
 
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_text, loads
 from tui_agent.lazy import dataclass
 from tui_agent.pictures import picture_type
 from tui_agent.session.entries import (
@@ -63,15 +63,7 @@ def _facts_of(call: ToolCallPart) -> dict[str, Any]:
         arguments = {}
     if not isinstance(arguments, dict):
         return {"tool": call.tool}
-    titles = (
-        value
-        for key in _TITLE_KEYS
-        if isinstance(value := arguments.get(key), str) and value.strip()
-    )
-    path = next(
-        (value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value),
-        None,
-    )
+    path = _first_text(arguments, _PATH_KEYS) or None
     tool = call.tool.lower()
     touched = (path,) if path else ()
     metadata = ToolMetadata(
@@ -79,8 +71,16 @@ def _facts_of(call: ToolCallPart) -> dict[str, Any]:
         read_files=touched if tool in _READING else (),
         modified_files=touched if tool in _CHANGING else (),
     )
-    title = " ".join(next(titles, "").split())[:_CALL_TITLE_CHARS]
+    title = " ".join(_first_text(arguments, _TITLE_KEYS).split())[:_CALL_TITLE_CHARS]
     return {"tool": call.tool, "title": title, "metadata": metadata}
+
+
+def _first_text(arguments: dict[str, Any], keys: Sequence[str]) -> str:
+    for key in keys:
+        text = as_text(arguments.get(key))
+        if text.strip():
+            return text
+    return ""
 
 
 def summary_of(
@@ -108,14 +108,17 @@ def usage_of(
 ) -> Usage | None:
     """Return an answer's tokens, None where nothing was counted.
 
-    ``keys`` are the program's names for the fields of `Usage`; with ``cached_is_sent`` its input
-    has the cached tokens.
+    ``keys`` are the program's names for the fields of `Usage`, several where they add up; with
+    ``cached_is_sent`` its input has the cached tokens.
     """
     if not counts.value:
         return None
-    tokens = {field: int(counts.number(key)) for field, key in keys.items()}
+    tokens: dict[str, int] = {}
+    for name, key in keys.items():
+        tokens[name] = sum(int(counts.number(part)) for part in key.split())
     if cached_is_sent:
-        tokens["input"] = max(0, tokens["input"] - tokens["cache_read"] - tokens["cache_write"])
+        cached = tokens["cache_read"] + tokens.get("cache_write", 0)
+        tokens["input"] = max(0, tokens["input"] - cached)
     return Usage(**tokens)
 
 
@@ -260,14 +263,19 @@ class SessionReader:
 
     def answer(self, entry_id: int | None) -> AssistantEntry | None:
         """Return the entry with a number where that is an answer."""
-        if entry_id is not None:
-            entry = self.entry(entry_id)
-        else:
-            entry = None
+        if entry_id is None:
+            return None
+        entry = self.entry(entry_id)
         return entry if isinstance(entry, AssistantEntry) else None
 
     def change(self, entry: Entry, **fields: object) -> None:
         self.session.entries[entry.id - 1] = entry.model_copy(update=fields)
+
+    def fail(self, error: str | None, at: int, *, model: str = "") -> int:
+        """Add a request that failed."""
+        return self.follow(
+            AssistantEntry(parts=(), model=model, finish="error", error=error, created_at=at)
+        )
 
     def interrupt(self, entry_id: int | None) -> None:
         """Say of an answer that it was interrupted; other entries stay as they are."""

@@ -105,12 +105,11 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)
     if last is not None:
         yield last
-        if last.first_kept_id is not None:
-            kept = [entry.id for entry in path].index(last.first_kept_id)
-        else:
-            kept = len(path)
-        path = [entry for at, entry in enumerate(path) if at >= kept or entry.id > last.id]
-    yield from (entry for entry in path if not isinstance(entry, CompactionEntry))
+        kept = last.first_kept_id or last.id
+        path = [entry for entry in path if entry.id >= kept]
+    for entry in path:
+        if not isinstance(entry, CompactionEntry):
+            yield entry
 
 
 def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
@@ -135,25 +134,15 @@ def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
 
 def _claude_content(copy: SessionCopy, entry: Entry) -> list[_Record]:
     if isinstance(entry, AssistantEntry):
+        said: list[_Record] = []
         if entry.text.strip():
-            text: list[_Record] = [{"type": "text", "text": entry.text}]
-        else:
-            text = []
-        return text + [
-            {
-                "type": "tool_use",
-                "id": call.call_id,
-                "name": call.tool,
-                "input": _arguments(call.arguments),
-            }
-            for call in entry.tool_calls
-        ]
+            said.append({"type": "text", "text": entry.text})
+        for call in entry.tool_calls:
+            given = _arguments(call.arguments)
+            said.append({"type": "tool_use", "id": call.call_id, "name": call.tool, "input": given})
+        return said
     if isinstance(entry, ToolResultEntry):
-        images = [
-            _claude_part(copy, image)
-            for image in entry.attachments
-            if copy.blob(image.blob) is not None
-        ]
+        images = [_claude_part(copy, image) for image in _attached(copy, entry)]
         content = [{"type": "text", "text": entry.output or "(no output)"}, *images]
         failed = entry.status is not ToolStatus.COMPLETED
         return [
@@ -191,11 +180,7 @@ def _codex_items(copy: SessionCopy, entry: Entry) -> Iterator[_Record]:
                 }
         case ToolResultEntry():
             yield {"type": "function_call_output", "call_id": entry.call_id, "output": entry.output}
-            if images := [
-                _codex_part(copy, image)
-                for image in entry.attachments
-                if copy.blob(image.blob) is not None
-            ]:
+            if images := [_codex_part(copy, image) for image in _attached(copy, entry)]:
                 yield _codex_message("user", images)
         case _:
             if said := [_codex_part(copy, part) for part in _said(copy, entry)]:
@@ -214,6 +199,11 @@ def _codex_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
         name = PurePath(part.path or "document.pdf").name
         return {"type": "input_file", "filename": name, "file_data": url}
     return {"type": "input_image", "image_url": url}
+
+
+def _attached(copy: SessionCopy, entry: ToolResultEntry) -> list[ImagePart]:
+    """Return the images of a result that are still there."""
+    return [image for image in entry.attachments if copy.blob(image.blob) is not None]
 
 
 def _base64(copy: SessionCopy, part: ImagePart) -> str:

@@ -60,13 +60,15 @@ class Section:
 
 def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
     """Return a session's title, its models, and its price, "" when unknown."""
-    models = [
-        entry.model for entry in copy.entries if isinstance(entry, AssistantEntry) and entry.model
-    ]
-    made = (AssistantEntry, CompactionEntry, BranchSummaryEntry)
-    cost = sum(entry.cost or 0 for entry in copy.entries if isinstance(entry, made))
+    models: dict[str, None] = {}
+    cost = 0.0
+    for entry in copy.entries:
+        if isinstance(entry, AssistantEntry) and entry.model:
+            models[entry.model] = None
+        if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry):
+            cost += entry.cost or 0
     title = copy.info.title or copy.info.first_message or "Session"
-    return title, list(dict.fromkeys(models)), f"${cost:.2f}" if cost else ""
+    return title, list(models), f"${cost:.2f}" if cost else ""
 
 
 def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
@@ -83,9 +85,8 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
     below = children.get(None, [])
     while True:
         # The last one is taken next: the current way, then the others in their order.
-        waiting += [
-            (end, first) for first in sorted(below, key=lambda entry: entry.id not in here)[::-1]
-        ]
+        ways = sorted(below, key=lambda entry: entry.id not in here)
+        waiting += [(end, first) for first in reversed(ways)]
         if not waiting:
             return sections
         after, entry = waiting.pop()
@@ -98,6 +99,16 @@ def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
 
 def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
     return {entry.call_id: entry for entry in entries if isinstance(entry, ToolResultEntry)}
+
+
+def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str]:
+    """Return a call's title, and how it went: "" for one that went well."""
+    if result is None:
+        return arguments, "no result"
+    title = result.title or arguments
+    if result.status is ToolStatus.COMPLETED:
+        return title, ""
+    return title, result.status.value
 
 
 def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
@@ -140,21 +151,17 @@ def when(milliseconds: int) -> str:
         return ""
 
 
-def joined(parts: Iterator[str] | Sequence[str]) -> str:
+def joined(*parts: str) -> str:
     return " · ".join(part for part in parts if part)
 
 
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
     """Write a session: the path to its leaf, or with ``whole`` every branch."""
-    (title, models, cost) = facts_of(copy)
+    title, models, cost = facts_of(copy)
     info = copy.info
+    names = ", ".join(_inline(model) for model in models)
     put(f"# {_inline(title)}\n\n")
-    put(
-        joined(
-            (f"`{_code(info.cwd)}`", when(info.created_at), ", ".join(map(_inline, models)), cost)
-        )
-        + "\n"
-    )
+    put(f"{joined(f'`{_code(info.cwd)}`', when(info.created_at), names, cost)}\n")
     for section in sections_of(copy, whole=whole):
         if section.number > 1:
             where = "from the beginning"
@@ -167,13 +174,7 @@ def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> No
 
 def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
     results = results_of(section.entries)
-    answered = {
-        call.call_id
-        for entry in section.entries
-        if isinstance(entry, AssistantEntry)
-        for call in entry.tool_calls
-        if call.call_id in results
-    }
+    called: set[str] = set()
     speaker: str | None = None
     for entry in section.entries:
         if isinstance(entry, AssistantEntry) and entry.model != speaker:
@@ -189,8 +190,9 @@ def _blocks(section: Section, labels: Mapping[int, str]) -> Iterator[str]:
             case AssistantEntry():
                 if label:
                     yield f"_#{entry.id}{label}_"
+                called.update(call.call_id for call in entry.tool_calls)
                 yield from _answer(entry, results)
-            case ToolResultEntry() if entry.call_id not in answered:
+            case ToolResultEntry() if entry.call_id not in called:
                 yield _tool(entry.tool, "", entry)
             case ShellEntry():
                 yield _folded(f"! {entry.command}", [_fenced(entry.output)])
@@ -211,11 +213,10 @@ def _user(entry: UserEntry) -> Iterator[str]:
             case TextPart():
                 yield harmless(part.text)
             case FilePart():
-                yield (
-                    _folded(f"@{part.path}", [_fenced(part.text)])
-                    if part.text
-                    else f"`@{_code(part.path)}`"
-                )
+                if part.text:
+                    yield _folded(f"@{part.path}", [_fenced(part.text)])
+                else:
+                    yield f"`@{_code(part.path)}`"
             case ImagePart():
                 yield f"_{part.kind.capitalize()} {_inline(part.path or part.mime)}_"
 
@@ -238,16 +239,7 @@ def _answer(entry: AssistantEntry, results: Mapping[str, ToolResultEntry]) -> It
 
 
 def _tool(tool: str, arguments: str, result: ToolResultEntry | None) -> str:
-    if result is not None and result.title:
-        title = result.title
-    else:
-        title = arguments
-    if result is None:
-        status = "no result"
-    elif result.status is ToolStatus.COMPLETED:
-        status = ""
-    else:
-        status = result.status.value
+    title, status = call_facts(arguments, result)
     pieces: list[str] = []
     if arguments:
         pieces = [_fenced(arguments, "json")]
@@ -255,7 +247,7 @@ def _tool(tool: str, arguments: str, result: ToolResultEntry | None) -> str:
         pieces.append(_fenced(result.metadata.diff, "diff"))
     if result is not None and result.output:
         pieces.append(_fenced(result.output))
-    return _folded(joined((f"{tool} {one_line(title, 120)}", status)), pieces)
+    return _folded(joined(f"{tool} {one_line(title, 120)}", status), pieces)
 
 
 def _folded(summary: str, pieces: list[str]) -> str:

@@ -133,6 +133,9 @@ class LineReader:
         created = node.time("created_at")
         name = node.text("id")
         parent = node.text("parent_session", "")
+        origin: tuple[str | None, int | None, str] = (None, None, "")
+        if is_session_id(parent):
+            origin = (parent, _optional(node, "parent_entry"), node.text("agent", "")[:200])
         self._ids = set()
         self._sessions.append(
             IncomingSession(
@@ -142,11 +145,9 @@ class LineReader:
                 title=node.text("title", "")[:500],
                 created_at=created,
                 updated_at=node.time("updated_at"),
-                leaf=int(node.number("leaf")) if node.has("leaf") else None,
+                leaf=_optional(node, "leaf"),
                 last_id=int(node.number("last_id")),
-                origin=(parent, _optional(node, "parent_entry"), node.text("agent", "")[:200])
-                if is_session_id(parent)
-                else (None, None, ""),
+                origin=origin,
                 side_cost=node.number("side_cost"),
             )
         )
@@ -217,8 +218,11 @@ class LineReader:
         if session.leaf is not None and session.leaf not in ids:
             session.leaf = session.entries[-1].id if session.entries else None
         session.last_id = min(max(session.last_id, max(ids, default=0)), _MAX_ID)
-        there = set[str]().union(*(one.blobs for one in self._sessions))
-        missing = {digest for entry in session.entries for digest in blobs_of(entry)} - there
+        missing: set[str] = set()
+        for entry in session.entries:
+            missing |= blobs_of(entry)
+        for one in self._sessions:
+            missing -= one.blobs.keys()
         if missing:
             session.left_out["full output or image that is not in the file"] += len(missing)
 

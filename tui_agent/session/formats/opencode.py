@@ -24,8 +24,10 @@ from tui_agent.session.formats.incoming import (
     SessionReader,
     derived_id,
     summary_of,
+    usage_of,
 )
 from tui_agent.session.formats.reading import (
+    NOTHING,
     ImportRefused,
     NoConversation,
     Node,
@@ -52,6 +54,13 @@ _FINISH = {
     "length": "length",
     "content-filter": "content_filter",
     "error": "error",
+}
+_USAGE = {
+    "input": "input",
+    "output": "output reasoning",
+    "reasoning": "reasoning",
+    "cache_read": "read",
+    "cache_write": "write",
 }
 _PASSED = frozenset(
     {"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"}
@@ -315,10 +324,7 @@ class _Reader(SessionReader):
         *,
         last: bool = False,
     ) -> None:
-        if last:
-            failure = info.node("error")
-        else:
-            failure = Node({}, "")
+        failure = info.node("error") if last else NOTHING
         aborted = failure.text("name", "") == "MessageAbortedError"
         error = None
         if last and info.has("error"):
@@ -378,13 +384,5 @@ class _Reader(SessionReader):
 
 
 def _usage(tokens: Node) -> Usage | None:
-    if not tokens.value:
-        return None
-    cache = tokens.node("cache")
-    return Usage(
-        input=int(tokens.number("input")),
-        output=int(tokens.number("output")) + int(tokens.number("reasoning")),
-        reasoning=int(tokens.number("reasoning")),
-        cache_read=int(cache.number("read")),
-        cache_write=int(cache.number("write")),
-    )
+    flat = Node({**tokens.node("cache").value, **tokens.value}, tokens.where)
+    return usage_of(flat, _USAGE)

@@ -72,12 +72,10 @@ class Reader(GeminiReader):
             self._title = payload.text("customTitle", "") or self._title
         elif kind == "chat_compression":
             info = payload.node("info")
-            parts = [
-                part
-                for message in payload.nodes("compressedHistory")
-                for part in message.nodes("parts")
-            ]
-            summary = "\n\n".join(text for part in parts if (text := part.text("text", "")))
+            texts: list[str] = []
+            for message in payload.nodes("compressedHistory"):
+                texts += [part.text("text", "") for part in message.nodes("parts")]
+            summary = "\n\n".join(filter(None, texts))
             before = info.number("originalTokenCount")
             after = info.number("newTokenCount")
             self.follow(summary_of(summary, at, before=before, after=after, by_itself=True))

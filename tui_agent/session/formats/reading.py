@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -110,6 +111,10 @@ class Node:
             return max(0, int(datetime.fromisoformat(value).timestamp() * 1000))
         except (ValueError, OverflowError):
             raise self.refuse(f"“{key}” has to be a time, it is {_named(value)}") from None
+
+
+NOTHING = Node({}, "")
+"""An object that is not in the file."""
 
 
 def _named(value: object) -> str:
@@ -266,6 +271,13 @@ class SourceFile:
                         yield None
         except OSError as error:
             raise _unreadable(path, error) from error
+
+    def first_nodes(self, most: int = 20) -> Iterator[Node]:
+        """Yield the objects of the first lines: some programs write bookkeeping first."""
+        with closing(self.lines()) as lines:
+            for node in islice(lines, most):
+                if node is not None:
+                    yield node
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from tui_agent.session.formats.incoming import IncomingSession
     from tui_agent.session.formats.reading import SourceFile
 
-_HEAD_LINES = 20
-"""Lines read to recognise a format: some programs write bookkeeping first."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
@@ -126,16 +123,10 @@ def format_of(source: "SourceFile") -> Format:
     # No program keeps a session as one JSON list: some keep logs or pieces of one so.
     is_list = source.path.suffix == ".json" and source.head.lstrip().startswith(b"[")
     if not (source.is_database or source.is_document or is_list):
-        for number, node in enumerate(source.lines()):
+        for node in source.first_nodes():
             for row in FORMATS:
-                if (
-                    node is not None
-                    and (is_line := row.function("is_line")) is not None
-                    and is_line(node)
-                ):
+                if (is_line := row.function("is_line")) is not None and is_line(node):
                     return row
-            if number + 1 >= _HEAD_LINES:
-                break
     names = ", ".join(row.name for row in FORMATS)
     raise NoConversation(
         f"{shown_name(source.path)} is none of the known formats; name its format with --from ({names})."
