@@ -20,6 +20,8 @@ from pathlib import Path
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 """How a directory is opened that may not be a link."""
+FOLLOWED_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+"""How a directory is opened that a link may lead to."""
 REGULAR = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """How a file is opened. Without ``O_NONBLOCK`` a pipe in its place would wait for a writer."""
 _PASSED = DIRECTORY | getattr(os, "O_PATH", 0)
@@ -73,8 +75,19 @@ def open_path(path: Path, *, make: bool = False) -> int:
     return descend(os.open(path.anchor, _PASSED if parts else DIRECTORY), parts, make=make)
 
 
-def open_beneath(root: int, path: str) -> int:
+@contextlib.contextmanager
+def using(descriptor: int) -> Iterator[int]:
+    """Close a descriptor when the block ends."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_beneath(root: int, path: str, *, make: bool = False) -> int:
     """Return a descriptor of a directory below another one, ``path`` relative to it and "" for itself.
+
+    With ``make`` missing directories are made.
 
     Raises:
         OSError: it is not there, or a link is in the way.
@@ -82,9 +95,21 @@ def open_beneath(root: int, path: str) -> int:
     if not path:
         return os.dup(root)
     opened = _openat2()
-    if opened is None:
-        return descend(os.dup(root), path.split("/"))
+    if make or opened is None:
+        return descend(os.dup(root), path.split("/"), make=make)
     return opened(root, path)
+
+
+@contextlib.contextmanager
+def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """Give a descriptor of the directory that a path below another one is in, and the path's last name.
+
+    Raises:
+        OSError: as `open_beneath`.
+    """
+    folder, _, name = path.rpartition("/")
+    with using(open_beneath(root, folder, make=make)) as parent:
+        yield parent, name
 
 
 @lru_cache(maxsize=1)
@@ -147,14 +172,11 @@ def set_mode(parent: int, name: str, mode: int) -> None:
     if sys.platform != "linux":
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
         return
-    itself = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
+    with using(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)) as itself:
         if stat.S_ISLNK(os.fstat(itself).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
         # The entry itself, whatever its name leads to by now: a descriptor's link is no path.
         os.chmod(f"/proc/self/fd/{itself}", mode)  # noqa: PTH101 - a descriptor
-    finally:
-        os.close(itself)
 
 
 def open_directory(parent: int, name: str) -> int:
@@ -229,11 +251,8 @@ def remove(parent: int, name: str) -> None:
     except FileNotFoundError:
         return
     except (IsADirectoryError, PermissionError):
-        top = open_directory(parent, name)
-        try:
+        with using(open_directory(parent, name)) as top:
             _empty(top)
-        finally:
-            os.close(top)
         os.rmdir(name, dir_fd=parent)
 
 
@@ -243,11 +262,8 @@ def _empty(top: int) -> None:
     pending = list(_clear(top, top, ()))
     while pending:
         name = pending.pop()
-        inner = open_directory(top, name)
-        try:
+        with using(open_directory(top, name)) as inner:
             pending += _clear(inner, top, (f"{mark}{number}" for number in numbers))
-        finally:
-            os.close(inner)
         os.rmdir(name, dir_fd=top)
 
 
@@ -269,9 +285,5 @@ def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
 
 def remove_tree(place: Path) -> None:
     """Remove a file or tree of this program's own, as far as that can be done."""
-    with contextlib.suppress(OSError):
-        parent = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            remove(parent, place.name)
-        finally:
-            os.close(parent)
+    with contextlib.suppress(OSError), using(os.open(place.parent, FOLLOWED_DIRECTORY)) as parent:
+        remove(parent, place.name)

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tui_agent.files.descriptors import (
+    FOLLOWED_DIRECTORY,
     REGULAR,
     descend,
     entries,
     open_beneath,
     open_path,
     open_regular,
+    parent_beneath,
+    using,
 )
 
 _FOLLOWED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -47,11 +50,8 @@ def read_inside(
         OutsideError: it leads out of the project.
         OSError: it can't be read, or it is no regular file.
     """
-    descriptor = open_inside(project, path)
-    try:
+    with using(open_inside(project, path)) as descriptor:
         return _read(descriptor, path, limit)
-    finally:
-        os.close(descriptor)
 
 
 def open_inside(project: Path, path: Path) -> int:
@@ -61,11 +61,8 @@ def open_inside(project: Path, path: Path) -> int:
     if not real.is_relative_to(root):
         raise OutsideError(errno.EXDEV, f"it leads out of the project, to {real}", str(path))
     *folders, name = real.relative_to(root).parts or (".",)
-    descriptor = descend(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folders)
-    try:
-        return os.open(name, REGULAR, dir_fd=descriptor)
-    finally:
-        os.close(descriptor)
+    with using(descend(os.open(root, FOLLOWED_DIRECTORY), folders)) as parent:
+        return os.open(name, REGULAR, dir_fd=parent)
 
 
 def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
@@ -74,53 +71,34 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
     Raises:
         OSError: it can't be read, or it is no regular file.
     """
-    descriptor = os.open(path, _FOLLOWED)
-    try:
+    with using(os.open(path, _FOLLOWED)) as descriptor:
         return _read(descriptor, path, limit)
-    finally:
-        os.close(descriptor)
 
 
 def read_regular(path: str | Path, limit: int) -> bytes | None:
     """Return the first bytes of a regular file; None for a link, for anything else, and where it can't be read."""
     try:
-        descriptor = os.open(path, REGULAR)
+        with using(os.open(path, REGULAR)) as descriptor:
+            return _read(descriptor, path, limit)[0]
     except OSError:
         return None
-    try:
-        return _read(descriptor, path, limit)[0]
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
 
 
 def read_known(path: str, size: int) -> bytes:
     """Return the bytes of what was a regular file of a size just now; none for anything that can't be read."""
     try:
-        descriptor = os.open(path, REGULAR)
+        with using(os.open(path, REGULAR)) as descriptor:
+            return os.read(descriptor, size)
     except OSError:
         return b""
-    try:
-        return os.read(descriptor, size)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
 
 
 def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, os.stat_result]:
     state = os.fstat(descriptor)
+    if stat.S_ISDIR(state.st_mode):
+        raise OSError(errno.EISDIR, "it is a directory", str(path))
     if not stat.S_ISREG(state.st_mode):
-        if stat.S_ISDIR(state.st_mode):
-            number = errno.EISDIR
-        else:
-            number = errno.EINVAL
-        raise OSError(
-            number,
-            "it is a directory" if number == errno.EISDIR else "it is no regular file",
-            str(path),
-        )
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
     if limit is not None and state.st_size < limit:
         # Most files are small: two calls of the system. One of ``/proc`` says nothing of its size.
         pieces = [os.read(descriptor, state.st_size + 1)]
@@ -142,11 +120,8 @@ def directory(path: Path) -> Iterator[int]:
     Raises:
         OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
     """
-    descriptor = open_path(path)
-    try:
+    with using(open_path(path)) as descriptor:
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -156,12 +131,8 @@ def file_beneath(root: int, path: str) -> Iterator[BinaryIO]:
     Raises:
         OSError: it is not there, it is no regular file, or a link is in the way.
     """
-    folder, _, name = path.rpartition("/")
-    parent = open_beneath(root, folder)
-    try:
+    with parent_beneath(root, path) as (parent, name):
         descriptor, _state = open_regular(parent, name)
-    finally:
-        os.close(parent)
     with os.fdopen(descriptor, "rb") as file:
         yield file
 
@@ -183,8 +154,12 @@ def make_directories(path: Path) -> None:
     os.close(open_path(path, make=True))
 
 
+def _everything(_place: Path, _name: str) -> bool:
+    return True
+
+
 def walk_beneath(
-    top: Path, enters: Callable[[Path, str], bool]
+    top: Path, enters: Callable[[Path, str], bool] = _everything
 ) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
     """Yield a directory and those below it, each with a descriptor and its entries; no link is followed.
 
@@ -199,11 +174,9 @@ def walk_beneath(
                 descriptor = open_beneath(root, inner)
             except OSError:
                 continue
-            try:
+            with using(descriptor):
                 rows = entries(descriptor)
                 yield place, descriptor, rows
-                below = (row.name for row in rows if row.is_dir(follow_symlinks=False))
-                names = (name for name in below if enters(place, name))
-                pending += (f"{inner}/{name}".removeprefix("/") for name in names)
-            finally:
-                os.close(descriptor)
+                for row in rows:
+                    if row.is_dir(follow_symlinks=False) and enters(place, row.name):
+                        pending.append(f"{inner}/{row.name}".removeprefix("/"))

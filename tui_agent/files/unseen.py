@@ -32,7 +32,7 @@ def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
     found: dict[str, str] = {}
     deadline = time.monotonic() + MAX_SECONDS
     seen = 0
-    for place, _descriptor, rows in walk_beneath(directory, _everything):
+    for place, _descriptor, rows in walk_beneath(directory):
         start = f"{place.relative_to(directory).as_posix()}/".removeprefix("./")
         for row in rows:
             name = f"{start}{row.name}"
@@ -42,10 +42,6 @@ def unseen_files(directory: Path, takes: Callable[[str], bool]) -> Unseen:
         if seen > MAX_NAMES or len(found) > MAX_FOUND or time.monotonic() > deadline:
             return Unseen(found, is_complete=False)
     return Unseen(found, is_complete=True)
-
-
-def _everything(_place: Path, _name: str) -> bool:
-    return True
 
 
 def _reason(row: "os.DirEntry[str]", start: str) -> str:

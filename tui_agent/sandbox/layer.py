@@ -26,18 +26,20 @@ from typing import BinaryIO
 from tui_agent.files.descriptors import (
     DIRECTORY,
     PERMISSIONS,
+    REGULAR,
     copy_data,
-    descend,
     entries,
     make_directory,
     open_beneath,
     open_directory,
     open_regular,
+    parent_beneath,
     remove,
     remove_tree,
     set_mode,
     set_times,
     state_at,
+    using,
 )
 from tui_agent.files.sensitive import is_bare_repository, is_of_repository, steers_programs
 from tui_agent.lazy import frozen
@@ -115,6 +117,8 @@ class Layer:
     project: Path
     place: Path
     is_copy: bool = False
+    live: bool = False
+    """Only directories of output are on it: of the rest a command sees the project's files, as they change."""
 
     @property
     def upper(self) -> Path:
@@ -146,15 +150,9 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o077:
         raise OSError(errno.EPERM, "it is not a directory of this user alone", str(ours))
     for other in ours.glob("[!.]*"):
-        with contextlib.suppress(OSError):
-            lock = os.open(
-                other / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            )
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove_tree(other)
-            finally:
-                os.close(lock)
+        with contextlib.suppress(OSError), using(os.open(other / "lock", REGULAR)) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove_tree(other)
     # Until it is locked nobody may take it for an abandoned one.
     unlocked = Path(tempfile.mkdtemp(dir=ours, prefix=".")).resolve()
     lock = os.open(unlocked / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -165,11 +163,11 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     return place
 
 
-def make_layer(project: Path, parent: Path, *, is_copy: bool = False) -> Layer:
+def make_layer(project: Path, parent: Path, *, is_copy: bool = False, live: bool = False) -> Layer:
     """Make an empty layer for a command; raises OSError where there is no room for it."""
     parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     place = Path(tempfile.mkdtemp(prefix="layer-", dir=parent))
-    layer = Layer(project, place, is_copy)
+    layer = Layer(project, place, is_copy, live)
     layer.upper.mkdir(mode=stat.S_IMODE(project.stat().st_mode))
     layer.work.mkdir()
     return layer
@@ -297,36 +295,23 @@ def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator
     try:
         upper = open_directory(place.upper, name)
     except OSError:
-        # What can't be looked into can't be judged.
-        yield LayerChange(
-            path,
-            ChangeKind.NEW,
-            directory=True,
-            output=place.output,
-            special=True,
-            inside=place.output,
-        )
+        yield _unjudged(path, output=place.output)
         return
-    lower = -1
-    try:
+    with using(upper):
         was_directory = was is not None and stat.S_ISDIR(was.st_mode)
         opaque = place.opaque or place.is_made_anew(name, upper)
-        is_new = not was_directory or (place.output and opaque)
-        if was is not None and is_new:
-            yield from _gone(place.lower, name, was, path, output=place.output)
-        if is_new and (place.output or _is_made_again(path, name, place.is_ignored)):
-            yield from _whole(upper, path)
+        inner = replace(place, upper=upper, lower=-1, prefix=f"{path}/", opaque=opaque)
+        if was_directory and not (place.output and opaque):
+            with using(os.open(name, DIRECTORY, dir_fd=place.lower)) as lower:
+                yield from _changes(replace(inner, lower=lower))
             return
-        if is_new:
-            yield LayerChange(path, ChangeKind.NEW, directory=True)
+        if was is not None:
+            yield from _gone(place.lower, name, was, path, output=place.output)
+        if place.output or _is_made_again(path, name, place.is_ignored):
+            yield from _whole(upper, path)
         else:
-            lower = os.open(name, DIRECTORY, dir_fd=place.lower)
-        inner = replace(place, upper=upper, lower=lower, prefix=f"{path}/", opaque=opaque)
-        yield from _changes(inner)
-    finally:
-        os.close(upper)
-        if lower >= 0:
-            os.close(lower)
+            yield LayerChange(path, ChangeKind.NEW, directory=True)
+            yield from _changes(inner)
 
 
 def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
@@ -347,21 +332,24 @@ def _whole(top: int, path: str) -> Iterator[LayerChange]:
         try:
             directory = open_beneath(top, inner)
         except OSError:
-            yield _unjudged(f"{path}/{inner}")
+            yield _unjudged(f"{path}/{inner}", output=True)
             continue
-        try:
-            for change in _entries_of_whole(directory, f"{path}/{inner}/" if inner else f"{path}/"):
+        prefix = f"{path}/"
+        if inner:
+            prefix = f"{path}/{inner}/"
+        with using(directory):
+            for change in _entries_of_whole(directory, prefix):
                 if change.directory and not change.inside:
                     pending.append(change.path.removeprefix(f"{path}/"))
                 else:
                     yield change
-        finally:
-            os.close(directory)
 
 
-def _unjudged(path: str) -> LayerChange:
-    """Return the change of a directory that can't be looked into."""
-    return LayerChange(path, ChangeKind.NEW, directory=True, output=True, special=True, inside=True)
+def _unjudged(path: str, *, output: bool) -> LayerChange:
+    """Return the change of a directory that can't be looked into: it can't be judged."""
+    return LayerChange(
+        path, ChangeKind.NEW, directory=True, special=True, output=output, inside=output
+    )
 
 
 def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
@@ -447,12 +435,11 @@ def _gone(
     """Yield the deletion of an entry of a project's directory; an output directory is one change."""
     directory = stat.S_ISDIR(was.st_mode)
     if directory and not output:
-        with contextlib.suppress(OSError):
-            inner = os.open(name, DIRECTORY, dir_fd=parent)
-            try:
-                yield from _deleted_beside(inner, set(), f"{path}/")
-            finally:
-                os.close(inner)
+        with (
+            contextlib.suppress(OSError),
+            using(os.open(name, DIRECTORY, dir_fd=parent)) as inner,
+        ):
+            yield from _deleted_beside(inner, set(), f"{path}/")
     regular = directory or stat.S_ISREG(was.st_mode)
     whole = directory and output
     yield LayerChange(
@@ -541,35 +528,23 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Discard entries that may not be kept with the new directory they are in."""
     with opened(layer) as (_root, upper):
         for change in changes:
-            with _directory_of(upper, change.path) as (here, name):
+            with parent_beneath(upper, change.path) as (here, name):
                 remove(here, name)
 
 
 @contextlib.contextmanager
 def opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    root = os.open(layer.project, DIRECTORY)
-    upper = os.open(layer.upper, DIRECTORY)
-    try:
+    """Give descriptors of the project and of the layer's changes, for as long as the block runs."""
+    with (
+        using(os.open(layer.project, DIRECTORY)) as root,
+        using(os.open(layer.upper, DIRECTORY)) as upper,
+    ):
         yield root, upper
-    finally:
-        os.close(root)
-        os.close(upper)
-
-
-@contextlib.contextmanager
-def _directory_of(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Open the directory that a path is in, below another, without following links; gives the last name too."""
-    *parts, name = path.split("/")
-    here = descend(os.dup(root), parts, make=make)
-    try:
-        yield here, name
-    finally:
-        os.close(here)
 
 
 def _delete(root: int, change: LayerChange) -> bool:
     try:
-        with _directory_of(root, change.path) as (here, name):
+        with parent_beneath(root, change.path) as (here, name):
             if change.whole:
                 remove(here, name)
             elif change.directory:
@@ -586,8 +561,8 @@ def _delete(root: int, change: LayerChange) -> bool:
 def _bring(root: int, upper: int, change: LayerChange, *, ended: bool = True) -> bool:
     try:
         with (
-            _directory_of(root, change.path, make=True) as (here, name),
-            _directory_of(upper, change.path) as (there, _),
+            parent_beneath(root, change.path, make=True) as (here, name),
+            parent_beneath(upper, change.path) as (there, _),
         ):
             if change.directory and not change.whole:
                 os.close(_make_like(there, here, name))
@@ -623,18 +598,14 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
     if not ended and (waits or _is_copied(state, here, name)):
         return
     if stat.S_ISDIR(state.st_mode):
-        inner = os.open(name, DIRECTORY, dir_fd=there)
-        outer = -1
-        try:
-            outer = _make_like(there, here, name)
+        with (
+            using(os.open(name, DIRECTORY, dir_fd=there)) as inner,
+            using(_make_like(there, here, name)) as outer,
+        ):
             for row in entries(inner):
                 now = state_at(inner, row.name)
                 if now is not None and not is_special(now):
                     _copy(inner, outer, row.name, ended=ended)
-        finally:
-            os.close(inner)
-            if outer >= 0:
-                os.close(outer)
         return
     beside = f".{name[:100]}.{secrets.token_hex(6)}.part"
     try:

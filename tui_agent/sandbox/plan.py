@@ -66,11 +66,9 @@ class SandboxFolders:
 class ViewPlan:
     """Everything that goes into the view of a command.
 
-    With a ``layer`` it works on that, else on the project itself.
-
-    A ``live`` command sees the project's files as they are; only directories of output are on the
-    layer. ``linked`` are such directories, without a layer, in which files have names outside too:
-    writes would reach those, so they are read-only.
+    With a ``layer`` it works on that, else on the project itself. ``linked`` are directories of
+    output, without a layer, in which files have names outside too: writes would reach those, so
+    they are read-only.
     """
 
     root: Path
@@ -84,7 +82,6 @@ class ViewPlan:
     view: View = View()
     layer: Layer | None = None
     linked: frozenset[Path] = frozenset()
-    live: bool = False
     private: tuple[Path, ...] = ()
     """Directories of this program."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
@@ -97,7 +94,7 @@ class ViewPlan:
     @property
     def whole(self) -> bool:
         """Whether all of the project is on the layer."""
-        return self.layer is not None and not self.live
+        return self.layer is not None and not self.layer.live
 
     @property
     def changes_project_itself(self) -> bool:

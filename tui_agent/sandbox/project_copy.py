@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from tui_agent.files.descriptors import (
     DIRECTORY,
@@ -20,9 +20,11 @@ from tui_agent.files.descriptors import (
     make_directory,
     open_beneath,
     open_directory,
+    parent_beneath,
     remove,
     set_times,
     state_at,
+    using,
 )
 from tui_agent.files.inside import walk_beneath
 from tui_agent.lazy import dataclass, frozen
@@ -58,6 +60,8 @@ class ProjectCopy:
     originals: dict[str, Stamp] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
     """What is not copied for its size."""
+    stand_ins: set[int] = field(default_factory=set)
+    """Inodes of the empty files and directories that stand for what was left out."""
 
     def refresh(
         self, parts: Iterable[str] | None, left_out: Iterable[str], bounded: Iterable[str]
@@ -72,11 +76,12 @@ class ProjectCopy:
         Raises:
             OSError: there is no room.
         """
-        before = ProjectCopy(self.layer, self.made, self.originals, self.large)
+        before = replace(self)
         # What fails on the way is copied anew by the next one.
         self.made = {}
         self.originals = {}
         self.large = set()
+        self.stand_ins = set()
         only = None
         if parts is not None:
             only = frozenset(parts)
@@ -88,11 +93,8 @@ class ProjectCopy:
 
     def _open_to_its_user(self) -> None:
         """Give back what a command took from the copy's own permissions."""
-        place = os.open(self.layer.place, DIRECTORY)
-        try:
+        with using(os.open(self.layer.place, DIRECTORY)) as place:
             os.close(open_directory(place, self.layer.upper.name))
-        finally:
-            os.close(place)
 
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
         """Return the changes of what somebody else changed in the project since the copy was brought up to date.
@@ -110,16 +112,6 @@ class ProjectCopy:
                 for path, state in _at_and_below(root, change.path):
                     self.originals[_key(path, state)] = stamp_of(state)
 
-    def stand_ins(self) -> set[int]:
-        """Return the inodes of what stands for files and directories that were left out."""
-        found = set()
-        for path, original in self.originals.items():
-            directory, _, name = path.removesuffix("/").rpartition("/")
-            made = self.made.get(f"{directory}/" if directory else "", {}).get(name)
-            if original == _LEFT_OUT and made is not None:
-                found.add(made[0])
-        return found
-
 
 class _Conflicts:
     """Compares what a command changed on a copy with what has changed in the project meanwhile.
@@ -131,7 +123,6 @@ class _Conflicts:
         self._copy = copy
         self._root = root
         self._upper = upper
-        self._stand_ins = copy.stand_ins()
         self._taken = set[str]()
         """Paths where there is something else in the project now."""
         self._stay = set[str]()
@@ -158,11 +149,10 @@ class _Conflicts:
 
     def _is_touched(self, path: str) -> bool:
         originals = self._copy.originals
-        with contextlib.suppress(OSError), _parent_of(self._root, path) as (parent, name):
-            state = state_at(parent, name)
-            if state is not None:
-                return originals.get(_key(path, state)) != stamp_of(state)
-        return path in originals or f"{path}/" in originals
+        state = _state_of(self._root, path)
+        if state is None:
+            return path in originals or f"{path}/" in originals
+        return originals.get(_key(path, state)) != stamp_of(state)
 
     def _is_touched_in(self, path: str) -> bool:
         originals = self._copy.originals
@@ -170,13 +160,14 @@ class _Conflicts:
         return any(originals.get(_key(inner, state)) != stamp_of(state) for inner, state in below)
 
     def _stands_for_another(self, change: LayerChange) -> bool:
-        if not self._stand_ins:
+        stand_ins = self._copy.stand_ins
+        if not stand_ins:
             return False
         if change.whole:
             found = _at_and_below(self._upper, change.path)
-        else:
-            found = _at(self._upper, change.path)
-        return any(state.st_ino in self._stand_ins for _path, state in found)
+            return any(state.st_ino in stand_ins for _path, state in found)
+        itself = _state_of(self._upper, change.path)
+        return itself is not None and itself.st_ino in stand_ins
 
 
 def _key(path: str, state: os.stat_result) -> str:
@@ -191,38 +182,26 @@ def _above(path: str) -> list[str]:
     return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
-@contextlib.contextmanager
-def _parent_of(top: int, path: str) -> Iterator[tuple[int, str]]:
-    directory, _, name = path.rpartition("/")
-    parent = open_beneath(top, directory)
-    try:
-        yield parent, name
-    finally:
-        os.close(parent)
-
-
-def _at(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield an entry and its state, nothing where there is none."""
-    with contextlib.suppress(OSError), _parent_of(top, path) as (parent, name):
-        state = state_at(parent, name)
-        if state is not None:
-            yield path, state
+def _state_of(top: int, path: str) -> os.stat_result | None:
+    """Return the state of an entry below a directory; None where there is none."""
+    with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
+        return state_at(parent, name)
+    return None
 
 
 def _at_and_below(top: int, path: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield an entry and all that are below it, each with its state."""
     pending = [path]
     while pending:
-        for inner, state in _at(top, pending.pop()):
-            yield inner, state
-            if not stat.S_ISDIR(state.st_mode) or inner.count("/") > MAX_DEPTH:
-                continue
-            with contextlib.suppress(OSError):
-                directory = open_beneath(top, inner)
-                try:
-                    pending.extend(f"{inner}/{row.name}" for row in entries(directory))
-                finally:
-                    os.close(directory)
+        inner = pending.pop()
+        state = _state_of(top, inner)
+        if state is None:
+            continue
+        yield inner, state
+        if not stat.S_ISDIR(state.st_mode) or inner.count("/") > MAX_DEPTH:
+            continue
+        with contextlib.suppress(OSError), using(open_beneath(top, inner)) as directory:
+            pending += [f"{inner}/{row.name}" for row in entries(directory)]
 
 
 @frozen
@@ -237,6 +216,7 @@ class _Refresh:
 
     def directory(self, lower: int, upper: int, prefix: str, only: frozenset[str] | None) -> None:
         """Bring one directory up to date, and all below it; ``only`` are the paths in it that are copied."""
+        before = self.before.made.get(prefix, {})
         made: dict[str, Stamp] = {}
         for row in entries(lower):
             below = _below(only, row.name)
@@ -245,9 +225,11 @@ class _Refresh:
                 continue
             try:
                 if stat.S_ISDIR(was.st_mode):
-                    made[row.name] = self._inner(lower, upper, prefix + row.name, was, below)
+                    path = prefix + row.name
+                    made[row.name] = self._inner(lower, upper, path, was, below)
                 elif stat.S_ISREG(was.st_mode) or stat.S_ISLNK(was.st_mode):
-                    made[row.name] = self._file(lower, upper, prefix + row.name, was)
+                    known = before.get(row.name)
+                    made[row.name] = self._file(lower, upper, prefix + row.name, was, known)
             except OSError as error:
                 # It may be gone or another by now, and what nobody may read is not there for commands.
                 if error.errno in _NO_ROOM:
@@ -271,31 +253,29 @@ class _Refresh:
             remove(upper, name)
         elif mine is not None:
             os.close(open_directory(upper, name))  # a command may have closed it to its own user
-        copy = make_directory(upper, name, was.st_mode | stat.S_IRWXU)
-        try:
-            self.now.originals[f"{path}/"] = stamp_of(was)
+        with using(make_directory(upper, name, was.st_mode | stat.S_IRWXU)) as copy:
+            state = os.fstat(copy)
             if self._is_left_out(path, was):
                 self.now.originals[f"{path}/"] = _LEFT_OUT
+                self.now.stand_ins.add(state.st_ino)
                 for row in entries(copy):
                     remove(copy, row.name)
             else:
-                original = os.open(name, DIRECTORY, dir_fd=lower)
-                try:
+                self.now.originals[f"{path}/"] = stamp_of(was)
+                with using(os.open(name, DIRECTORY, dir_fd=lower)) as original:
                     self.directory(original, copy, f"{path}/", only)
-                finally:
-                    os.close(original)
             # Build tools compare times of directories, too.
             set_times(copy, was)
-            return stamp_of(os.fstat(copy))
-        finally:
-            os.close(copy)
+            return stamp_of(state)
 
-    def _file(self, lower: int, upper: int, path: str, was: os.stat_result) -> Stamp:
-        directory, _, name = path.rpartition("/")
+    def _file(
+        self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
+    ) -> Stamp:
+        """Bring one file up to date; ``known`` is what the copy held when it was brought up to date last."""
+        name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._is_left_out(path, was):
             original = _LEFT_OUT
-        known = self.before.made.get(f"{directory}/" if directory else "", {}).get(name)
         mine = state_at(upper, name)
         is_known = self.before.originals.get(path) == original
         if mine is None or not is_known or stamp_of(mine) != known:
@@ -308,6 +288,8 @@ class _Refresh:
                 copy_file(lower, upper, name, name)
             mine = os.stat(name, dir_fd=upper, follow_symlinks=False)
         self.now.originals[path] = original
+        if original == _LEFT_OUT:
+            self.now.stand_ins.add(mine.st_ino)
         return stamp_of(mine)
 
     def _is_left_out(self, path: str, was: os.stat_result) -> bool:
@@ -327,9 +309,7 @@ class _Refresh:
             return path in self.before.large
         files = 0
         size = 0
-        for _place, _descriptor, rows in walk_beneath(
-            self.now.layer.project / path, lambda _place, _name: True
-        ):
+        for _place, _descriptor, rows in walk_beneath(self.now.layer.project / path):
             files += len(rows)
             size += sum(row.stat(follow_symlinks=False).st_size for row in rows)
             if files > MAX_FILES or size > MAX_BYTES:

@@ -34,6 +34,7 @@ from tui_agent.path_checks import is_directory, is_file
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import held_still
 from tui_agent.sandbox.authority import Authority, bundle, certificate_variables
+from tui_agent.sandbox.copy_pool import CopyPool
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
 from tui_agent.sandbox.devices import DevicePermissions
 from tui_agent.sandbox.hosts import PrivateHosts
@@ -142,8 +143,6 @@ class Launch:
     """The name under which the judge watches the places that the command works on itself; "" where there are none."""
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
-    is_live: bool = False
-    """It sees the project's files as they are, and change."""
     large: tuple[Path, ...] = ()
     """Places of the project that were too large for a copy, and are read-only."""
     command: tuple[str, ...] = ()
@@ -266,13 +265,11 @@ class Sandbox:
         self._machine: tuple[Mapping[str, str], Machine] | None = None
         self._layer_parents: dict[Path, Path | None] = {}
         self._lock = threading.Lock()
-        self._first_copy = threading.Lock()
         self._ready: dict[Path, asyncio.Task[None]] = {}
         self._network: SessionNetwork | None = None
         self._network_lock = asyncio.Lock()
         self._judges: dict[tuple[Path, ...], JudgeProcess] = {}
-        self._copies: dict[tuple[Path, bool], list[Layer]] = {}
-        """Copies of projects that no command works on now; of output directories alone for live ones."""
+        self._copies = CopyPool()
         self._bounded: tuple[ProjectScan, tuple[Path, ...]] | None = None
         self._devices = DevicePermissions()
         self._judging = asyncio.Lock()
@@ -534,10 +531,7 @@ class Sandbox:
         for judge in self._judges.values():
             await asyncio.to_thread(judge.close)
         self._judges.clear()
-        unused = [layer.place for layers in self._copies.values() for layer in layers]
-        self._copies.clear()
-        for place in unused:
-            await asyncio.to_thread(remove_tree, place)
+        await asyncio.to_thread(self._copies.clear)
         if self._network is not None:
             network = self._network
             self._network = None
@@ -569,7 +563,7 @@ class Sandbox:
         made = tuple(self._made(root, view, needed=in_place))
         self._scan(root)
         plan = self._plan(root, environment, view)
-        plan = replace(plan, cwd=cwd.resolve(), view=view, live=live)
+        plan = replace(plan, cwd=cwd.resolve(), view=view)
         layer = self._layer(root, live=live)
         try:
             return self._launch_of(replace(plan, layer=layer), made, keeps_caches=keeps_caches)
@@ -608,7 +602,6 @@ class Sandbox:
                 self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap"
             )
         launch = Launch(inside, view, plan.seen, layout, watched, hidden, layer)
-        launch.is_live = plan.live
         launch.large = large
         launch.owned = owned
         launch.made = made
@@ -923,7 +916,7 @@ class Sandbox:
 
     def _clear_up(self, launch: Launch) -> None:
         if launch.layer is not None and launch.is_gone:
-            self._let_go(launch.layer, live=launch.is_live)
+            self._let_go(launch.layer)
         elif launch.layer is not None:
             remove_tree(launch.layer.place)
         for descriptor in launch.owned:
@@ -1047,24 +1040,21 @@ class Sandbox:
         parent = self._layers_at(root)
         if parent is None:
             raise SandboxError("There is no place for a copy of the project outside of it.")
-        # Who waits for the first copy has one without making another.
-        with self._first_copy, self._lock:
-            free = self._copies.get((root, live))
-            if free:
-                return free.pop()
+        if free := self._copies.take(root, live=live):
+            return free
+        is_copy = parent != self._layer_parent(root)
         try:
-            return make_layer(root, parent, is_copy=parent != self._layer_parent(root))
+            return make_layer(root, parent, is_copy=is_copy, live=live)
         except OSError as error:
             text = f"There is no room for what a command changes ({error.strerror})."
             raise SandboxError(text) from error
 
-    def _let_go(self, layer: Layer, *, live: bool) -> None:
+    def _let_go(self, layer: Layer) -> None:
         """Remove a layer; a copy is there for the next command."""
-        if not layer.is_copy:
+        if layer.is_copy:
+            self._copies.put_back(layer)
+        else:
             remove_tree(layer.place)
-            return
-        with self._lock:
-            self._copies.setdefault((layer.project, live), []).append(layer)
 
     def _copied(self, root: Path) -> None:
         """Have the judge ready and, where commands work on a copy, that made: the first need not wait for it."""
@@ -1072,7 +1062,7 @@ class Sandbox:
         parent = self._layers_at(root)
         if parent is None or parent == self._layer_parent(root):
             return
-        with self._first_copy:
+        with self._copies.first():
             layer = make_layer(root, parent, is_copy=True)
             plan = replace(self._plan(root), layer=layer)
             try:
@@ -1080,7 +1070,7 @@ class Sandbox:
             except BaseException:
                 remove_tree(layer.place)
                 raise
-            self._let_go(layer, live=False)
+            self._let_go(layer)
 
     def _refreshed(self, layer: Layer, plan: ViewPlan, layout: Layout) -> tuple[Path, ...]:
         """Have a copy made what the project is now; returns what is too large for it.
@@ -1092,7 +1082,7 @@ class Sandbox:
         bounded = {path.relative_to(root).as_posix(): path for path in self._may_be_large(plan)}
         inside = (mount.place for mount in layout.mounts if root in mount.place.parents)
         parts = None
-        if plan.live:
+        if layer.live:
             copied = (mount.place for mount in layout.mounts if mount.put is MountKind.PRIVATE)
             parts = [path.relative_to(root).as_posix() for path in copied if root in path.parents]
         left_out = [path.relative_to(root).as_posix() for path in inside]
@@ -1115,7 +1105,7 @@ class Sandbox:
     def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
         """Return output directories, and what no checkpoint restores; of a live project the former alone."""
         outputs = tuple(path for path in plan.seen.outputs if path.name not in NEVER_KEPT)
-        if plan.live:
+        if not plan.whole:
             return outputs
         if self._bounded is None or self._bounded[0] is not plan.seen:
             self._bounded = (plan.seen, tuple(unrestorable(plan.seen)))

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from tui_agent.files.descriptors import open_beneath, state_at
+from tui_agent.files.descriptors import open_beneath, state_at, using
 from tui_agent.files.globs import is_open
 from tui_agent.files.inside import directory as opened_directory
 from tui_agent.files.ripgrep import shared_files
@@ -113,9 +113,10 @@ def _newest_first(directory: Path, paths: list[str]) -> list[str]:
 
 def _times(root: int, folder: str, paths: Iterable[str]) -> dict[str, int]:
     """Return when files of a directory below ``root`` were changed; raises OSError where it can't be opened."""
-    opened = open_beneath(root, folder)
-    try:
-        states = ((path, state_at(opened, path.rpartition("/")[2])) for path in paths)
-        return {path: state.st_mtime_ns for path, state in states if state is not None}
-    finally:
-        os.close(opened)
+    times = dict[str, int]()
+    with using(open_beneath(root, folder)) as opened:
+        for path in paths:
+            state = state_at(opened, path.rpartition("/")[2])
+            if state is not None:
+                times[path] = state.st_mtime_ns
+    return times

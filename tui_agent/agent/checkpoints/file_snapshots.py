@@ -11,6 +11,7 @@ from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from tui_agent.files.descriptors import REGULAR, using
 from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
@@ -70,16 +71,14 @@ def digest_of(data: bytes) -> str:
 def read_image(path: str | Path) -> Reading:
     """Read a file as it is now; a failure to read it is recorded in the image, never raised."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, REGULAR)
     except (FileNotFoundError, NotADirectoryError):
         return Reading(ABSENT)
     except OSError as error:
         is_link = error.errno in {errno.ELOOP, errno.ENXIO}
         return Reading(Image(problem=NOT_A_FILE if is_link else _reason(error)))
-    try:
+    with using(descriptor):
         return _read(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _read(descriptor: int) -> Reading:

@@ -1,0 +1,41 @@
+"""The copies of projects that no command works on now: each serves the next command."""
+
+import threading
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from tui_agent.files.descriptors import remove_tree
+from tui_agent.sandbox.layer import Layer
+
+
+class CopyPool:
+    """Free copies by project, those of output directories alone apart."""
+
+    def __init__(self) -> None:
+        self._free: dict[tuple[Path, bool], list[Layer]] = {}
+        self._lock = threading.Lock()
+        self._first = threading.Lock()
+
+    def first(self) -> AbstractContextManager[object]:
+        """Give the block in which a session's first copy is made: `take` waits for its end."""
+        return self._first
+
+    def take(self, root: Path, *, live: bool) -> Layer | None:
+        """Return a free copy of a project, which is free no more; None where there is none."""
+        with self._first, self._lock:
+            free = self._free.get((root, live))
+            if free:
+                return free.pop()
+        return None
+
+    def put_back(self, layer: Layer) -> None:
+        with self._lock:
+            self._free.setdefault((layer.project, layer.live), []).append(layer)
+
+    def clear(self) -> None:
+        """Remove all free copies."""
+        with self._lock:
+            unused = [layer for layers in self._free.values() for layer in layers]
+            self._free.clear()
+        for layer in unused:
+            remove_tree(layer.place)
