@@ -462,7 +462,7 @@ def load_config(
         origins.pop(name, None)
     holds_key = os.name == "posix" and any(key[-1] == "api_key" for key, _value in _leaves(own))
     if holds_key and path.stat().st_mode & 0o077:
-        warnings.append(f"{path} holds an API key and others may read it; run: chmod 600 {path}")
+        warnings.append(f"Others may read the API key in your settings; run: chmod 600 {path}")
     if (theme := config.ui.theme) is not None and theme not in THEMES:
         origin = origins.get("ui.theme", "file")
         said = (

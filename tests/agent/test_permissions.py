@@ -235,6 +235,12 @@ def test_a_wrong_rule_says_what_is_accepted(text: str) -> None:
         rules_from_table({"edit": "maybe"}, "user")
 
 
+def test_what_undo_cannot_bring_back_is_named() -> None:
+    need = PermissionNeed(Permission.EDIT, "scores.db", detail="make", changes=("data",))
+    reason = reason_for(need, decide(need, DEFAULT_RULES))
+    assert reason == "it changes scores.db, which /undo can't bring back"
+
+
 def test_the_reason_of_a_chain_names_every_command() -> None:
     def reasons(*parts: PermissionNeed) -> str:
         decided = [(part, decide(part, DEFAULT_RULES)) for part in parts]

@@ -151,6 +151,21 @@ async def test_a_job_sees_edits_and_its_output_is_there_when_it_is_looked_at(
     await jobs.aclose()
 
 
+@pytest.mark.parametrize("cache", [".pytest_cache", ".ruff_cache", "src/.hypothesis"])
+async def test_a_cache_that_ignores_itself_is_changed_without_a_question(
+    box: Contained, cache: str
+) -> None:
+    # Pytest removes its list of failed tests when they pass, and names the new ones in another.
+    box.file(f"{cache}/.gitignore", "*\n")
+    failed = box.file(f"{cache}/v/failed", "one\n")
+    names = box.file(f"{cache}/v/names", "one\n")
+    box.reset()
+    ran = await box.run(f"rm {cache}/v/failed; echo two > {cache}/v/names", OUTPUTS)
+    assert not ran.outcome.wanted
+    assert not failed.exists()
+    assert names.read_text() == "two\n"
+
+
 @EVERY_MODE
 async def test_a_second_name_of_a_file_outside_changes_nothing_there(
     box: Contained, view: View

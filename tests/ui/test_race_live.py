@@ -56,6 +56,11 @@ def one_hangs(number: int, step: int) -> Reply:
 async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
     await pilot.press("f7")
     await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
+    # The task can wait: the form is shown without one, and asks for it before it starts.
+    await pilot.press("ctrl+s")
+    await stage.until_text("none yet", pilot)
+    await pilot.press("enter")
+    await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
     await pilot.press(*"make it green", "ctrl+s")
     for _ in range(3 - runners):
         await stage.until_text("Runner 3", pilot)

@@ -86,7 +86,6 @@ _SUBCOMMAND = LazyPattern(r"[A-Za-z][\w-]*")
 _CHANGED = {
     "sources": "files of the project",
     "repository": "the git repository",
-    "data": "what /undo cannot bring back",
 }
 
 PLAN_REFUSAL = (
@@ -437,6 +436,8 @@ def _danger(need: PermissionNeed) -> str:
 
 
 def _changed(need: PermissionNeed) -> str:
+    if "data" in need.changes:
+        return f"{need.pattern}, which /undo can't bring back"
     return " and ".join([_CHANGED[change] for change in need.changes])
 
 

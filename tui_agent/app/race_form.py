@@ -49,18 +49,18 @@ async def ask_for_order(
     ``here`` has the defaults of a runner; ``price`` says the most an order can cost.
     """
     at = "start"
+    if not order.prompt:
+        task = await controller.ask(LongText("What should each attempt do?", "", "next"))
+        if task is None:
+            return None
+        order = replace(order, prompt=task)
     while True:
-        if not order.prompt:
-            task = await controller.ask(LongText("What should each attempt do?", "", "next"))
-            if not task:
-                return None
-            order = replace(order, prompt=task)
         at = await controller.ask(Choice(title, _rows(order, here), price(order), at=at)) or ""
         specs = list(order.specs)
         match at.split():
-            case ["start"]:
+            case ["start"] if order.prompt:
                 return order
-            case ["task"]:
+            case ["start" | "task"]:
                 task = await controller.ask(LongText("What should each attempt do?", order.prompt))
                 order = replace(order, prompt=task or order.prompt)
             case ["runner", number]:
@@ -107,7 +107,10 @@ def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
         end = "when its work is done"
     else:
         end = f"after {plural(order.steps, 'step')}"
-    rows = [("start", "Start the race"), ("task", f"Task      {one_line(order.prompt, 60)}")]
+    rows = [
+        ("start", "Start the race"),
+        ("task", f"Task      {one_line(order.prompt, 60) or 'none yet'}"),
+    ]
     for place, spec in enumerate(order.specs):
         if spec.effort or here.effort:
             effort = f"effort {spec.effort or here.effort}"

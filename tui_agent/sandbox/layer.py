@@ -44,10 +44,9 @@ from tui_agent.files.descriptors import (
 from tui_agent.files.sensitive import is_bare_repository, is_of_repository, steers_programs
 from tui_agent.lazy import frozen
 from tui_agent.sandbox.project_scan import (
-    CACHE_DIRECTORIES,
     MAX_DEPTH,
     NEVER_KEPT,
-    is_output_name,
+    is_output_directory,
     is_special,
 )
 
@@ -315,9 +314,7 @@ def _directory(name: str, was: os.stat_result | None, place: _Place) -> Iterator
 
 
 def _is_made_again(path: str, name: str, is_ignored: IsIgnored) -> bool:
-    if name in NEVER_KEPT or not is_output_name(name, directory=True):
-        return False
-    return name in CACHE_DIRECTORIES or is_ignored(path)
+    return name not in NEVER_KEPT and is_output_directory(name, path, is_ignored)
 
 
 def _whole(top: int, path: str) -> Iterator[LayerChange]:

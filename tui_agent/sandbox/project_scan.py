@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from pathlib import Path
 
@@ -116,6 +116,13 @@ def is_output_name(name: str, *, directory: bool) -> bool:
     return (
         plain in OUTPUT_NAMES or plain.startswith(".coverage.") or plain.endswith(OUTPUT_SUFFIXES)
     )
+
+
+def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool]) -> bool:
+    """Whether a directory holds only what programs make again: a cache, or another that git ignores."""
+    if name in CACHE_DIRECTORIES:
+        return True
+    return is_output_name(name, directory=True) and is_ignored(path)
 
 
 @dataclass(slots=True)
@@ -340,9 +347,13 @@ class _Walk:
             self._file(row)
 
     def _directory(self, row: "os.DirEntry[str]", place: _Place) -> _Place:
+        def is_ignored(path: str) -> bool:
+            return place.rules.ignored(path, directory=True)
+
+        output = place.output or is_output_directory(row.name, row.path, is_ignored)
         # Entry points in a new one would be obeyed: it is not output by its name alone.
-        named = is_output_name(row.name, directory=True) or row.name.endswith(".egg-info")
-        output = place.output or (named and place.rules.ignored(row.path, directory=True))
+        if not output and row.name.endswith(".egg-info"):
+            output = is_ignored(row.path)
         if output and not place.output:
             self._found.outputs.append(Path(row.path))
         return _Place(
