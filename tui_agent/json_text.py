@@ -66,6 +66,12 @@ def objects(value: object) -> list[dict[str, Any]]:
     return [item for item in as_list(value) if isinstance(item, dict)]
 
 
+def first_object(value: object) -> dict[str, Any]:
+    """Return the first item of a JSON list, an empty object where it is none."""
+    rows = as_list(value)
+    return as_dict(rows[0]) if rows else {}
+
+
 def table_in(value: object, *keys: str) -> dict[str, Any]:
     """Return the object that nested keys lead to; an empty one where there is none."""
     for key in keys:

@@ -32,7 +32,7 @@ from tui_agent.agent.repeated_text import (
     find_repeated_calls,
     find_repetition,
 )
-from tui_agent.context.request import ModelRequest
+from tui_agent.context.request import ModelRequest, calls_in
 from tui_agent.lazy import dataclass
 from tui_agent.model import protocol
 from tui_agent.model.protocol import (
@@ -141,7 +141,7 @@ class _Attempt:
             found = read_text_calls(text, {tool.name: tool for tool in request.tools}, check)
         if found is None or found.problem:
             return "" if found is None else found.problem
-        ids = CallIds(call.call_id for message in request.messages for call in message.tool_calls)
+        ids = CallIds(calls_in(request.messages))
         self.text[:] = filter(None, [found.text])
         self.calls += [
             ToolCallPart(

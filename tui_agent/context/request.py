@@ -5,6 +5,7 @@ format, which litellm takes for every provider.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, Literal
 
@@ -103,6 +104,11 @@ class ModelRequest:
         return self.max_output_tokens
 
 
+def calls_in(messages: Iterable[Message]) -> dict[str, RequestToolCall]:
+    """Return the calls of messages by id, in their order."""
+    return {call.call_id: call for message in messages for call in message.tool_calls}
+
+
 def wire_tool(tool: ToolSchema) -> dict[str, Any]:
     """Return a tool in the OpenAI function format."""
     return {
@@ -113,6 +119,18 @@ def wire_tool(tool: ToolSchema) -> dict[str, Any]:
             "parameters": tool.parameters,
         },
     }
+
+
+def wire_calls(message: Message) -> list[dict[str, Any]]:
+    """Return the calls of an answer in the OpenAI chat format."""
+    return [
+        {
+            "id": call.call_id,
+            "type": "function",
+            "function": {"name": call.tool, "arguments": call.arguments},
+        }
+        for call in message.tool_calls
+    ]
 
 
 def wire_message(message: Message) -> dict[str, Any]:
@@ -128,14 +146,7 @@ def wire_message(message: Message) -> dict[str, Any]:
     else:
         wire["content"] = message.text
     if message.tool_calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.call_id,
-                "type": "function",
-                "function": {"name": call.tool, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
+        wire["tool_calls"] = wire_calls(message)
     if message.call_id is not None:
         wire["tool_call_id"] = message.call_id
     if message.reasoning:

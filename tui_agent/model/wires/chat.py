@@ -9,8 +9,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, wire_tool
-from tui_agent.json_text import as_dict, as_list, as_text, objects
+from tui_agent.context.request import (
+    ContentText,
+    ImageRef,
+    Message,
+    ModelRequest,
+    wire_calls,
+    wire_tool,
+)
+from tui_agent.json_text import as_dict, as_list, as_text, first_object, objects
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -30,6 +37,7 @@ from tui_agent.model.wires.wire import (
     Reader,
     WireFailure,
     blobs,
+    cache_mark,
     image_url,
     named_cost,
     one_system_message,
@@ -60,7 +68,6 @@ _FAILED = {"error", "network_error", "insufficient_system_resource", "abort"}
 
 _REASONING = ("reasoning_content", "reasoning", "reasoning_text")
 """Fields of plain reasoning; the first that has text counts, for some send the same in two."""
-
 
 _OPTIONAL = (
     "stream_options",
@@ -108,16 +115,13 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     if chat.cache_key_header and request.session:
         headers = {chat.cache_key_header: request.session}
     body |= {**chat.fields, **route.options}
-    if route.info.cache_marks:
-        messages = request.messages
-    else:
-        messages = one_system_message(request.messages)
-    body["messages"] = [
-        chat_message(
-            message, request, route, with_reasoning=with_reasoning and message.role == "assistant"
-        )
-        for message in messages
-    ]
+    messages = request.messages
+    if not route.info.cache_marks:
+        messages = one_system_message(messages)
+    body["messages"] = []
+    for message in messages:
+        reasons = with_reasoning and message.role == "assistant"
+        body["messages"].append(chat_message(message, request, route, with_reasoning=reasons))
     return Call("/chat/completions", body, headers, optional=_OPTIONAL)
 
 
@@ -132,22 +136,21 @@ def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR
     match chat.effort:
         case "reasoning_effort":
             return {"reasoning_effort": level}
+        case "reasoning" if on:
+            return {"reasoning": {"effort": level}}
         case "reasoning":
-            return {"reasoning": {"effort": level} if on else {"enabled": False}}
+            return {"reasoning": {"enabled": False}}
+        case "thinking" if on:
+            return {"thinking": {"type": "enabled", **chat.thinking}, "reasoning_effort": level}
         case "thinking":
-            if on:
-                thinking = {"type": "enabled", **chat.thinking}
-            else:
-                thinking = {"type": "disabled"}
-            return {"thinking": thinking, **({"reasoning_effort": level} if on else {})}
+            return {"thinking": {"type": "disabled"}}
         case "enable_thinking":
             return {"enable_thinking": on}
+        case "chat_template" if on:
+            return {"chat_template_kwargs": {"enable_thinking": True}, "reasoning_effort": level}
         case "chat_template":
-            switched: dict[str, Any] = {"chat_template_kwargs": {"enable_thinking": on}}
-            if on:
-                return {**switched, "reasoning_effort": level}
-            return switched
-        case "none":
+            return {"chat_template_kwargs": {"enable_thinking": False}}
+        case _:
             return {}
 
 
@@ -165,29 +168,19 @@ def chat_message(
     if parts and (route.info.cache_marks or len(texts) < len(parts)):
         wire["content"] = parts
         if message.cache and route.info.cache_marks:
-            hour = {}
-            if request.cache_ttl == "1h":
-                hour = {"ttl": "1h"}
-            parts[-1]["cache_control"] = {"type": "ephemeral", **hour}
+            parts[-1]["cache_control"] = cache_mark(request)
     else:
         # A call's message without text has no content at all; some refuse an empty one.
         wire["content"] = "".join(texts) or (None if message.tool_calls else "")
     if message.tool_calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.call_id,
-                "type": "function",
-                "function": {"name": call.tool, "arguments": call.arguments},
-            }
-            for call in message.tool_calls
-        ]
+        wire["tool_calls"] = wire_calls(message)
     if with_reasoning:
         kept = blobs(message)
         _put_back(kept, wire, route.chat)
         # Fields that came with the calls of an answer stand beside them: Google's signatures.
-        extras = {
-            key: value for blob in kept for key, value in as_dict(blob.get("extra_content")).items()
-        }
+        extras: dict[str, Any] = {}
+        for blob in kept:
+            extras |= as_dict(blob.get("extra_content"))
         for call in wire.get("tool_calls", ()):
             if (extra := extras.get(call["id"])) is not None:
                 call["extra_content"] = extra
@@ -205,7 +198,7 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 
 def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat) -> None:
     form = chat.reasoning_back
-    plain = "".join(map(_plain, kept))
+    plain = "".join([_plain(blob) for blob in kept])
     match form:
         case "reasoning_content" | "reasoning":
             if plain or (chat.reasoning_required and wire.get("tool_calls")):
@@ -213,7 +206,9 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
                 # models.
                 wire[form] = plain or " "
         case "details":
-            details = [detail for blob in kept for detail in as_list(blob.get("reasoning_details"))]
+            details = []
+            for blob in kept:
+                details += as_list(blob.get("reasoning_details"))
             if details:
                 wire["reasoning_details"] = details
             elif plain:
@@ -221,22 +216,25 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
         case "as_received" | "with_tags":
             for blob in kept:
                 wire |= {key: value for key, value in blob.items() if key in _KEPT_FIELDS}
-                prefix = None
-                if form == "with_tags":
-                    prefix = blob.get("thinking")
-                if isinstance(prefix, str) and isinstance(wire["content"], str | None):
-                    wire["content"] = prefix + (wire["content"] or "")
+                written = as_text(blob.get("thinking"))
+                if form == "with_tags" and written and isinstance(wire["content"], str | None):
+                    wire["content"] = written + (wire["content"] or "")
 
 
 def _plain(blob: Mapping[str, Any]) -> str:
-    text = next((blob[name] for name in _REASONING if isinstance(blob.get(name), str)), "")
-    if not text and isinstance(blob.get("thinking"), str):
-        text = blob["thinking"].strip().removeprefix(OPEN).removesuffix(CLOSE).strip()
-    return text or "".join(map(_text_of, as_list(blob.get("reasoning_details"))))
+    for name in _REASONING:
+        if text := as_text(blob.get(name)):
+            return text
+    text = as_text(blob.get("thinking")).strip().removeprefix(OPEN).removesuffix(CLOSE).strip()
+    return text or _text_of(blob.get("reasoning_details"))
 
 
-def _text_of(detail: Any) -> str:
-    return as_text(as_dict(detail).get("text") or as_dict(detail).get("summary"))
+def _text_of(details: Any) -> str:
+    """Return the text of reasoning that came in parts."""
+    texts = []
+    for detail in objects(details):
+        texts.append(as_text(detail.get("text") or detail.get("summary")))
+    return "".join(texts)
 
 
 # -- the answer ---------------------------------------------------------------------------------------------
@@ -257,7 +255,6 @@ class ChatReader(Reader):
         self._extras: dict[str, Any] = {}
         self._signatures: list[str] = []
         self._tags = ThinkingTags()
-        self._usage: dict[str, Any] = {}
         self._cost: float | None = None
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
@@ -279,23 +276,20 @@ class ChatReader(Reader):
         return events
 
     def end(self) -> list[ModelEvent]:
-        is_whole = self._has_content and all(
-            is_object(call.arguments) for call in self._written.calls
-        )
+        calls = self._written.calls
+        is_whole = self._has_content and all(is_object(call.arguments) for call in calls)
         marked = self.finished or self.done
         if not self.finished and not (is_whole and (marked or self.route.is_small_server)):
             raise WireFailure(Failure(cause="closed"))
         if self._finish == "model_context_window_exceeded" and not self._has_content:
             raise WireFailure(Failure(self._finish, status=400))
         events = self._tags.end()
-        events += [
-            ToolCallReady(call.call_id, call.tool, call.arguments) for call in self._written.calls
-        ]
-        events += self.report(self._usage, self._cost)
+        events += [ToolCallReady(call.call_id, call.tool, call.arguments) for call in calls]
+        events += self.report(self.usage, self._cost)
         reason = _REASONS.get(self._finish, "stop")
         if self._refused:
             reason = "content_filter"
-        elif self._written.calls and reason == "stop":
+        elif calls and reason == "stop":
             reason = "tool_calls"
         reason = self.reason(reason, marked=marked)
         events.append(Finished(reason, self._blob(), marked=marked))
@@ -313,7 +307,8 @@ class ChatReader(Reader):
         if refusal := as_text(delta.get("refusal")):
             self._refused = True
             events.append(TextDelta(refusal))
-        events += map(self._take_call, objects(delta.get("tool_calls")))
+        for piece in objects(delta.get("tool_calls")):
+            events.append(self._take_call(piece))
         if former := as_dict(delta.get("function_call")):
             events.append(self._take_call({"index": 0, "function": former}))
         if events:
@@ -326,8 +321,7 @@ class ChatReader(Reader):
             case {"type": "text", "text": str(text)} if text:
                 return [TextDelta(text)]
             case {"type": "thinking", "thinking": list(pieces)}:
-                text = "".join(map(_text_of, pieces))
-                return self._reason("thinking_parts", text)
+                return self._reason("thinking_parts", _text_of(pieces))
             case {"type": "thinking", "thinking": str(text)}:
                 return self._reason("thinking_parts", text)
             case _:
@@ -339,15 +333,12 @@ class ChatReader(Reader):
             self._details.add(detail)
         for block in as_list(delta.get("thinking_blocks")):
             self._blocks.add(block)
-        self._signatures += [
-            sign for sign in as_list(delta.get("thought_signatures")) if isinstance(sign, str)
-        ]
+        signatures = as_list(delta.get("thought_signatures"))
+        self._signatures += [sign for sign in signatures if isinstance(sign, str)]
         for name in _REASONING:
             if text := as_text(delta.get(name)):
                 return self._reason(name, text)
-        if details:
-            return self._reason("", "".join(map(_text_of, details)))
-        return []
+        return self._reason("", _text_of(details))
 
     def _reason(self, name: str, text: str) -> list[ModelEvent]:
         if not text:
@@ -368,14 +359,13 @@ class ChatReader(Reader):
         return ToolCallDelta(position, call.call_id, call.tool, arguments)
 
     def _take_usage(self, chunk: dict[str, Any]) -> None:
-        """Take the numbers of a chunk, the last that is not zero of each: they come at the end, grow, or stay away."""
         own = as_dict(chunk.get("x_groq"))
         reported = as_dict(chunk.get("usage") or own.get("usage") or _choice(chunk).get("usage"))
         apart = self.route.chat.reasoning_apart
-        numbers = _numbers(reported, apart=bool(apart and re.search(apart, self.route.name)))
-        self._usage.update({name: value for name, value in numbers.items() if value})
+        self.count(_numbers(reported, apart=bool(apart and re.search(apart, self.route.name))))
         cost = named_cost(reported)
-        self._cost = self._cost if cost is None else cost
+        if cost is not None:
+            self._cost = cost
 
     def _blob(self) -> str | None:
         blob: dict[str, Any] = {}
@@ -399,7 +389,7 @@ class ChatReader(Reader):
 
 def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
     """Return the only choice of a chunk, an empty one where it has none."""
-    return next(iter(objects(as_list(chunk.get("choices"))[:1])), {})
+    return first_object(chunk.get("choices"))
 
 
 def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
@@ -412,11 +402,11 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
 
     ``apart``: reasoning is counted beside the output, not within it.
     """
-    prompt_details = reported.get("prompt_tokens_details")
-    details = reported.get("completion_tokens_details")
+    read = as_dict(reported.get("prompt_tokens_details"))
+    written = as_dict(reported.get("completion_tokens_details"))
     prompt = reported.get("prompt_tokens")
     completion = reported.get("completion_tokens")
-    reasoning = as_dict(details).get("reasoning_tokens") or reported.get("reasoning_tokens")
+    reasoning = written.get("reasoning_tokens") or reported.get("reasoning_tokens")
     if isinstance(reasoning, int) and isinstance(completion, int) and reasoning > 0:
         total = reported.get("total_tokens")
         beside = isinstance(prompt, int) and total == prompt + completion + reasoning
@@ -426,14 +416,14 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
         "prompt": prompt,
         "completion": completion,
         "cache_read": (
-            as_dict(prompt_details).get("cached_tokens")
+            read.get("cached_tokens")
             or reported.get("cache_read_input_tokens")
             or reported.get("prompt_cache_hit_tokens")  # DeepSeek
             or reported.get("cached_tokens")  # Moonshot
         ),
         "cache_write": (
-            as_dict(prompt_details).get("cache_write_tokens")  # OpenRouter
-            or as_dict(prompt_details).get("cache_creation_tokens")
+            read.get("cache_write_tokens")  # OpenRouter
+            or read.get("cache_creation_tokens")
             or reported.get("cache_creation_input_tokens")  # Vercel, LiteLLM's proxy
         ),
         "reasoning": reasoning,
@@ -457,11 +447,8 @@ class _Blocks:
             self._blocks.append({})
         last = self._blocks[-1]
         for key, value in piece.items():
-            if (
-                key in _JOINED
-                and isinstance(value, str)
-                and (key in self._pieces or key not in last)
-            ):
+            grows = key in self._pieces or key not in last
+            if key in _JOINED and isinstance(value, str) and grows:
                 self._pieces.setdefault(key, []).append(value)
                 last.setdefault(key, value)
             elif key not in last or (value is not None and value != ""):
@@ -473,8 +460,8 @@ class _Blocks:
         return self._blocks
 
     def _join(self) -> None:
-        if self._blocks:
-            self._blocks[-1] |= {key: "".join(pieces) for key, pieces in self._pieces.items()}
+        for key, pieces in self._pieces.items():
+            self._blocks[-1][key] = "".join(pieces)
         self._pieces = {}
 
 

@@ -5,12 +5,18 @@ Source: ai.google.dev, "GenerateContent", "Function calling", "Thinking" and "Th
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
-from tui_agent.json_text import as_dict, as_list, loads, objects
+from tui_agent.context.request import (
+    ContentText,
+    ImageRef,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    calls_in,
+)
+from tui_agent.json_text import as_dict, as_text, first_object, loads, objects
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -18,8 +24,6 @@ from tui_agent.model.protocol import (
     ModelEvent,
     ReasoningDelta,
     TextDelta,
-    ToolCallDelta,
-    ToolCallReady,
 )
 from tui_agent.model.providers import LEVELS
 from tui_agent.model.route import Route
@@ -33,6 +37,7 @@ from tui_agent.model.wires.wire import (
     stand_in,
 )
 from tui_agent.session.effort import Effort
+from tui_agent.session.entries import ToolSchema
 
 _REASONS: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
 _FILTERED = {
@@ -51,6 +56,8 @@ signature is refused."""
 _SIGNATURE_IN_ID = "__thought__"
 """Where litellm put a signature: behind a call's id. Sessions from before this module have such
 ids."""
+_NEEDED = {"thoughtSignature", "part", "id"}
+"""Fields of a place that can't be made again from the answer's text and calls."""
 _GENERATION = re.compile(r"(?:^|/)gemini-(\d+)")
 _VERSIONED = re.compile(r"/v\d+\w*$")
 _LEVELS = {**LEVELS, Effort.OFF: "minimal", Effort.MINIMAL: "minimal"}
@@ -75,18 +82,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     if system:
         body["systemInstruction"] = {"parts": [{"text": system}]}
     if request.tools:
-        body["tools"] = [
-            {
-                "functionDeclarations": [
-                    {
-                        "name": tool.name,
-                        "description": tool.description,
-                        "parametersJsonSchema": tool.parameters,
-                    }
-                    for tool in request.tools
-                ]
-            }
-        ]
+        body["tools"] = [{"functionDeclarations": [_tool(tool) for tool in request.tools]}]
         if request.tool_choice == "none":
             body["toolConfig"] = {"functionCallingConfig": {"mode": "NONE"}}
     options = dict(route.options)
@@ -97,6 +93,14 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     body["contents"] = list(_contents(request, route, with_reasoning=with_reasoning))
     version = "" if _VERSIONED.search(route.base_url) else "/v1beta"
     return Call(f"{version}/models/{route.name}:streamGenerateContent?alt=sse", body)
+
+
+def _tool(tool: ToolSchema) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parametersJsonSchema": tool.parameters,
+    }
 
 
 def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
@@ -137,18 +141,16 @@ def _contents(
             results = []
         if message.role == "assistant":
             tools |= {item.call_id: item for item in message.tool_calls}
-            kept = []
-            if with_reasoning:
-                kept = [item for blob in blobs(message) for item in objects(blob.get("gemini"))]
+            kept: list[dict[str, Any]] = []
+            for blob in blobs(message) if with_reasoning else ():
+                kept += objects(blob.get("gemini"))
             given |= {item["call"]: item["id"] for item in kept if "call" in item and "id" in item}
             parts = list(_answer(message, kept, signs=_signs_calls(route)))
             if parts:
                 yield {"role": "model", "parts": parts}
         elif message.role == "user":
-            yield {
-                "role": "user",
-                "parts": [_part(part, request) for part in message.content] or [{"text": ""}],
-            }
+            parts = [_part(part, request) for part in message.content]
+            yield {"role": "user", "parts": parts or [{"text": ""}]}
     if results:
         yield {"role": "user", "parts": results}
 
@@ -181,36 +183,45 @@ def _result(
 
 
 def _answer(
-    message: Message, kept: Sequence[dict[str, Any]], *, signs: bool
+    message: Message, kept: list[dict[str, Any]], *, signs: bool
 ) -> Iterator[dict[str, Any]]:
     """Yield the parts of an answer, each signature on the part it came with.
 
     Where the message has changed since the model wrote it, its text comes first, then its calls
     with their signatures.
     """
-    calls = {called.call_id: called for called in message.tool_calls}
-    sizes = sum(item["text"] for item in kept if isinstance(item.get("text"), int))
-    written = [item["call"] for item in kept if "call" in item]
-    if not kept or sizes != len(message.text) or written != list(calls):
-        signed = {item["call"]: item for item in kept if "call" in item}
+    calls = calls_in([message])
+    written = [item for item in kept if "call" in item]
+    if not _fits(message, kept, written):
         if message.text:
-            yield {"text": message.text}
-        for number, called in enumerate(calls.values()):
-            yield _call_part(
-                called, signed.get(called.call_id, {}), needs_signature=signs and number == 0
-            )
-        return
+            kept = [{"text": len(message.text)}]
+        else:
+            kept = []
+        signed = {item["call"]: item for item in written}
+        kept += [signed.get(call_id, {"call": call_id}) for call_id in calls]
     at = 0
-    is_first = True
+    needs_signature = signs
     for item in kept:
         if "call" in item:
-            yield _call_part(calls[item["call"]], item, needs_signature=signs and is_first)
-            is_first = False
+            yield _call_part(calls[item["call"]], item, needs_signature=needs_signature)
+            needs_signature = False
         elif isinstance(item.get("text"), int):
             yield {"text": message.text[at : at + item["text"]], **_signature(item)}
             at += item["text"]
         elif isinstance(item.get("part"), dict):
             yield item["part"]
+
+
+def _fits(
+    message: Message, kept: Sequence[dict[str, Any]], written: Sequence[dict[str, Any]]
+) -> bool:
+    """Return whether the places kept of an answer still hold its text and calls."""
+    chars = 0
+    for item in kept:
+        if isinstance(item.get("text"), int):
+            chars += item["text"]
+    calls = [item["call"] for item in written]
+    return bool(kept) and chars == len(message.text) and calls == list(calls_in([message]))
 
 
 def _call_part(
@@ -243,9 +254,7 @@ class GeminiReader(Reader):
         super().__init__(request, route)
         self._finish = ""
         self._said = ""
-        self._calls: list[ToolCallReady] = []
         self._kept: list[dict[str, Any]] = []
-        self._usage: dict[str, int] = {}
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         if data.lstrip().startswith("["):
@@ -256,7 +265,10 @@ class GeminiReader(Reader):
                 raise WireFailure(Failure(data[:300], cause="broken")) from None
         else:
             chunks = [parse(data, event)]
-        return [made for chunk in chunks for made in self._take(chunk)]
+        events: list[ModelEvent] = []
+        for chunk in chunks:
+            events += self._take(chunk)
+        return events
 
     def end(self) -> list[ModelEvent]:
         if not self.finished:
@@ -271,28 +283,26 @@ class GeminiReader(Reader):
             # MALFORMED_FUNCTION_CALL and its like: asked again, the model writes something else.
             error = {"code": finish, "message": self._said or f"the answer ended with {finish}"}
             raise WireFailure(Failure(json.dumps({"error": error}), status=502))
-        elif self._calls and finish == "STOP":
+        elif self.calls and finish == "STOP":
             reason = "tool_calls"
         else:
             reason = _REASONS[finish]
-        matters = any(
-            "thoughtSignature" in item or "part" in item or "id" in item for item in self._kept
-        )
         blob = None
-        if matters:
+        if any(not _NEEDED.isdisjoint(item) for item in self._kept):
             blob = json.dumps({"gemini": self._kept}, ensure_ascii=False)
-        return [*self._calls, *self.report(self._usage), Finished(reason, blob, note)]
+        return [*self.calls, *self.report(self.usage), Finished(reason, blob, note)]
 
     def _take(self, chunk: dict[str, Any]) -> list[ModelEvent]:
-        self._take_usage(chunk.get("usageMetadata"))
+        self._take_usage(as_dict(chunk.get("usageMetadata")))
         feedback = as_dict(chunk.get("promptFeedback"))
         if feedback.get("blockReason"):
             self._finish = f"blocked:{feedback['blockReason']}"
             self.finished = True
             self._said = str(feedback.get("blockReasonMessage") or feedback["blockReason"])
-        candidate = next(iter(objects(as_list(chunk.get("candidates"))[:1])), {})
-        parts = objects(as_dict(candidate.get("content")).get("parts"))
-        events = [made for part in parts for made in self._take_part(part)]
+        candidate = first_object(chunk.get("candidates"))
+        events: list[ModelEvent] = []
+        for part in objects(as_dict(candidate.get("content")).get("parts")):
+            events += self._take_part(part)
         if finish := candidate.get("finishReason"):
             self._finish = str(finish)
             self._said = str(candidate.get("finishMessage") or finish)
@@ -311,19 +321,7 @@ class GeminiReader(Reader):
                 return [ReasoningDelta(text)]
             return []
         if isinstance(text, str):
-            size = len(text)
-            signature = _signature(part)
-            last = {}
-            if self._kept:
-                last = self._kept[-1]
-            if (
-                isinstance(last.get("text"), int)
-                and not signature
-                and "thoughtSignature" not in last
-            ):
-                last["text"] += size
-            elif size or signature:
-                self._kept.append({"text": size, **signature})
+            self._keep_text(len(text), _signature(part))
             if text:
                 return [TextDelta(text)]
             return []
@@ -331,31 +329,38 @@ class GeminiReader(Reader):
         self._kept.append({"part": part})
         return []
 
-    def _take_call(self, called: dict[str, Any], part: dict[str, Any]) -> ModelEvent:
-        given = None
-        if isinstance(called.get("id"), str):
-            given = called.get("id")
-        arguments = json.dumps(called.get("args") or {}, ensure_ascii=False)
-        item = ToolCallReady(self.ids.take(given), str(called.get("name") or ""), arguments)
-        self._calls.append(item)
-        self._kept.append(
-            {"call": item.call_id, **({"id": given} if given else {}), **_signature(part)}
-        )
-        return ToolCallDelta(len(self._calls) - 1, item.call_id, item.tool, arguments)
+    def _keep_text(self, size: int, signature: dict[str, str]) -> None:
+        """Keep the place of a text; pieces without a signature between them are one."""
+        last = self._kept[-1] if self._kept else {}
+        if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
+            last["text"] += size
+        elif size or signature:
+            self._kept.append({"text": size, **signature})
 
-    def _take_usage(self, reported: Any) -> None:
-        """Take the numbers of a piece; they grow, and the last counts."""
-        numbers = Counter(
-            {name: value for name, value in as_dict(reported).items() if type(value) is int}
+    def _take_call(self, called: dict[str, Any], part: dict[str, Any]) -> ModelEvent:
+        given = as_text(called.get("id"))
+        arguments = json.dumps(called.get("args") or {}, ensure_ascii=False)
+        written = self.take_call(given, str(called.get("name") or ""), arguments)
+        place = {"call": written.call_id}
+        if given:
+            place["id"] = given
+        self._kept.append({**place, **_signature(part)})
+        return written
+
+    def _take_usage(self, reported: dict[str, Any]) -> None:
+        def number(name: str) -> int:
+            value = reported.get(name)
+            return value if type(value) is int else 0
+
+        thoughts = number("thoughtsTokenCount")
+        self.count(
+            {
+                "prompt": number("promptTokenCount") + number("toolUsePromptTokenCount"),
+                "completion": number("candidatesTokenCount") + thoughts,
+                "cache_read": number("cachedContentTokenCount"),
+                "reasoning": thoughts,
+            }
         )
-        thoughts = numbers["thoughtsTokenCount"]
-        found = {
-            "prompt": numbers["promptTokenCount"] + numbers["toolUsePromptTokenCount"],
-            "completion": numbers["candidatesTokenCount"] + thoughts,
-            "cache_read": numbers["cachedContentTokenCount"],
-            "reasoning": thoughts,
-        }
-        self._usage |= {name: value for name, value in found.items() if value}
 
 
 reader = GeminiReader

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
-from tui_agent.json_text import as_dict, as_list, as_text, loads, objects
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.json_text import as_dict, as_list, as_text, loads, objects, table_in
 from tui_agent.lazy import dataclass
 from tui_agent.model.claude import BUDGETS, MIN_BUDGET, Claude, claude
 from tui_agent.model.errors import Failure
@@ -38,6 +38,7 @@ from tui_agent.model.wires.wire import (
     Reader,
     WireFailure,
     blobs,
+    cache_mark,
     compacted,
     image_base64,
     parse,
@@ -113,11 +114,10 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     if not with_reasoning:
         thinking.field = {}
         thinking.effort = ""
-    keep_thinking = with_reasoning and not thinking.is_off
     turns = _turns(
         request,
         route,
-        keep_thinking=keep_thinking,
+        keep_thinking=with_reasoning and not thinking.is_off,
         keep_summary=with_reasoning,
         signed=model is not None,
     )
@@ -226,10 +226,11 @@ def _headers(
     headers = {"anthropic-version": _VERSION}
     if betas:
         # The user's own stay.
-        name = next(
-            (name for name in route.headers if name.lower() == "anthropic-beta"), "anthropic-beta"
-        )
-        given = [beta.strip() for beta in route.headers.get(name, "").split(",") if beta.strip()]
+        name = "anthropic-beta"
+        for header in route.headers:
+            if header.lower() == name:
+                name = header
+        given = route.headers.get(name, "").replace(",", " ").split()
         headers[name] = ",".join(dict.fromkeys([*given, *betas]))
     return headers
 
@@ -263,7 +264,8 @@ def _system(request: ModelRequest, route: Route) -> list[ContentBlock]:
     for at, message in enumerate(request.messages):
         if message.role == "system" and message.text.strip():
             blocks.append({"type": "text", "text": message.text})
-            _mark(blocks, request, on=at in marked)
+            if at in marked:
+                _mark(blocks, request)
     return blocks
 
 
@@ -288,47 +290,55 @@ def _turns(
                 blocks = _content(said, request)
         if not blocks:
             continue
-        _mark(blocks, request, on=at in marked)
+        if at in marked:
+            _mark(blocks, request)
         role = "assistant" if message.role == "assistant" else "user"
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
             turns.append({"role": role, "content": blocks})
-    for turn in turns:
-        # Results have to come before anything else the user's side says.
-        turn["content"].sort(
-            key=lambda block: turn["role"] == "user" and block["type"] != "tool_result"
-        )
+    _tidy(turns)
     if summary:
         # A block of the provider's stands before everything else.
         if not turns or turns[0]["role"] == "assistant":
             turns.insert(0, {"role": "user", "content": []})
         turns[0]["content"][:0] = summary
-    last = turns[-1] if turns else None
-    if last is not None and last["role"] == "assistant" and last["content"][-1]["type"] == "text":
-        last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
     return turns
+
+
+def _tidy(turns: Sequence[dict[str, Any]]) -> None:
+    """Put results before anything else the user's side says; an answer at the end ends without white space."""
+    for turn in turns:
+        if turn["role"] == "user":
+            turn["content"].sort(key=lambda block: block["type"] != "tool_result")
+    if turns and turns[-1]["role"] == "assistant":
+        last = turns[-1]["content"][-1]
+        if last["type"] == "text":
+            last["text"] = last["text"].rstrip()
 
 
 def _marked(request: ModelRequest, route: Route) -> set[int]:
     if not route.info.cache_marks:
         return set()
-    return set(
-        [at for at, message in enumerate(request.messages) if message.cache][-_MAX_CACHE_MARKS:]
-    )
+    wanted = [at for at, message in enumerate(request.messages) if message.cache]
+    return set(wanted[-_MAX_CACHE_MARKS:])
 
 
-def _mark(blocks: Sequence[ContentBlock], request: ModelRequest, *, on: bool) -> None:
-    block = next((block for block in reversed(blocks) if block["type"] in _MARKABLE), None)
-    if on and block is not None:
-        block["cache_control"] = {
-            "type": "ephemeral",
-            **({"ttl": "1h"} if request.cache_ttl == "1h" else {}),
-        }
+def _mark(blocks: Sequence[ContentBlock], request: ModelRequest) -> None:
+    """Mark the last block that takes a mark."""
+    for block in reversed(blocks):
+        if block["type"] in _MARKABLE:
+            block["cache_control"] = cache_mark(request)
+            return
 
 
 def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
-    return [block for part in message.content if (block := _part(part, request)) is not None]
+    blocks = []
+    for part in message.content:
+        block = _part(part, request)
+        if block is not None:
+            blocks.append(block)
+    return blocks
 
 
 def _part(part: ContentText | ImageRef, request: ModelRequest) -> ContentBlock | None:
@@ -359,22 +369,36 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Cont
     ``signed``: the model takes thinking back only with its signature.
     """
     text = message.text
-    calls = [
-        {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": loads(call.arguments)}
-        for call in message.tool_calls
-    ]
-    # ``thinking_blocks`` are those of sessions that went through litellm.
-    found = (objects(blob.get("messages", blob.get("thinking_blocks"))) for blob in blobs(message))
-    kept = [dict(block) for held in found for block in held if isinstance(block.get("type"), str)]
-    if not keep_thinking:
-        kept = [block for block in kept if block["type"] not in _THINKING]
-    elif signed:
-        kept = [block for block in kept if block["type"] != "thinking" or block.get("signature")]
-    held_calls = sum(block["type"] == "tool_use" for block in kept)
-    if sum(map(_chars, kept)) == len(text) and held_calls == len(calls):
+    calls = [_tool_use(call) for call in message.tool_calls]
+    kept = []
+    chars = 0
+    held_calls = 0
+    for block in _kept(message):
+        if block["type"] in _THINKING and not keep_thinking:
+            continue
+        if block["type"] == "thinking" and signed and not block.get("signature"):
+            continue
+        kept.append(block)
+        chars += _chars(block)
+        held_calls += block["type"] == "tool_use"
+    if chars == len(text) and held_calls == len(calls):
         return list(_woven(kept, text, calls))
     thinking = [block for block in kept if block["type"] in _THINKING]
     return [*thinking, *_text_block(text), *calls]
+
+
+def _tool_use(call: RequestToolCall) -> ContentBlock:
+    arguments = loads(call.arguments)
+    return {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": arguments}
+
+
+def _kept(message: Message) -> Iterator[ContentBlock]:
+    """Yield the blocks that an answer keeps, or the places of those that its text and calls make."""
+    for blob in blobs(message):
+        # ``thinking_blocks`` are those of sessions that went through litellm.
+        for block in objects(blob.get("messages", blob.get("thinking_blocks"))):
+            if isinstance(block.get("type"), str):
+                yield dict(block)
 
 
 def _chars(block: ContentBlock) -> int:
@@ -395,10 +419,9 @@ def _woven(
         elif "chars" in block:
             piece = text[at : at + _chars(block)]
             at += len(piece)
-            more = {key: value for key, value in block.items() if key != "chars"}
-            yield from (
-                {**more, **found} for found in _text_block(piece) if block["type"] == "text"
-            )
+            if block["type"] == "text" and piece.strip():
+                del block["chars"]
+                yield {**block, "text": piece}
         else:
             yield block
 
@@ -429,14 +452,17 @@ class _Part:
 
     type: str
     block: ContentBlock
-    tool: str = ""
-    """The name of the tool it calls."""
     pieces: list[str] = field(default_factory=list)
     citations: list[Any] = field(default_factory=list)
     shown: int = 0
     call_id: str = ""
     number: int = 0
     """Which call of the answer it is."""
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool it calls."""
+        return str(self.block.get("name") or "")
 
     @property
     def written(self) -> str:
@@ -452,10 +478,8 @@ class _Part:
             case "thinking":
                 return {**self.block, "thinking": self.written}
             case "server_tool_use" | "mcp_tool_use":
-                return {
-                    **self.block,
-                    "input": as_dict(loads(self.arguments)) if is_object(self.arguments) else {},
-                }
+                arguments = loads(self.arguments) if is_object(self.arguments) else {}
+                return {**self.block, "input": arguments}
             case _:
                 return self.block
 
@@ -469,7 +493,6 @@ class MessagesReader(Reader):
         self._searches = request.search_hosts is not None
         self._parts: list[_Part] = []
         self._open: dict[int | None, _Part] = {}
-        self._usage: dict[str, Any] = {}
         self._stop = ""
         self._why = ""
         self._added = 0
@@ -507,11 +530,10 @@ class MessagesReader(Reader):
     def end(self) -> list[ModelEvent]:
         if self._compact:
             return self._end_compaction()
-        calls = [part for part in self._parts if part.type == "tool_use"]
-        said = bool(calls or self._added or any(part.shown for part in self._parts))
-        if not self.finished and not (
-            self.route.is_small_server and said and all(is_object(part.arguments) for part in calls)
-        ):
+        calls = self._calls()
+        said = bool(calls) or self._has_text
+        is_whole = said and all(is_object(part.arguments) for part in calls)
+        if not self.finished and not (self.route.is_small_server and is_whole):
             raise WireFailure(Failure(cause="closed"))
         if self._stop == _FULL and not said:
             raise WireFailure(Failure(f"prompt is too long: {_FULL}", status=400))
@@ -525,20 +547,28 @@ class MessagesReader(Reader):
         return [*ready, *self._report(), finished]
 
     def _end_compaction(self) -> list[ModelEvent]:
-        kept = [
-            part.block
-            for part in self._parts
-            if part.type == "compaction" and part.block.get("content")
-        ]
+        kept = []
+        texts = []
+        for part in self._parts:
+            if part.type == "compaction" and part.block.get("content"):
+                kept.append(part.block)
+                texts.append(str(part.block["content"]))
         if not kept or self._stop != "compaction":
             raise WireFailure(
                 Failure(f"the answer has no compaction: {self._stop}", cause="broken")
             )
         # The answer itself took nothing: its one step is reported beside it.
-        for step in as_list(self._usage.get("iterations")):
-            self._count(step)
-        text = TextDelta("\n\n".join(str(block["content"]) for block in kept))
+        for step in as_list(self.usage.get("iterations")):
+            self.count(as_dict(step))
+        text = TextDelta("\n\n".join(texts))
         return [text, *self._report(), Finished("stop", json.dumps({"compacted": kept}))]
+
+    @property
+    def _has_text(self) -> bool:
+        return bool(self._added) or any(part.shown for part in self._parts)
+
+    def _calls(self) -> list[_Part]:
+        return [part for part in self._parts if part.type == "tool_use"]
 
     # -- events ---------------------------------------------------------------------------------------------
 
@@ -547,7 +577,7 @@ class MessagesReader(Reader):
         self._added += sum(part.shown for part in self._parts)
         self._parts.clear()
         self._open.clear()
-        self._count(message.get("usage"))
+        self.count(as_dict(message.get("usage")))
         events: list[ModelEvent] = []
         for index, block in enumerate(as_list(message.get("content"))):
             events += self._start(index, as_dict(block))
@@ -557,8 +587,7 @@ class MessagesReader(Reader):
     def _start(self, index: int | None, block: ContentBlock) -> list[ModelEvent]:
         if not isinstance(block.get("type"), str):
             return []
-        part = self._open[index] = _Part(block["type"], block, str(block.get("name") or ""))
-        self._parts.append(part)
+        part = self._opened(index, block)
         match part.type:
             case "text":
                 text = self._continue(index, {"type": "text_delta", "text": block.get("text")})
@@ -568,7 +597,7 @@ class MessagesReader(Reader):
                     index, {"type": "thinking_delta", "thinking": block.get("thinking")}
                 )
             case "tool_use":
-                part.number = sum(other.type == "tool_use" for other in self._parts) - 1
+                part.number = len(self._calls()) - 1
                 part.call_id = self.ids.take(as_text(block.get("id")))
                 return [ToolCallDelta(part.number, part.call_id, part.tool, "")]
             case _:
@@ -579,13 +608,13 @@ class MessagesReader(Reader):
         match delta:
             case {"type": "text_delta", "text": str(text)} if text:
                 if part is None or part.type != "text":
-                    part = self._opened(index, "text")
+                    part = self._opened(index, {"type": "text"})
                 part.pieces.append(text)
                 part.shown += len(text)
                 return [TextDelta(text)]
             case {"type": "thinking_delta", "thinking": str(text)} if text:
                 if part is None or part.type != "thinking":
-                    part = self._opened(index, "thinking")
+                    part = self._opened(index, {"type": "thinking"})
                 part.pieces.append(text)
                 return [ReasoningDelta(text)]
             case {"type": "signature_delta", "signature": str(signature)} if part is not None:
@@ -611,19 +640,16 @@ class MessagesReader(Reader):
         """Return the pages that results or citations name, where they were asked for."""
         if not self._searches:
             return []
-        return [
-            PageFound(
-                url=as_text(row.get("url")),
-                title=as_text(row.get("title")),
-                text=as_text(row.get("cited_text")),
-                day=as_text(row.get("page_age")),
-            )
-            for row in rows
-            if as_text(row.get("url"))
-        ]
+        pages: list[ModelEvent] = []
+        for row in rows:
+            if url := as_text(row.get("url")):
+                title = as_text(row.get("title"))
+                text = as_text(row.get("cited_text"))
+                pages.append(PageFound(url, title, text, day=as_text(row.get("page_age"))))
+        return pages
 
-    def _opened(self, index: int | None, kind: str) -> _Part:
-        part = self._open[index] = _Part(kind, {"type": kind})
+    def _opened(self, index: int | None, block: ContentBlock) -> _Part:
+        part = self._open[index] = _Part(block["type"], block)
         self._parts.append(part)
         return part
 
@@ -636,21 +662,14 @@ class MessagesReader(Reader):
             return [ToolCallDelta(part.number, part.call_id, part.tool, part.written)]
         if part.type in {"text", "tool_use", *_THINKING} or self._compact:
             return []
-        words = told(part.whole())
-        if words:
-            follows = self._added or any(part.shown for part in self._parts)
-            if follows:
-                words = f"\n\n{words}\n\n"
-            else:
-                words = f"{words}\n\n"
+        words = f"{told(part.whole())}\n\n"
+        if self._has_text:
+            words = f"\n\n{words}"
         part.shown = len(words)
-        pages = self._pages(objects(part.block.get("content")))
-        if words:
-            return [TextDelta(words), *pages]
-        return pages
+        return [TextDelta(words), *self._pages(objects(part.block.get("content")))]
 
     def _end(self, delta: Mapping[str, Any], usage: Any) -> None:
-        self._count(usage)
+        self.count(as_dict(usage))
         if stop := as_text(delta.get("stop_reason")):
             self._stop = stop
             self.finished = True
@@ -658,23 +677,22 @@ class MessagesReader(Reader):
 
     # -- the end --------------------------------------------------------------------------------------------
 
-    def _count(self, usage: Any) -> None:
-        """Take in a report of usage: each says more than those before it, and may leave out unknown numbers."""
-        self._usage |= {name: value for name, value in as_dict(usage).items() if value}
-
     def _report(self) -> list[ModelEvent]:
-        read = self._usage.get("cache_read_input_tokens")
-        write = self._usage.get("cache_creation_input_tokens")
-        fresh = self._usage.get("input_tokens")
-        numbers = [value for value in (fresh, read, write) if isinstance(value, int | float)]
+        said = self.usage
+        read = said.get("cache_read_input_tokens")
+        write = said.get("cache_creation_input_tokens")
+        prompt: float = 0
+        for number in (said.get("input_tokens"), read, write):
+            if isinstance(number, int | float):
+                prompt += number
         usage = {
-            "prompt": sum(numbers),
-            "completion": self._usage.get("output_tokens"),
+            "prompt": prompt,
+            "completion": said.get("output_tokens"),
             "cache_read": read,
             "cache_write": write,
-            "reasoning": as_dict(self._usage.get("output_tokens_details")).get("thinking_tokens"),
+            "reasoning": table_in(said, "output_tokens_details").get("thinking_tokens"),
         }
-        hour = as_dict(self._usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+        hour = table_in(said, "cache_creation").get("ephemeral_1h_input_tokens")
         return self.report(usage, hour_writes=hour if isinstance(hour, int) else 0)
 
     def _blob(self) -> str | None:
@@ -687,26 +705,34 @@ class MessagesReader(Reader):
                 case "text" if not part.shown:
                     pass
                 case "text":
+                    kept.append({"type": "text", "chars": part.shown})
                     if part.citations:
-                        citations = {"citations": part.citations}
-                    else:
-                        citations = {}
-                    kept.append({"type": "text", "chars": part.shown, **citations})
+                        kept[-1]["citations"] = part.citations
                 case "tool_use":
-                    caller = as_dict(part.block.get("caller"))
-                    made = {}
+                    kept.append({"type": "tool_use"})
+                    caller = table_in(part.block, "caller")
                     if caller.get("type", "direct") != "direct":
-                        made = {"caller": caller}
-                    kept.append({"type": "tool_use", **made})
+                        kept[-1]["caller"] = caller
                 case _:
                     kept.append(part.whole())
                     if part.shown:
                         kept.append({"type": "added", "chars": part.shown})
-        types = [block["type"] for block in kept]
-        plain = types == sorted(types) and set(types) <= {"text", "tool_use"}
-        if plain and not any("citations" in block or "caller" in block for block in kept):
+        if _is_plain(kept):
             return None
         return json.dumps({"messages": kept})
+
+
+def _is_plain(kept: Iterable[ContentBlock]) -> bool:
+    """Whether blocks are nothing but text and then calls."""
+    has_call = False
+    for block in kept:
+        is_call = block["type"] == "tool_use"
+        if "citations" in block or "caller" in block or (has_call and not is_call):
+            return False
+        if not is_call and block["type"] != "text":
+            return False
+        has_call = is_call
+    return True
 
 
 def told(block: Mapping[str, Any]) -> str:
@@ -716,10 +742,8 @@ def told(block: Mapping[str, Any]) -> str:
         name = block.get("name")
     else:
         name = kind.removesuffix("_tool_result")
-    line = "; ".join(
-        _strings({key: value for key, value in block.items() if key not in ("type", "name")})
-    )
-    line = " ".join(line.split())
+    said = {key: value for key, value in block.items() if key not in ("type", "name")}
+    line = " ".join("; ".join(_strings(said)).split())
     if len(line) > _MAX_MESSAGE_CHARS:
         line = f"{line[:_MAX_MESSAGE_CHARS]}…"
     return f"[{name}] {line}".strip()

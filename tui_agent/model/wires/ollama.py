@@ -1,9 +1,17 @@
 """Ollama's own chat, which alone takes the size of the window: its chat completions cut a longer prompt silently."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from tui_agent.context.request import ImageRef, Message, ModelRequest, wire_tool
+from tui_agent.context.request import (
+    ImageRef,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    calls_in,
+    wire_tool,
+)
 from tui_agent.json_text import as_dict, as_text, loads, objects
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
@@ -12,8 +20,6 @@ from tui_agent.model.protocol import (
     ModelEvent,
     ReasoningDelta,
     TextDelta,
-    ToolCallDelta,
-    ToolCallReady,
 )
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
@@ -52,15 +58,20 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         else:
             body["think"] = on
     body |= {key: value for key, value in route.options.items() if key in _TOP}
-    tools = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
-    body |= {"options": options, "messages": []}
+    called = calls_in(request.messages)
+    messages = []
     for message in one_system_message(request.messages):
-        body["messages"].append(_message(message, request, tools, with_reasoning=with_reasoning))
+        messages.append(_message(message, request, called, with_reasoning=with_reasoning))
+    body |= {"options": options, "messages": messages}
     return Call("/api/chat", body, optional=("think",) if "think" in body else ())
 
 
 def _message(
-    message: Message, request: ModelRequest, tools: dict[str, str], *, with_reasoning: bool
+    message: Message,
+    request: ModelRequest,
+    called: Mapping[str, RequestToolCall],
+    *,
+    with_reasoning: bool,
 ) -> dict[str, Any]:
     images: list[str] = []
     lost = ""
@@ -79,25 +90,23 @@ def _message(
     if images:
         wire["images"] = images
     if message.call_id is not None:
-        wire |= {"tool_name": tools.get(message.call_id, ""), "tool_call_id": message.call_id}
+        call = called.get(message.call_id)
+        wire |= {"tool_name": call.tool if call else "", "tool_call_id": message.call_id}
     if message.tool_calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.call_id,
-                "function": {"name": call.tool, "arguments": loads(call.arguments)},
-            }
-            for call in message.tool_calls
-        ]
-    # Sessions from before have it under the name litellm gave it.
-    kept = (
-        as_text(blob.get("reasoning") or blob.get("reasoning_content")) for blob in blobs(message)
-    )
+        wire["tool_calls"] = [_call(call) for call in message.tool_calls]
     thinking = ""
     if with_reasoning:
-        thinking = "".join(kept)
+        for blob in blobs(message):
+            # Sessions from before have it under the name litellm gave it.
+            thinking += as_text(blob.get("reasoning") or blob.get("reasoning_content"))
     if thinking:
-        return {**wire, "thinking": thinking}
+        wire["thinking"] = thinking
     return wire
+
+
+def _call(call: RequestToolCall) -> dict[str, Any]:
+    function = {"name": call.tool, "arguments": loads(call.arguments)}
+    return {"id": call.call_id, "function": function}
 
 
 class OllamaReader(Reader):
@@ -106,7 +115,6 @@ class OllamaReader(Reader):
     def __init__(self, request: ModelRequest, route: Route) -> None:
         super().__init__(request, route)
         self._reasoning: list[str] = []
-        self._calls: list[ToolCallReady] = []
         self._last: dict[str, Any] = {}
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
@@ -122,19 +130,16 @@ class OllamaReader(Reader):
             events.append(ReasoningDelta(str(thinking)))
         if content := message.get("content"):
             events.append(TextDelta(str(content)))
-        events += map(self._take_call, objects(message.get("tool_calls")))
+        for call in objects(message.get("tool_calls")):
+            events.append(self._take_call(call))
         return events
 
     def _take_call(self, made: dict[str, Any]) -> ModelEvent:
         function = made.get("function") or {}
         arguments = function.get("arguments")
-        if isinstance(arguments, str):
-            text = arguments
-        else:
-            text = json.dumps(arguments or {}, ensure_ascii=False)
-        call = ToolCallReady(self.ids.take(made.get("id")), str(function.get("name") or ""), text)
-        self._calls.append(call)
-        return ToolCallDelta(len(self._calls) - 1, call.call_id, call.tool, text)
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments or {}, ensure_ascii=False)
+        return self.take_call(made.get("id"), str(function.get("name") or ""), arguments)
 
     def end(self) -> list[ModelEvent]:
         if not self.finished:
@@ -146,14 +151,10 @@ class OllamaReader(Reader):
         blob = None
         if self._reasoning:
             blob = json.dumps({"reasoning": "".join(self._reasoning)}, ensure_ascii=False)
-        cut = self._last.get("done_reason") == "length"
-        if cut:
-            reason: FinishReason = "length"
-        elif self._calls:
-            reason = "tool_calls"
-        else:
-            reason = "stop"
-        return [*self._calls, *self.report(numbers), Finished(reason, blob)]
+        reason: FinishReason = "tool_calls" if self.calls else "stop"
+        if self._last.get("done_reason") == "length":
+            reason = "length"
+        return [*self.calls, *self.report(numbers), Finished(reason, blob)]
 
 
 reader = OllamaReader

@@ -29,15 +29,16 @@ from tui_agent.model.protocol import (
     ToolCallReady,
 )
 from tui_agent.model.providers import LEVELS, ResponsesFormat
+from tui_agent.model.request_pictures import images_in
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
     PROGRESS,
     Call,
     Reader,
     WireFailure,
-    blobs,
     compacted,
     image_url,
+    kept_items,
     named_cost,
     one_system_message,
     parse,
@@ -93,25 +94,17 @@ _Part = tuple[str, int]
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
     """Return the call for a request. ``with_reasoning`` False sends none back and asks for none."""
     form = route.provider.responses
+    items = _input(request, form, with_reasoning=with_reasoning)
+    body: dict[str, Any] = {"model": route.name, "input": items}
     if request.compact:
-        items = _input(request, form, with_reasoning=with_reasoning)
-        return Call(
-            f"{_PATH}/compact",
-            {"model": route.name, "input": items},
-            {"accept": "application/json"},
-        )
-    body: dict[str, Any] = {
-        "model": route.name,
-        "input": _input(request, form, with_reasoning=with_reasoning),
-        "stream": True,
-        "store": False,
-    }
+        return Call(f"{_PATH}/compact", body, {"accept": "application/json"})
+    body |= {"stream": True, "store": False}
     if form.system == "instructions":
         head = one_system_message(request.messages)[:1]
         body["instructions"] = "".join(message.text for message in head if message.role == "system")
     options = dict(route.options)
-    own = options.pop("tools", [])
-    tools = [*map(_tool, request.tools), *as_list(own)]
+    tools = [_tool(tool) for tool in request.tools]
+    tools += as_list(options.pop("tools", []))
     if request.search_hosts is not None:
         tools = [_search_tool(request.search_hosts)]
     if tools:
@@ -149,10 +142,9 @@ def _thinking(
 ) -> dict[str, Any]:
     effort = request.effort
     levels = {**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: route.info.max_effort}
-    if effort is None:
-        reasoning: dict[str, str] = {}
-    else:
-        reasoning = {"effort": levels[effort]}
+    reasoning: dict[str, str] = {}
+    if effort is not None:
+        reasoning["effort"] = levels[effort]
     fields: dict[str, Any] = {}
     pattern = form.thinking
     # To be asked for encrypted reasoning is refused by a model that hands out none.
@@ -162,7 +154,7 @@ def _thinking(
         if form.summary and effort is not Effort.OFF:
             reasoning["summary"] = form.summary
     if reasoning:
-        return {**fields, "reasoning": reasoning}
+        fields["reasoning"] = reasoning
     return fields
 
 
@@ -196,11 +188,9 @@ def _input(
                 items.append(_result(message, _content(message, request)))
             case "tool":
                 items.append(_result(message, message.text))
-                moved += [
-                    _part(part, request) for part in message.content if isinstance(part, ImageRef)
-                ]
+                moved += [_part(image, request) for image in images_in(message)]
     if moved:
-        return [*items, {"role": "user", "content": moved}]
+        items.append({"role": "user", "content": moved})
     return items
 
 
@@ -209,7 +199,7 @@ def _result(message: Message, output: str | list[dict[str, Any]]) -> dict[str, A
 
 
 def _content(message: Message, request: ModelRequest) -> str | list[dict[str, Any]]:
-    if not any(isinstance(part, ImageRef) for part in message.content):
+    if not any(images_in(message)):
         return message.text
     return [_part(part, request) for part in message.content]
 
@@ -227,31 +217,30 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
     """Return the items an answer is sent back as: in the order they came where that is known and still fits."""
-    kept = next(
-        (blob["responses"] for blob in blobs(message) if isinstance(blob.get("responses"), list)),
-        None,
-    )
-    if kept is not None and _fits(kept, message):
-        return list(_replayed(kept, message, with_reasoning=with_reasoning))
-    if message.text:
-        text = [_message({}, message.text)]
-    else:
-        text = []
-    return [*text, *(_function_call({}, each) for each in message.tool_calls)]
+    kept = kept_items(message, "responses")
+    if kept is None or not _fits(kept, message):
+        kept = [{"type": "function_call"}] * len(message.tool_calls)
+        if message.text:
+            kept.insert(0, {"type": "message", "chars": len(message.text)})
+    return list(_replayed(kept, message, with_reasoning=with_reasoning))
 
 
 def _fits(kept: Sequence[Any], message: Message) -> bool:
     """Return whether the places kept of an answer still hold its text and calls."""
-    if not all(isinstance(item, dict) for item in kept):
-        return False
-    lengths = [item.get("chars") for item in kept if item.get("type") in ("message", "added")]
-    whole = [length for length in lengths if isinstance(length, int) and length > 0]
-    calls = sum(item.get("type") == "function_call" for item in kept)
-    return (
-        len(whole) == len(lengths)
-        and sum(whole) == len(message.text)
-        and calls == len(message.tool_calls)
-    )
+    total = 0
+    calls = 0
+    for item in kept:
+        kind = as_dict(item).get("type")
+        if kind == "function_call":
+            calls += 1
+        elif kind in ("message", "added"):
+            chars = item.get("chars")
+            if not isinstance(chars, int) or chars <= 0:
+                return False
+            total += chars
+        elif not isinstance(item, dict):
+            return False
+    return total == len(message.text) and calls == len(message.tool_calls)
 
 
 def _replayed(
@@ -263,51 +252,38 @@ def _replayed(
     for item in kept:
         match item.get("type"):
             case "message":
-                yield _message(
-                    item
-                    if with_reasoning
-                    else {name: value for name, value in item.items() if name != "id"},
-                    text[start : start + item["chars"]],
-                )
+                own_id = item.get("id") if with_reasoning else None
+                piece = text[start : start + item["chars"]]
+                yield _message(piece, own_id, item.get("phase"))
                 start += item["chars"]
             case "added":
                 start += item["chars"]
             case "function_call":
-                yield _function_call(item if with_reasoning else {}, next(calls))
+                own_id = item.get("id") if with_reasoning else None
+                yield _function_call(own_id, next(calls))
             case str(kind) if with_reasoning and (kind == "reasoning" or kind in _HOSTED):
                 yield item
 
 
-def _message(place: dict[str, Any], text: str) -> dict[str, Any]:
+def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
     """Return an answer's text as an item: the provider's own where its id is known, else the plain form."""
-    phase = {}
-    if "phase" in place:
-        phase = {"phase": place["phase"]}
-    if "id" not in place:
-        # llama.cpp takes an answer only where its type is named.
-        return {"type": "message", "role": "assistant", "content": text, **phase}
-    content = [{"type": "output_text", "text": text, "annotations": []}]
-    return {
-        "type": "message",
-        "id": place["id"],
-        "role": "assistant",
-        "status": "completed",
-        "content": content,
-        **phase,
-    }
+    # llama.cpp takes an answer only where its type is named.
+    item: dict[str, Any] = {"type": "message"}
+    if own_id is None:
+        item |= {"role": "assistant", "content": text}
+    else:
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        item |= {"id": own_id, "role": "assistant", "status": "completed", "content": content}
+    if phase is not None:
+        item["phase"] = phase
+    return item
 
 
-def _function_call(place: dict[str, Any], each: RequestToolCall) -> dict[str, Any]:
-    own_id = {}
-    if "id" in place:
-        own_id = {"id": place["id"]}
-    return {
-        "type": "function_call",
-        **own_id,
-        "call_id": each.call_id,
-        "name": each.tool,
-        "arguments": each.arguments,
-    }
+def _function_call(own_id: str | None, each: RequestToolCall) -> dict[str, Any]:
+    item = {"type": "function_call"}
+    if own_id is not None:
+        item["id"] = own_id
+    return item | {"call_id": each.call_id, "name": each.tool, "arguments": each.arguments}
 
 
 # -- the answer ---------------------------------------------------------------------------------------------
@@ -352,6 +328,13 @@ class _Item:
     told: dict[_Part, list[str]] = field(default_factory=dict)
     """The text passed on of each of its parts."""
     whole: dict[str, Any] | None = None
+
+    @property
+    def told_kind(self) -> str:
+        """The kind of the text passed on first, "" where none was."""
+        for kind, _index in self.told:
+            return kind
+        return ""
 
     def untold(self, part: _Part, text: object) -> str:
         sent = "".join(self.told.get(part, ()))
@@ -421,7 +404,7 @@ class ResponsesReader(Reader):
         closed = bool(self._items) and all(item.whole is not None for item in self._items)
         if not self.finished and not (self.done and closed):
             raise WireFailure(Failure("the answer ended without saying why", cause="closed"))
-        calls = [item for item in self._items if item.type == "function_call"]
+        calls = self._calls()
         ready = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
         cause = as_dict(self._response.get("incomplete_details")).get("reason")
         reason: FinishReason = "tool_calls" if calls else "stop"
@@ -430,15 +413,13 @@ class ResponsesReader(Reader):
         elif cause or self._response.get("status") == "incomplete":
             reason = "length"
         places = self._places()
-        # Where the answer's text and calls alone will do, nothing has to go back.
-        is_plain = places is None or all(
-            place.keys() <= _BARE and place.get("type") != "added" for place in places
-        )
-        if is_plain:
-            blob = None
-        else:
+        blob = None
+        if not all(_is_bare(place) for place in places):
             blob = json.dumps({"responses": places})
         return [*ready, *_usage(self, self._response), Finished(reason, blob)]
+
+    def _calls(self) -> list[_Item]:
+        return [item for item in self._items if item.type == "function_call"]
 
     def _take(self, event: str, value: dict[str, Any]) -> None:
         delta = value.get("delta")
@@ -502,23 +483,31 @@ class ResponsesReader(Reader):
         known = self._by_key.get(_key(value))
         if known is not None and known.whole is None and known.type == kind:
             return known
-        item = _Item(str(kind), sum(item.type == "function_call" for item in self._items))
+        item = _Item(str(kind), len(self._calls()))
         self._by_key[_key(value)] = item
         self._items.append(item)
         return item
 
     def _close(self, item: _Item, whole: dict[str, Any]) -> None:
-        if item.whole is None:
-            self._take_item(item, whole)
-            item.whole = whole
-            if item.type == "message":
-                parts = objects(whole.get("content"))
-                text = "".join(as_text(part.get("text")) for part in parts)
-                if self._searches:
-                    self._out += [page for part in parts for page in _cited(part)]
-                notes = [note for part in parts for note in objects(part.get("annotations"))]
-                if lines := dict.fromkeys(line for note in notes if (line := _source(note, text))):
-                    self._add("\n\nSources:\n" + "\n".join(f"- {line}" for line in lines))
+        if item.whole is not None:
+            return
+        self._take_item(item, whole)
+        item.whole = whole
+        if item.type == "message":
+            self._cite(objects(whole.get("content")))
+
+    def _cite(self, parts: Sequence[dict[str, Any]]) -> None:
+        """Add the sources that a message cites and doesn't name; pass on the pages where the web was searched."""
+        text = "".join([as_text(part.get("text")) for part in parts])
+        lines: dict[str, None] = {}
+        for part in parts:
+            if self._searches:
+                self._out += _cited(part)
+            for note in objects(part.get("annotations")):
+                if line := _source(note, text):
+                    lines[f"- {line}"] = None
+        if lines:
+            self._add("\n".join(["\n\nSources:", *lines]))
 
     def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
         """Take an item as the provider opened or closed it: the rest that did not come in pieces is passed on now."""
@@ -529,14 +518,10 @@ class ResponsesReader(Reader):
                     rest = item.untold(("text", index), part.get("text") or part.get("refusal"))
                     self._text(item, ("text", index), rest)
             case "reasoning":
-                kind = next(
-                    (kind for kind, _ in item.told),
-                    "summary" if whole.get("summary") else "content",
-                )
+                kind = item.told_kind or ("summary" if whole.get("summary") else "content")
                 for index, part in enumerate(objects(whole.get(kind))):
-                    self._reasoning(
-                        item, (kind, index), item.untold((kind, index), part.get("text"))
-                    )
+                    place = (kind, index)
+                    self._reasoning(item, place, item.untold(place, part.get("text")))
             case "function_call":
                 if isinstance(tool := whole.get("name"), str):
                     item.tool = tool
@@ -591,13 +576,11 @@ class ResponsesReader(Reader):
 
     # -- the end --------------------------------------------------------------------------------------------
 
-    def _places(self) -> list[dict[str, Any]] | None:
-        """Return the places of the answer's items; None where texts of two messages came mixed."""
+    def _places(self) -> list[dict[str, Any]]:
+        """Return the places of the answer's items, none where texts of two messages came mixed."""
         speakers = [item for item, _ in self._runs if item is not None]
-        if [id(item) for item in self._items if item.type == "message" and item.told] != list(
-            map(id, speakers)
-        ):
-            return None
+        if [item for item in self._items if item.type == "message" and item.told] != speakers:
+            return []
         runs = iter(self._runs)
         places: list[dict[str, Any]] = []
         for item, own_id in self._kept():
@@ -611,7 +594,9 @@ class ResponsesReader(Reader):
                 places.append(_place(item, own_id=own_id))
             elif item.whole is not None and isinstance(item.whole.get("type"), str):
                 places.append(item.whole)
-        return [*places, *({"type": "added", "chars": chars} for _, chars in runs)]
+        for _, chars in runs:
+            places.append({"type": "added", "chars": chars})
+        return places
 
     def _kept(self) -> list[tuple[_Item, bool]]:
         """Return the items that go back, each with whether by its own id.
@@ -697,6 +682,11 @@ def _cited(part: Mapping[str, Any]) -> Iterator[ModelEvent]:
             yield PageFound(url=url, title=as_text(note.get("title")), text=words)
         if isinstance(closes := note.get("end_index"), int) and start <= closes <= len(text):
             end = closes
+
+
+def _is_bare(place: Mapping[str, Any]) -> bool:
+    """Whether the answer's text and calls alone make an item again, and nothing has to go back."""
+    return place.keys() <= _BARE and place.get("type") != "added"
 
 
 def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:

@@ -9,14 +9,22 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
+from itertools import takewhile
 from typing import Any, Protocol, TypeGuard
 
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, calls_in
 from tui_agent.json_text import as_dict, loads
 from tui_agent.lazy import frozen
 from tui_agent.model.error_body import is_error
 from tui_agent.model.errors import Failure
-from tui_agent.model.protocol import FinishReason, ModelEvent, PromptProgress, UsageReport
+from tui_agent.model.protocol import (
+    FinishReason,
+    ModelEvent,
+    PromptProgress,
+    ToolCallDelta,
+    ToolCallReady,
+    UsageReport,
+)
 from tui_agent.model.route import Route
 from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import Usage
@@ -72,9 +80,11 @@ class Reader(ABC):
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         self.route = route
-        self.ids = CallIds(
-            call.call_id for message in request.messages for call in message.tool_calls
-        )
+        self.ids = CallIds(calls_in(request.messages))
+        self.calls: list[ToolCallReady] = []
+        """Calls that came whole, in formats that don't send them in pieces."""
+        self.usage: dict[str, Any] = {}
+        """The numbers reported so far, by the format's names or those of ``report``."""
         self.finished = False
         """The provider said why the answer ended: a break after that does no harm."""
         self.done = False
@@ -105,6 +115,16 @@ class Reader(ABC):
             return of_answer
         return "length"
 
+    def take_call(self, given: str | None, tool: str, arguments: str) -> ToolCallDelta:
+        """Take a call that came whole. ``given`` is the provider's id, ``arguments`` JSON text."""
+        call = ToolCallReady(self.ids.take(given), tool, arguments)
+        self.calls.append(call)
+        return ToolCallDelta(len(self.calls) - 1, call.call_id, tool, arguments)
+
+    def count(self, numbers: Mapping[str, Any]) -> None:
+        """Take a report of usage. Numbers grow or come at the end; a report may leave out those it doesn't know."""
+        self.usage |= {name: value for name, value in numbers.items() if value}
+
     def report(
         self, numbers: Mapping[str, Any], cost: float | None = None, *, hour_writes: int = 0
     ) -> list[ModelEvent]:
@@ -115,13 +135,10 @@ class Reader(ABC):
         usage = usage_of(numbers)
         if usage is None:
             return []
-        hour_writes = max(0, min(hour_writes, usage.cache_write))
-        return [
-            UsageReport(
-                usage,
-                self.route.info.cost(usage, hour_writes=hour_writes) if cost is None else cost,
-            )
-        ]
+        if cost is None:
+            hour_writes = max(0, min(hour_writes, usage.cache_write))
+            cost = self.route.info.cost(usage, hour_writes=hour_writes)
+        return [UsageReport(usage, cost)]
 
 
 class Wire(Protocol):
@@ -151,11 +168,17 @@ def parse(data: str, event: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
         raise WireFailure(Failure(data[:300], cause="broken"))
     if is_error(value, event):
-        headers = {
-            str(name).lower(): str(said) for name, said in as_dict(value.get("headers")).items()
-        }
+        given = as_dict(value.get("headers"))
+        headers = {str(name).lower(): str(said) for name, said in given.items()}
         raise WireFailure(Failure(data, headers=headers))
     return value
+
+
+def cache_mark(request: ModelRequest) -> dict[str, str]:
+    """Return Anthropic's mark, which asks to cache everything before it."""
+    if request.cache_ttl == "1h":
+        return {"type": "ephemeral", "ttl": "1h"}
+    return {"type": "ephemeral"}
 
 
 def stand_in(image: ImageRef) -> str:
@@ -185,13 +208,11 @@ def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
     Cache marks need them apart.
     """
     messages = tuple(messages)
-    count = next(
-        (i for i, message in enumerate(messages) if message.role != "system"), len(messages)
-    )
-    if count < 2:
+    head = list(takewhile(lambda message: message.role == "system", messages))
+    if len(head) < 2:
         return messages
-    text = "\n\n".join(message.text for message in messages[:count])
-    return (Message("system", (ContentText(text),)), *messages[count:])
+    text = "\n\n".join(message.text for message in head)
+    return (Message("system", (ContentText(text),)), *messages[len(head) :])
 
 
 def blobs(message: Message) -> list[dict[str, Any]]:
@@ -207,31 +228,33 @@ def blobs(message: Message) -> list[dict[str, Any]]:
     return found
 
 
+def kept_items(message: Message, name: str) -> list[Any] | None:
+    """Return the items that a message keeps under a name of its format, None where it has none."""
+    for blob in blobs(message):
+        if isinstance(items := blob.get(name), list):
+            return items
+    return None
+
+
 def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
     """Return the items of a provider's own compaction, as they came, and the message beside them."""
-    kept = next(
-        (blob["compacted"] for blob in blobs(message) if isinstance(blob.get("compacted"), list)),
-        None,
-    )
+    kept = kept_items(message, "compacted")
     if kept is None:
         return [], message
-    beside = tuple(
-        part
-        for part in message.content[1:]
-        if not isinstance(part, ContentText) or part.text.strip()
-    )
-    return kept, replace(message, content=beside)
+    beside = []
+    for part in message.content[1:]:
+        if not isinstance(part, ContentText) or part.text.strip():
+            beside.append(part)
+    return kept, replace(message, content=tuple(beside))
 
 
-def usage_of(reported: Mapping[str, Any] | None) -> Usage | None:
+def usage_of(reported: Mapping[str, Any]) -> Usage | None:
     """Return the usage a provider reported, None when it reported none or nonsense.
 
     ``reported`` has prompt, completion, cache_read, cache_write and reasoning. ``prompt`` counts
     cached tokens too where a provider follows OpenAI, which litellm makes most of them do; one that
     is smaller than the cached ones cannot have, and counts the rest.
     """
-    if not reported:
-        return None
     prompt = _count(reported.get("prompt"))
     completion = _count(reported.get("completion"))
     if prompt is None or completion is None:
