@@ -21,7 +21,7 @@ from tui_agent.agent.timeline import (
     marks_after,
     steps_of,
 )
-from tui_agent.context.budget import ModelLimits, estimate_tokens
+from tui_agent.context.budget import Meter, ModelLimits, estimate_tokens
 from tui_agent.context.cache import BreakCause
 from tui_agent.context.calibration import Calibration
 from tui_agent.context.settings import ContextSettings
@@ -66,7 +66,7 @@ PATH = [
 
 
 def mapped(path, **fields):
-    return context_map(path, LIMITS, SETTINGS, CORRECTED, **fields)
+    return context_map(path, Meter(LIMITS, SETTINGS, CORRECTED), **fields)
 
 
 def block(path, entry_id, **fields):
@@ -105,7 +105,7 @@ def test_the_blocks_of_any_path_add_up(path, model, vision, factor):
     limits = ModelLimits(model, 32_768, vision=vision)
     counter = TokenCounter(model, Calibration(learnt={"text": factor}))
 
-    told = context_map(path, limits, SETTINGS, counter)
+    told = context_map(path, Meter(limits, SETTINGS, counter))
     whole = estimate_tokens(path, limits, counter)
     if told.size.is_known and 0 < told.size.total < whole:
         whole = told.size.total  # what was measured counts where the estimate is more

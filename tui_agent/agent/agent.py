@@ -20,7 +20,6 @@ from tui_agent.agent.events import (
     CostKnown,
     HeadKnown,
     LiveAnswer,
-    Notice,
     PermissionAnswer,
     RunEnded,
     ToolCallProgress,
@@ -100,7 +99,7 @@ class SessionMcp:
         await self._hub.reload()
         self._agent.context.head.tools_wanted = True
         text = "The model is told of the servers' tools anew with the next request"
-        self._agent.channel.emit(Notice(f"{text}; what the provider had cached is lost."))
+        self._agent.channel.say(f"{text}; what the provider had cached is lost.")
 
     def close(self) -> None:
         for leave in self._leave:
@@ -172,7 +171,7 @@ class Agent:
         self.repeats = Repeats(
             submit=self.submit,
             is_running=lambda: self.running,
-            say=lambda text: channel.emit(Notice(text)),
+            say=channel.say,
         )
         """The message that is sent again and again, if its user asked for that."""
         recorder = self.files.recorder
@@ -282,7 +281,10 @@ class Agent:
         return self.context.size(at)
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent on all branches; None without prices, and for a long session until it is warm."""
+        """Return the US dollars spent on all branches.
+
+        None without prices, and for a long session until it is warm.
+        """
         if not self._are_costs_read:
             return None
         own = self.session.reader.own_cost()
@@ -292,7 +294,10 @@ class Agent:
         return None
 
     def session_tokens(self) -> int | None:
-        """Return the tokens sent and answered on all branches; None for a long session until it is warm."""
+        """Return the tokens sent and answered on all branches.
+
+        None for a long session until it is warm.
+        """
         if not self._are_costs_read:
             return None
         return self.session.reader.tokens_used()
@@ -322,7 +327,10 @@ class Agent:
             self.change_mode(prepared.mode)
 
     def choose_agent(self, name: str) -> bool:
-        """Let another kind of agent go on from the next request on; False when there is none of that name."""
+        """Let another kind of agent go on from the next request on.
+
+        False when there is none of that name.
+        """
         spec = self.ports.knowledge.primary(name)
         if spec is None and name != Mode.BUILD:
             return False
@@ -368,7 +376,10 @@ class Agent:
         )
 
     def _prepare_project(self, event: AgentEvent) -> None:
-        """Look through the project while the model writes its first call; an answer without one has no use for it."""
+        """Look through the project while the model writes its first call.
+
+        An answer without one has no use for it.
+        """
         if isinstance(event, ToolCallProgress) and not self._is_project_ready:
             self._is_project_ready = True
             self.files.get_ready()
@@ -419,8 +430,8 @@ class Agent:
         """
         if self.running:
             self.context.pending = focus or ""
-            self.channel.emit(
-                Notice("The history is compacted before the next step, or at the end of the run.")
+            self.channel.say(
+                "The history is compacted before the next step, or at the end of the run."
             )
             return Postponed()
         self._compacting = asyncio.ensure_future(
@@ -432,14 +443,20 @@ class Agent:
             self._compacting = None
 
     async def prune(self) -> int:
-        """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
+        """Turn old tool outputs into placeholders now.
+
+        Returns the tokens freed, 0 when there was nothing to gain.
+        """
         if self.running:
-            self.channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
+            self.channel.say("The agent is working; interrupt it first.", "warning")
             return 0
         return await self.context.prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
-        """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
+        """Run a command for the user.
+
+        Unless ``excluded`` the model sees it with the next request.
+        """
         if not self.running and resolve(self.session.active_path()).mode is None:
             # A head names the mode; before the first message nothing does, and settings may be
             # others later.
@@ -467,7 +484,9 @@ class Agent:
         *others: int,
         text: str = "",
     ) -> None:
-        """Change the model's view of entries from the next request on; edits made together are undone together.
+        """Change the model's view of entries from the next request on.
+
+        Edits made together are undone together.
 
         ``text`` is what the model is sent of an entry that is edited.
         """

@@ -191,7 +191,10 @@ def _document(path: Path, files: FileCache) -> Document | None:
 def _style(
     stem: str, document: Document, folder: Folder, prompt: Callable[[str], str]
 ) -> AgentSpec:
-    """Return an output style; its text takes the place of the program's own unless it keeps that."""
+    """Return an output style.
+
+    Its text takes the place of the program's own unless it keeps that.
+    """
     text = document.body
     if document.is_true("keep-coding-instructions"):
         text = f"{prompt('system')}\n\n{text}".strip()
@@ -207,7 +210,10 @@ def _style(
 
 
 def _checked(name: str) -> str:
-    """Return an agent's name, hyphens for its blanks; raises DocumentError where it can't be one."""
+    """Return an agent's name, hyphens for its blanks.
+
+    Raises DocumentError where it can't be one.
+    """
     name = "-".join(name.split())
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")

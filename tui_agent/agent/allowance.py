@@ -85,12 +85,18 @@ class Allowance:
         return sum(self.session.store.spent_by_day(datetime.now().astimezone(), 1).values())
 
     def look(self) -> None:
-        """Read what was spent today by others, so that ``today`` knows it; any thread may call it."""
+        """Read what was spent today by others, so that ``today`` knows it.
+
+        Any thread may call it.
+        """
         if self.limit("day") is not None:
             self.ports.meter.elsewhere = self.spent("day") - self.spent("session")
 
     def today(self) -> float | None:
-        """Return what was spent today as last read, with the session's costs since then; None without a budget."""
+        """Return what was spent today as last read, with the session's costs since then.
+
+        None without a budget.
+        """
         if self.limit("day") is None or self.ports.meter.elsewhere is None:
             return None
         return self.ports.meter.elsewhere + self.spent("session")

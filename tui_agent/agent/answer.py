@@ -17,7 +17,6 @@ from tui_agent.agent.events import (
     AnswerWasReasoning,
     CostKnown,
     LiveAnswer,
-    Notice,
     PromptProgress,
     ReasoningProgress,
     RequestStarted,
@@ -68,7 +67,10 @@ DRAFT_SECONDS = 0.2
 
 
 class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and the user asked
-    """The model kept repeating itself and was stopped; its answer is appended, each round but two cut."""
+    """The model kept repeating itself and was stopped.
+
+    Its answer is appended, each round but two cut.
+    """
 
     def __init__(self, answer: AssistantEntry, repetition: Repetition) -> None:
         super().__init__(repetition.reason)
@@ -125,7 +127,10 @@ class _Attempt:
             said[:] = [said[0][: -self.repetition.extra]]
 
     def take_text_calls(self, request: ModelRequest, check: Check, *, in_steps: bool) -> str:
-        """Move calls that were written as text out of it; return why they can't be read, "" if they can."""
+        """Move calls that were written as text out of it.
+
+        Return why they can't be read, "" if they can.
+        """
         asked = (request.tools or in_steps) and request.tool_choice == "auto"
         if (
             self.calls
@@ -182,7 +187,10 @@ class _Attempt:
         )
 
     def _refusal(self) -> str | None:
-        """Return why the provider refused to answer; None where it didn't, or where the answer's text says it."""
+        """Return why the provider refused to answer.
+
+        None where it didn't, or where the answer's text says it.
+        """
         if self.finished is None or self.finished.reason != "content_filter":
             return None
         if self.finished.note:
@@ -329,12 +337,12 @@ class Answerer:
     def _tell_of_plan(self, model: str, seen: protocol.PlanSeen) -> None:
         plan = self._ports.directory.plan
         for sentence in plan.take(model, seen.windows, now=self._ports.clock() / 1000):
-            self._channel.emit(Notice(sentence, "warning"))
+            self._channel.say(sentence, "warning")
 
     def _leave_out(self, refused: PartLeftOut) -> None:
         """Tell that a request went out without parts, and leave those of this session out of later ones."""
         for message in refused.messages:
-            self._channel.emit(Notice(message))
+            self._channel.say(message)
         for edit in edits_without(self._session.active_path(), refused):
             self._journal.append(edit)
 

@@ -218,7 +218,10 @@ def entry_text(entry: Entry) -> str | None:
 
 
 def entry_named(source: str, session: Session, blob: Callable[[str], bytes | None]) -> str | None:
-    """Return an entry of this session or another, ``SESSION#ENTRY``, as text; None where there is none."""
+    """Return an entry of this session or another, ``SESSION#ENTRY``, as text.
+
+    None where there is none.
+    """
     name, _sign, entry = source.partition("#")
     if not entry.isdecimal():
         return None

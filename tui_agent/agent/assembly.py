@@ -138,7 +138,10 @@ def make_ports(  # noqa: PLR0913 - what an agent is made of
 def web_tools(
     fetch: FetchSettings, search: SearchSettings, environ: Mapping[str, str]
 ) -> tuple[Tool[Any], ...]:
-    """Return the tools that reach the web under these settings; ``environ`` may hold a service's key."""
+    """Return the tools that reach the web under these settings.
+
+    ``environ`` may hold a service's key.
+    """
     return (
         WebFetchTool(WebClient(fetch)),
         WebSearchTool(
@@ -167,7 +170,10 @@ def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile]
 
 
 def hold(session: Session, *, take_over: bool = False) -> Session:
-    """Take hold of a session and repair it after a crash; raises SessionHeld for another program's."""
+    """Take hold of a session and repair it after a crash.
+
+    Raises SessionHeld for another program's.
+    """
     session.hold(take_over=take_over)
     session.recover()
     return session

@@ -312,7 +312,10 @@ async def _stored(
 
 
 async def read_pdf(data: bytes, path: Path) -> Picture | None:
-    """Return a PDF to be sent as it is; None for one that is too large, can't be read, or holds secrets."""
+    """Return a PDF to be sent as it is.
+
+    None for one that is too large, can't be read, or holds secrets.
+    """
     try:
         async with asyncio.timeout(PDF_SECONDS):
             text = await document_text("pdf", data, _PDF_LINES, {})
@@ -328,7 +331,10 @@ def _to_be_read(name: str, size: int) -> FilePart:
 
 
 def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
-    """Return the tokens that files may take after a compaction, within its target; 0 in small windows."""
+    """Return the tokens that files may take after a compaction, within its target.
+
+    0 in small windows.
+    """
     compaction = settings.compaction
     if size.budget < compaction.files_budget:
         return 0

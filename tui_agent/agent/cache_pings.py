@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.events import CostKnown, Notice
+from tui_agent.agent.events import CostKnown
 from tui_agent.context.cache import lifetime
 from tui_agent.lazy import frozen
 from tui_agent.model.protocol import ModelError, ReasoningDelta, TextDelta, UsageReport
@@ -94,7 +94,10 @@ class CachePings:
         return sum(self.prices)
 
     def forecast(self) -> Forecast | None:
-        """Return what a ping now would bring; None where it would keep nothing, or nobody knows its price."""
+        """Return what a ping now would bring.
+
+        None where it would keep nothing, or nobody knows its price.
+        """
         context = self._context
         answer = context.last_answer()
         if answer is None or answer.usage is None or self._inspector.known_cache() is None:
@@ -136,7 +139,7 @@ class CachePings:
         except (ModelError, TimeoutError) as error:
             self._has_failed = True
             why = str(error) or f"no answer in {SECONDS:.0f} s"
-            self._channel.emit(Notice(f"The cache is not kept warm: {why}", "warning"))
+            self._channel.say(f"The cache is not kept warm: {why}", "warning")
             return False
         self._book(answer, report, forecast)
         return True
@@ -175,7 +178,7 @@ class CachePings:
         if report is not None and not report.usage.cache_read:
             self._has_failed = True
             text = "The provider had forgotten this conversation before the ping; it is not pinged again in this pause"
-            self._channel.emit(Notice(f"{text}.", "warning"))
+            self._channel.say(f"{text}.", "warning")
         self._channel.emit(CostKnown())
 
 

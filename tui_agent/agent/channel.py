@@ -8,10 +8,12 @@ from tui_agent.agent.events import (
     AgentEvent,
     Decision,
     EntryAppended,
+    Notice,
     PermissionAnswer,
     PermissionAsked,
     PermissionRequest,
     PermissionSettled,
+    Severity,
 )
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import Entry, EntryBase
@@ -46,6 +48,16 @@ class EventChannel:
     def emit(self, event: AgentEvent) -> None:
         for subscriber in tuple(self._subscribers):
             subscriber(event)
+
+    def say(
+        self,
+        message: str,
+        severity: Severity = "information",
+        action: str | None = None,
+        label: str = "",
+    ) -> None:
+        """Emit a notice to the user; see `Notice` for its fields."""
+        self.emit(Notice(message, severity, action, label=label))
 
 
 class Questions:
@@ -83,7 +95,10 @@ class Questions:
     def relay(
         self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]
     ) -> Callable[[], None]:
-        """Have ``ask`` answer every question, each in a task of its own; the returned function ends that."""
+        """Have ``ask`` answer every question, each in a task of its own.
+
+        The returned function ends that.
+        """
         tasks: set[asyncio.Task[None]] = set()
 
         async def answer(request: PermissionRequest) -> None:
@@ -113,7 +128,10 @@ class Journal:
     channel: EventChannel
 
     def append(self, entry: EntryT, then: Callable[[], None] = lambda: None) -> EntryT:
-        """Append an entry below the leaf, tell of it, and return it as stored; see `append_many`."""
+        """Append an entry below the leaf, tell of it, and return it as stored.
+
+        See `append_many`.
+        """
         return cast("EntryT", self.append_many([cast("Entry", entry)], then)[0])
 
     def append_many(

@@ -89,7 +89,9 @@ async def complete(
     spent: CallCost,
     progress: Callable[[str], None] = lambda _text: None,
 ) -> Completion:
-    """Send a request beside the conversation and return the whole answer; raises as the client does.
+    """Send a request beside the conversation and return the whole answer.
+
+    Raises as the client does.
 
     Its cost is added to ``spent`` even if it fails; ``progress`` is given every piece of text.
     """

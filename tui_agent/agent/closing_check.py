@@ -5,7 +5,6 @@ from typing import Literal
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.events import Notice
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
@@ -44,7 +43,7 @@ class ClosingCheck:
         wanted = self._ports.check
         if wanted is None or not self.has_called:
             return False
-        self._journal.channel.emit(Notice(f"Running the check: {one_line(wanted.command, 100)}"))
+        self._journal.channel.say(f"Running the check: {one_line(wanted.command, 100)}")
         entry = await run_check(wanted.command, self._ports, self._gate.view(), self._recorder)
         await settle_files()
         self._journal.append(entry)

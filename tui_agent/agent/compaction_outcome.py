@@ -3,8 +3,11 @@
 from tui_agent.lazy import frozen
 
 
+@frozen
 class _Done:
-    """An outcome that leaves nothing to complain about."""
+    """An outcome that leaves nothing to complain about. ``steps`` names what was done."""
+
+    steps: tuple[str, ...] = ()
 
     @property
     def problem(self) -> None:
@@ -12,49 +15,36 @@ class _Done:
         return None
 
 
-@frozen
 class Compacted(_Done):
-    """A summary stands for the history. ``steps`` names what was needed beside it."""
-
-    steps: tuple[str, ...] = ()
+    """A summary stands for the history; ``steps`` names what was needed beside it."""
 
 
-@frozen
 class Cleared(_Done):
-    """Room was made without a summary: outputs were cleared or cut, as ``steps`` says."""
-
-    steps: tuple[str, ...] = ()
+    """Room was made without a summary: outputs were cleared or cut."""
 
 
-@frozen
 class Postponed(_Done):
     """A run is under way; it is compacted before the next step."""
 
-    steps: tuple[str, ...] = ()
-
 
 @frozen
-class NothingToDo:
-    """There is nothing to compact; ``problem`` says why, in one sentence. No failure."""
+class _Undone:
+    """Nothing was changed; ``problem`` says why, in one sentence."""
 
     problem: str
     steps: tuple[str, ...] = ()
 
 
-@frozen
-class Cancelled:
-    """A hook of the user's did not want it; ``problem`` is one sentence."""
-
-    problem: str
-    steps: tuple[str, ...] = ()
+class NothingToDo(_Undone):
+    """There is nothing to compact. No failure."""
 
 
-@frozen
-class Failed:
-    """It was tried and came to nothing; ``problem`` says why, in one sentence."""
+class Cancelled(_Undone):
+    """A hook of the user's did not want it."""
 
-    problem: str
-    steps: tuple[str, ...] = ()
+
+class Failed(_Undone):
+    """It was tried and came to nothing."""
 
 
 CompactionOutcome = Compacted | Cleared | Postponed | NothingToDo | Cancelled | Failed

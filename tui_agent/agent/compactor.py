@@ -33,7 +33,6 @@ from tui_agent.agent.events import (
     CompactionProgress,
     CompactionStarted,
     CostKnown,
-    Notice,
     PromptProgress,
     ReasoningProgress,
     ToolCallProgress,
@@ -47,7 +46,6 @@ from tui_agent.context.budget import (
     ContextSize,
     estimate_tokens,
     head_parts,
-    measure,
     overhead_parts,
 )
 from tui_agent.context.commit_plan import (
@@ -181,7 +179,10 @@ class CompactionOrder:
 
 @frozen
 class Draft:
-    """A compaction that is planned and summarised but not committed; the summary may still be edited."""
+    """A compaction that is planned and summarised but not committed.
+
+    The summary may still be edited.
+    """
 
     order: CompactionOrder
     plan: CompactionPlan
@@ -357,28 +358,38 @@ class Compactor:
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return await self._refused(plan, order)
+        draft: Draft | Refusal | SummaryFailure
         if without_model:
-            draft = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
+            draft = await self._draft_by_rule(plan, order)
         else:
-            if order.trigger != "manual" and (why := await self.why_hopeless(plan, order)):
-                return Failed(why)
-            drafted = await self._draft(plan, order)
-            if isinstance(drafted, Refusal):
-                return await self._refused(drafted, order)
-            if isinstance(drafted, SummaryFailure) and not drafted.is_unfit:
-                return Failed(drafted.reason)
-            if isinstance(drafted, SummaryFailure):
-                self._channel.emit(
-                    Notice(
-                        f"{drafted.reason} Compacted by rule, without a model.", "warning", "undo"
-                    )
-                )
-                drafted = Draft(
-                    order, plan, await self._by_rule(plan, order), self.size(order.model)
-                )
-            draft = drafted
+            draft = await self._worthwhile(plan, order)
+        if isinstance(draft, Refusal):
+            return await self._refused(draft, order)
+        if isinstance(draft, SummaryFailure):
+            return Failed(draft.reason)
         commit = await self.commit(draft)
         return Failed(commit.message) if isinstance(commit, Refusal) else Compacted(commit.steps)
+
+    async def _worthwhile(
+        self, plan: CompactionPlan, order: CompactionOrder
+    ) -> Draft | Refusal | SummaryFailure:
+        """Draft a compaction unless it can't help.
+
+        One by rule stands in for a summary that is unfit.
+        """
+        if order.trigger != "manual":
+            why = await self.why_hopeless(plan, order)
+            if why:
+                return SummaryFailure(why)
+        draft = await self._draft(plan, order)
+        if not isinstance(draft, SummaryFailure) or not draft.is_unfit:
+            return draft
+        text = f"{draft.reason} Compacted by rule, without a model."
+        self._channel.say(text, "warning", "undo")
+        return await self._draft_by_rule(plan, order)
+
+    async def _draft_by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> Draft:
+        return Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
 
     def _compact_plainly(self, order: CompactionOrder) -> CompactionOutcome:
         """Commit a compaction without a model and with as little of the engine as possible."""
@@ -395,14 +406,12 @@ class Compactor:
         before = measures.size_of(path)
         for entry in plain_compactions(resolve(path), plain, measures.text, self._templates):
             after = measures.size_of(provisional(path, [entry]))
-            if after >= before or (
-                order.trigger != "manual" and after > size.budget * rules.target_of_budget
-            ):
+            is_too_large = after > size.budget * rules.target_of_budget
+            if after >= before or (is_too_large and order.trigger != "manual"):
                 continue
-            self._append(
-                [entry.model_copy(update={"tokens_before": before, "tokens_after": after})]
-            )
-            self._channel.emit(Notice(_PLAIN, "warning"))
+            sizes = {"tokens_before": before, "tokens_after": after}
+            self._append([entry.model_copy(update=sizes)])
+            self._channel.say(_PLAIN, "warning")
             return Compacted(("by rule",))
         return Failed(
             "The compaction failed (the log has the details), and there is little to leave out."
@@ -440,7 +449,10 @@ class Compactor:
     async def summarise(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> Draft | SummaryFailure:
-        """Have a model write the summary of a plan; the cost is added to ``spent`` even if it fails."""
+        """Have a model write the summary of a plan.
+
+        The cost is added to ``spent`` even if it fails.
+        """
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
         count = self._ports.directory.counter(model).text
@@ -503,7 +515,10 @@ class Compactor:
     async def _provider_item(
         self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> tuple[str, str] | None:
-        """Return the provider's own compaction of the plan's entries; None, with a notice, where it made none."""
+        """Return the provider's own compaction of the plan's entries.
+
+        None, with a notice, where it made none.
+        """
         end = first_sent(plan.kept)
         if end is None or order.live is None:
             live = order.live
@@ -529,27 +544,26 @@ class Compactor:
                 return answer.item, answer.text
         if not is_able:
             self._not_native.add(order.model)
-        self._channel.emit(
-            Notice(f"A summary is written instead of the provider's own compaction: {problem}")
+        self._channel.say(
+            f"A summary is written instead of the provider's own compaction: {problem}"
         )
         return None
 
     def _append(self, entries: Iterable[Entry]) -> None:
+        hooks = self._ports.hooks
         for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
                 self._tell_of_lost_rules(entry)
-                hooks = self._ports.hooks
-                same = {
-                    "trigger",
-                    "summary",
-                    "first_kept_id",
-                    "tokens_before",
-                    "tokens_after",
-                    "model",
-                }
                 hooks.tell(
                     AfterCompact(
-                        about=hooks.about, entry=entry.id, **entry.model_dump(include=same)
+                        about=hooks.about,
+                        entry=entry.id,
+                        trigger=entry.trigger,
+                        summary=entry.summary,
+                        first_kept_id=entry.first_kept_id,
+                        tokens_before=entry.tokens_before,
+                        tokens_after=entry.tokens_after,
+                        model=entry.model,
                     )
                 )
 
@@ -558,7 +572,7 @@ class Compactor:
         if not lost:
             return
         words = "One of your rules no longer fits" if lost == 1 else f"{lost} rules no longer fit"
-        self._channel.emit(Notice(f"{words} beside the summary: /rules shows which.", "warning"))
+        self._channel.say(f"{words} beside the summary: /rules shows which.", "warning")
 
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
         head = resolve(path).system
@@ -568,25 +582,18 @@ class Compactor:
 
     def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
         path = self._session.active_path() if path is None else path
-        directory = self._ports.directory
-        return measure(
-            path,
-            directory.limits(model),
-            self._ports.settings.for_model(model),
-            directory.counter(model),
-        )
+        return self._ports.context_meter(model).measure(path)
 
     def _measures(self, model: str) -> Measures:
-        counter = self._ports.directory.counter(model)
-        limits = self._ports.directory.limits(model)
+        meter = self._ports.context_meter(model)
+        counter = meter.counter
         fixed = self.size(model).fixed
-        # Estimates on both sides: a report holds for the request sent, not for the next one.
-        return Measures(
-            lambda path: max(0, estimate_tokens(path, limits, counter) - fixed),
-            counter.text,
-            counter.entry,
-            self._templates,
-        )
+
+        def size_of(path: Sequence[Entry]) -> int:
+            # Estimates on both sides: a report holds for the request sent, not for the next one.
+            return max(0, estimate_tokens(path, meter.limits, counter) - fixed)
+
+        return Measures(size_of, counter.text, counter.entry, self._templates)
 
 
 def _with_origin(entry: Entry, draft: Draft) -> Entry:
@@ -618,7 +625,9 @@ class _Place:
 
 
 class PreparedSummary:
-    """The summary of the next compaction, written while the work goes on so that nobody waits; one at most.
+    """The summary of the next compaction, written while the work goes on so that nobody waits.
+
+    One at most.
 
     It covers the entries before its cut, and holds while the cut is on the path and nothing before
     it was changed. Its cost is the session's once it is spent, and the compaction's once that is
@@ -665,7 +674,10 @@ class PreparedSummary:
         return self._put_off_at == newest_user_id(self._session.active_path())
 
     def put_off(self) -> None:
-        """Drop the summary; until the user's next message nothing is compacted while requests fit."""
+        """Drop the summary.
+
+        Until the user's next message nothing is compacted while requests fit.
+        """
         self._put_off_at = newest_user_id(self._session.active_path())
         self.drop("you put the compaction off")
 
@@ -696,7 +708,10 @@ class PreparedSummary:
         return replace(ready, order=order, plan=plan, size=size)
 
     async def commit(self, order: "CompactionOrder") -> Commit | None:
-        """Commit the summary that is ready or about to be; None when it does not fit: then the ordinary way is left."""
+        """Commit the summary that is ready or about to be.
+
+        None when it does not fit: then the ordinary way is left.
+        """
         is_ordered = order.model == self._model and not order.focus and order.boundary is None
         if self.task is not None and is_ordered:
             await asyncio.wait([self.task])
@@ -723,7 +738,7 @@ class PreparedSummary:
                 cost = f"${draft.spent.cost:.4f}"
             else:
                 cost = f"{draft.spent.usage.total:,} tokens"
-            self._channel.emit(Notice(f"A summary prepared for {cost} was dropped: {why}."))
+            self._channel.say(f"A summary prepared for {cost} was dropped: {why}.")
 
     async def _prepare(
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]
@@ -766,16 +781,22 @@ class PreparedSummary:
             leave()
 
     def _ask(self, model: str) -> None:
-        """Say that the summary can be looked at, where the settings want that; no answer is a yes."""
+        """Say that the summary can be looked at, where the settings want that.
+
+        No answer is a yes.
+        """
         size = self._compactor.size(model)
         settings = self._ports.settings.for_model(model).compaction
         if settings.auto == "ask" and size.threshold is not None:
             at = f"{size.threshold / size.window:.0%}"
             text = f"The summary is ready; the history is compacted with it at {at}."
-            self._channel.emit(Notice(text, action="compact", label="to look"))
+            self._channel.say(text, action="compact", label="to look")
 
     def edit(self, draft: "Draft", text: str) -> bool:
-        """Put another text into the ready summary; returns whether it still is the one of ``draft``."""
+        """Put another text into the ready summary.
+
+        Returns whether it still is the one of ``draft``.
+        """
         if self.ready is None or self.ready.spent is not draft.spent:
             return False
         # A provider's own compaction is what it was made of, which the text no longer is.
@@ -785,7 +806,10 @@ class PreparedSummary:
     async def _written(
         self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost
     ) -> "Draft | None":
-        """Return the draft; None when nothing came of it, or it isn't worth a request or over the run's budget."""
+        """Return the draft.
+
+        None when nothing came of it, or it isn't worth a request or over the run's budget.
+        """
         self.is_too_early = False
         if await self._ports.hooks.wanted("before_compact") or await needless():
             return None

@@ -18,7 +18,7 @@ from tui_agent.agent.timeline import (
     marks_after,
     steps_of,
 )
-from tui_agent.context.budget import Weights, measure, within
+from tui_agent.context.budget import Weights, within
 from tui_agent.context.cache import (
     CacheState,
     PrefixBreak,
@@ -56,19 +56,13 @@ class RoomMade:
     def sentence(self) -> str:
         parts = []
         if self.newest is not None:
-            if self.compactions == 1:
-                times = "once"
-            else:
-                times = f"{self.compactions} times"
+            times = _times(self.compactions)
             sizes = (
                 f"{self.newest.tokens_before:,} → {self.newest.tokens_after:,} tokens of history"
             )
             parts.append(f"compacted {times}, last at #{self.newest.id} ({sizes})")
         if self.prunes:
-            if self.prunes == 1:
-                times = "once"
-            else:
-                times = f"{self.prunes} times"
+            times = _times(self.prunes)
             parts.append(f"cleared old outputs {times} ({self.freed:,} tokens)")
         if parts:
             return f"So far {', '.join(parts)}."
@@ -77,15 +71,18 @@ class RoomMade:
 
 def room_made(path: Iterable[Entry]) -> RoomMade:
     """Return how room was made on a path; other kinds of entries may be left out."""
-    entries = list(path)
-    compactions = [entry for entry in entries if isinstance(entry, CompactionEntry)]
-    prunes = [entry for entry in entries if isinstance(entry, PruneEntry)]
-    newest = None
-    if compactions:
-        newest = compactions[-1]
-    return RoomMade(
-        len(compactions), len(prunes), sum(prune.tokens_freed for prune in prunes), newest
-    )
+    made = RoomMade()
+    for entry in path:
+        if isinstance(entry, CompactionEntry):
+            made = replace(made, compactions=made.compactions + 1, newest=entry)
+        elif isinstance(entry, PruneEntry):
+            freed = made.freed + entry.tokens_freed
+            made = replace(made, prunes=made.prunes + 1, freed=freed)
+    return made
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 class ContextInspector:
@@ -102,20 +99,12 @@ class ContextInspector:
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
-        model = self._context.model
-        directory = self._ports.directory
+        meter = self._ports.context_meter(self._context.model)
         state = self._context.cache_state()
         cached: frozenset[int] = frozenset()
         if state.warm:
             cached = cached_origins(self._remembered(), self.next_request(), state)
-        return context_map(
-            self._context.path(),
-            directory.limits(model),
-            self._context.settings(),
-            directory.counter(model),
-            cached=cached,
-            size=self._context.size(),
-        )
+        return context_map(self._context.path(), meter, cached=cached, size=self._context.size())
 
     async def timeline(self) -> list[Step]:
         """Return every request of the path, oldest first, and last the one that would be sent next."""
@@ -187,36 +176,32 @@ class ContextInspector:
     async def map_of(self, step: Step) -> ContextMap:
         if step.answer is None:
             return self.map()
-        directory = self._ports.directory
-        settings = self._ports.settings.for_model(step.model)
-        limits = directory.limits(step.model)
-        counter = directory.counter(step.model)
+        meter = self._ports.context_meter(step.model)
 
         def look() -> ContextMap:
             path = self._session.reader.load_active(step.leaf)
             size = replace(
-                measure(path, limits, settings, counter),
+                meter.measure(path),
                 fixed=step.head,
                 history=step.history,
                 total=step.total,
                 estimated=not step.exact,
             )
-            return with_cached(context_map(path, limits, settings, counter, size=size), step.cached)
+            return with_cached(context_map(path, meter, size=size), step.cached)
 
         return await asyncio.to_thread(look)
 
     def map_at(self, leaf: int) -> tuple[str, ContextMap]:
-        """Return the model at any entry, and the map of the request that would follow it; from any thread.
+        """Return the model at any entry, and the map of the request that would follow it.
+
+        From any thread.
 
         Raises:
             EntryNotFound: there is no such entry.
         """
         path = self._session.reader.load_active(leaf)
         model = resolve(path).model or self._context.model
-        directory = self._ports.directory
-        settings = self._ports.settings.for_model(model)
-        limits = directory.limits(model)
-        return model, context_map(path, limits, settings, directory.counter(model))
+        return model, context_map(path, self._ports.context_meter(model))
 
     def request_of(self, step: Step) -> ModelRequest:
         return project(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.compaction_outcome import Cancelled, Compacted, CompactionOutcome, Failed
-from tui_agent.agent.events import CacheMissed, Notice
+from tui_agent.agent.events import CacheMissed
 from tui_agent.agent.fallback import Availability, stands_in_for
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import AgentPorts
@@ -188,7 +188,7 @@ class ContextKeeper:
     def announce_effort(self) -> None:
         problem = self.effort.shortfall
         if problem is not None and self._said.is_new(problem):
-            self._channel.emit(Notice(problem, "warning"))
+            self._channel.say(problem, "warning")
 
     # -- requests -------------------------------------------------------------------------------------------
 
@@ -202,17 +202,23 @@ class ContextKeeper:
             self._ports.tool_files.take_problems(),
         ):
             if problem:
-                self._channel.emit(Notice(problem, "warning"))
+                self._channel.say(problem, "warning")
         self._is_warm = True
 
     def ensure_head(self) -> None:
-        """See to it that the path has the head of this model and mode, and its effort; see ``Head.ensure``."""
+        """See to it that the path has the head of this model and mode, and its effort.
+
+        See ``Head.ensure``.
+        """
         self.head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
         if self.chosen_effort is not None and self._view().effort is None:
             self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
-        """Return the head of a session's first request; None where there is one, and before ``warm``: it takes time."""
+        """Return the head of a session's first request.
+
+        None where there is one, and before ``warm``: it takes time.
+        """
         begin = self._session.active_path()[: _FIRST + 1]
         if (
             not self._is_warm
@@ -248,7 +254,7 @@ class ContextKeeper:
         """Take in the answer to the last request: its reported usage, whether its beginning was in the cache."""
         said = complaint(answer, self.size().window)
         if said is not None and self._said.is_new(("usage", answer.model)):
-            self._channel.emit(Notice(said, "warning"))
+            self._channel.say(said, "warning")
         if self.sent is not None:
             known = newest_report(self._session.active_path())
             if self.sent.counted and known is answer and answer.usage is not None:
@@ -303,7 +309,10 @@ class ContextKeeper:
         return size.limit - size.total
 
     async def make_room(self) -> None:
-        """See to it that the next request fits: prune, then compact; raises ContextFullError where it can't."""
+        """See to it that the next request fits: prune, then compact.
+
+        Raises ContextFullError where it can't.
+        """
         self._overflows = 0
         self._prune_images()
         await self.compact_as_asked()
@@ -327,7 +336,9 @@ class ContextKeeper:
             self._begin_summary(size, self._will_prune)
 
     async def _goes_on_meanwhile(self, trigger: "Trigger", size: ContextSize) -> bool:
-        """Whether the request fits while the summary that is due is still written; begins one where none is.
+        """Whether the request fits while the summary that is due is still written.
+
+        Begins one where none is.
 
         Nobody waits then: it is committed before the first request after it is there. Old outputs
         are cleared for it where room is missing. A compaction that the user put off is not waited
@@ -403,7 +414,10 @@ class ContextKeeper:
             await self.compact("manual", focus or None)
 
     async def after_overflow(self, error: ModelError) -> None:
-        """Learn from a provider's overflow error and make room for one more try; raises ContextFullError."""
+        """Learn from a provider's overflow error and make room for one more try.
+
+        Raises ContextFullError.
+        """
         self._learn_from_overflow(error)
         self._overflows += 1
         if self._overflows >= OVERFLOW_ATTEMPTS:
@@ -438,10 +452,12 @@ class ContextKeeper:
         if _LEAST_WINDOW <= window < directory.limits(self.model).window:
             directory.learn_window(self.model, window, named=False)
             text = f"{self.model} refused about {size:,} tokens and named no window: until the program ends, {window:,}"
-            self._channel.emit(Notice(f"{text} are taken for it.", "warning"))
+            self._channel.say(f"{text} are taken for it.", "warning")
 
     async def fall_back(self, error: ModelError) -> bool:
-        """Have the next of the fallback models stand in for one that failed; returns whether there is one.
+        """Have the next of the fallback models stand in for one that failed.
+
+        Returns whether there is one.
 
         Not where part of an answer was shown: another model would begin it again.
         """
@@ -461,7 +477,7 @@ class ContextKeeper:
         if model is None:
             return False
         self._use(model, chosen)
-        self._channel.emit(Notice(f"{failed} {reason}: {model} stands in for {chosen}.", "warning"))
+        self._channel.say(f"{failed} {reason}: {model} stands in for {chosen}.", "warning")
         await self.warm()
         await self.make_room()
         return True
@@ -471,7 +487,7 @@ class ContextKeeper:
         chosen = self.stands_in_for
         if chosen is not None and self._availability.is_back(chosen, self._ports.clock()):
             self._use(chosen, chosen)
-            self._channel.emit(Notice(f"{chosen} is tried again."))
+            self._channel.say(f"{chosen} is tried again.")
 
     @property
     def stands_in_for(self) -> str | None:
@@ -493,7 +509,9 @@ class ContextKeeper:
         boundary: int | None = None,
         by_rule: str | None = None,
     ) -> CompactionOutcome:
-        """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
+        """Summarise the history.
+
+        An automatic compaction in the middle of a turn tells the model to go on.
 
         With ``for_model`` the result fits that model's window; the summary is written by the one
         used up to now. With ``boundary`` only entries before that one are summarised. ``by_rule``
@@ -509,10 +527,8 @@ class ContextKeeper:
             order = replace(order, model=for_model, summariser=self.model)
         outcome = await self.compactor.compact(order, without_model=by_rule is not None)
         if by_rule is not None and outcome.problem is None:
-            self._channel.emit(
-                Notice(
-                    f"{by_rule} Compacted by rule, without a model, to go on.", "warning", "undo"
-                )
+            self._channel.say(
+                f"{by_rule} Compacted by rule, without a model, to go on.", "warning", "undo"
             )
         if isinstance(outcome, Compacted) and in_turn:
             if not self.settings().compaction.resume:
@@ -555,13 +571,11 @@ class ContextKeeper:
                     left = f"{unseen} new images are"
                 most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
                 text = f"{left} not sent: a request holds at most {most} (settings: images)."
-                self._channel.emit(Notice(text, "warning"))
+                self._channel.say(text, "warning")
 
     async def ahead(self, model: str) -> SwitchAhead:
-        limits = self._ports.directory.limits(model)
-        counter = self._ports.directory.counter(model)
         now = self.size()
-        meter = Meter(limits, self._ports.settings.for_model(model), counter)
+        meter = self._ports.context_meter(model)
         path = self._session.active_path()
         compaction = self._view().compaction
         if compaction is not None and not compaction.is_read_by(model):
@@ -642,9 +656,7 @@ class ContextKeeper:
             return
         if _fits(self.size()):
             if held is None:
-                self._channel.emit(
-                    Notice(f"Compaction did not help: {problem}", "warning", "compact")
-                )
+                self._channel.say(f"Compaction did not help: {problem}", "warning", "compact")
             return
         if held is not HoldReason.OFF and not isinstance(outcome, Cancelled):
             problem = (await self.compact(trigger, by_rule=problem)).problem
@@ -695,17 +707,16 @@ class ContextKeeper:
         return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
-        directory = self._ports.directory
-        settings = self.settings()
-        limits = directory.limits(self.model)
-        counter = directory.counter(self.model)
+        """Return a meter that remembers the path it measured last, as long as it holds."""
+        new = self._ports.context_meter(self.model)
         known = self._known_meter
         if (
             known is None
-            or (known.limits, known.settings) != (limits, settings)
-            or not known.adopt(counter)
+            or (known.limits, known.settings) != (new.limits, new.settings)
+            or not known.adopt(new.counter)
         ):
-            known = self._known_meter = Meter(limits, settings, counter)
+            self._known_meter = new
+            return new
         return known
 
     def _view(self) -> ContextView:
@@ -735,7 +746,10 @@ class ContextKeeper:
         self._pinged = answer.id, self._ports.clock()
 
     def cache_ttl(self, now: int | None = None) -> CacheTtl:
-        """Return how long the request made now asks the provider to keep it; without ``now``, how long the last did."""
+        """Return how long the request made now asks the provider to keep it.
+
+        Without ``now``, how long the last did.
+        """
         if not self._ports.directory.traits(self.model).hour_cache:
             return "5m"
         return cache_ttl(self._session.active_path(), self.settings().cache, now)
@@ -745,7 +759,10 @@ class ContextKeeper:
 
 
 class ContextFullError(UserFacingError):
-    """The next request does not fit; the message offers choices, to compact only if it was not just ``compacted``."""
+    """The next request does not fit.
+
+    The message offers choices, to compact only if it was not just ``compacted``.
+    """
 
     def __init__(
         self, why: str, size: ContextSize | None = None, *, compacted: bool = False
@@ -791,7 +808,9 @@ class CacheWatch:
         self.miss: CacheMiss | None = None
 
     def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
-        """Take in an answer to a request; a miss of at least ``least`` tokens is reported, with 0 none.
+        """Take in an answer to a request.
+
+        A miss of at least ``least`` tokens is reported, with 0 none.
 
         Not reported, as the user caused it or was warned before: a compaction, another model or
         effort, a cache that was cold when the message was sent.

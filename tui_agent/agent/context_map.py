@@ -5,16 +5,14 @@ from dataclasses import replace
 
 from tui_agent.context.budget import (
     ContextSize,
-    ModelLimits,
+    Meter,
     Weights,
     head_parts,
-    measure,
     within,
 )
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings, standings
 from tui_agent.context.files import call_path
-from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import frozen
@@ -96,16 +94,16 @@ class MapChange:
 
 
 def change_between(before: ContextMap, after: ContextMap) -> MapChange:
-    earlier, later = ({block.address: block for block in shown.blocks} for shown in (before, after))
-    return MapChange(
-        came=tuple(block for address, block in later.items() if address not in earlier),
-        went=tuple(block for address, block in earlier.items() if address not in later),
-        changed=tuple(
-            (earlier[address], block)
-            for address, block in later.items()
-            if address in earlier and earlier[address].state != block.state
-        ),
-    )
+    left = {block.address: block for block in before.blocks}
+    came: list[ContextBlock] = []
+    changed: list[tuple[ContextBlock, ContextBlock]] = []
+    for address, block in {block.address: block for block in after.blocks}.items():
+        earlier = left.pop(address, None)
+        if earlier is None:
+            came.append(block)
+        elif earlier.state != block.state:
+            changed.append((earlier, block))
+    return MapChange(tuple(came), went=tuple(left.values()), changed=tuple(changed))
 
 
 def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
@@ -123,9 +121,7 @@ def with_cached(shown: ContextMap, tokens: int) -> ContextMap:
 
 def context_map(
     path: Sequence[Entry],
-    limits: ModelLimits,
-    settings: ContextSettings,
-    counter: TokenCounter,
+    meter: Meter,
     *,
     cached: frozenset[int] = frozenset(),
     size: ContextSize | None = None,
@@ -135,15 +131,12 @@ def context_map(
     ``cached`` are the entries the provider can be expected to remember (see
     ``cache.cached_origins``), ``size`` is the path's measure where it is known.
     """
-    asked = within(limits, settings)
     view = resolve(path)
-    weights = Weights(view, counter, asked.asked)
-    found = standings(path, view)
-    measured = size or measure(path, limits, settings, counter)
-    rows = [
-        *_head_rows(view, weights, counter),
-        *_history_rows(view, path, weights, counter, found),
-    ]
+    counter = meter.counter
+    weights = Weights(view, counter, within(meter.limits, meter.settings).asked)
+    measured = size or meter.measure(path)
+    rows = list(_head_rows(view, weights, counter))
+    rows += _history_rows(view, path, weights, counter, standings(path, view))
     rows = _within(rows, measured)
     # They are rounded so that they add up to the rounded whole.
     total = round(sum(tokens for _, tokens in rows))
@@ -187,10 +180,8 @@ def _head_rows(
         return
     for part in parts:
         kind = "tool_schema" if part.tool else "system"
-        yield (
-            ContextBlock(part.label, kind, (system.id,), tool=part.tool),
-            total * part.tokens / counted,
-        )
+        block = ContextBlock(part.label, kind, (system.id,), tool=part.tool)
+        yield block, total * part.tokens / counted
 
 
 def _history_rows(
@@ -215,8 +206,15 @@ def _history_rows(
         if isinstance(entry, ToolResultEntry) and entry.id not in answered:
             continue
         original = view.originals.get(entry.id)
-        whole = counter.stored(original or entry)
-        is_whole = view.is_open(entry.id) and original is None
+        hidden = 0
+        if original is not None or not view.is_open(entry.id):
+            whole = counter.stored(original or entry)
+            hidden = max(0, counter.calibrated(whole - tokens))
+        tool = None
+        file = None
+        if isinstance(entry, ToolResultEntry):
+            tool = entry.tool
+            file = entry.metadata.path or files.get(entry.id)
         age_entries, age_steps = ages.get(entry.id, (0, 0))
         block = ContextBlock(
             label=entry.preview or preview_of(entry),
@@ -224,13 +222,11 @@ def _history_rows(
             origin=(entry.id,),
             state=state,
             standing=found.of(entry.id, entry.kind),
-            tool=entry.tool if isinstance(entry, ToolResultEntry) else None,
-            path=entry.metadata.path or files.get(entry.id)
-            if isinstance(entry, ToolResultEntry)
-            else None,
+            tool=tool,
+            path=file,
             age_entries=age_entries,
             age_steps=age_steps,
-            hidden=0 if is_whole else max(0, counter.calibrated(whole - tokens)),
+            hidden=hidden,
             edited=original is not None,
         )
         yield block, counter.calibration.apply(tokens)

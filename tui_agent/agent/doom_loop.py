@@ -51,7 +51,10 @@ class DoomLoop:
 
 @frozen
 class LoopRules:
-    """Exempts calls from detection; ``allowed`` holds the keys the user allowed for this session."""
+    """Exempts calls from detection.
+
+    ``allowed`` holds the keys the user allowed for this session.
+    """
 
     allowed: frozenset[str] = frozenset()
     problem_of: ProblemOf = unreadable
@@ -63,7 +66,10 @@ DEFAULT_LOOP_RULES = LoopRules()
 def detect(
     path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES
 ) -> DoomLoop | None:
-    """Return the loop that the newest call of that id would continue, or None; the end of a path is enough."""
+    """Return the loop that the newest call of that id would continue, or None.
+
+    The end of a path is enough.
+    """
     calls = _calls_until(path, call_id, rules)
     if calls:
         return _detect(calls, rules)

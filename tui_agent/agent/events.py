@@ -13,6 +13,8 @@ from tui_agent.permission import PermissionNeed
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import Entry, RaceRunner, ToolMetadata
 
+Severity = Literal["information", "warning", "error"]
+
 
 @frozen
 class RunStarted:
@@ -214,7 +216,7 @@ class Notice:
     """
 
     message: str
-    severity: Literal["information", "warning", "error"] = "information"
+    severity: Severity = "information"
     action: str | None = None
     label: str = ""
 

@@ -31,7 +31,10 @@ class Availability:
         self._away_until: dict[str, float] = {}
 
     def note(self, model: str, error: ModelError, now: int) -> str:
-        """Note that a model can't be used for now; returns why, "" for failures that another model doesn't help."""
+        """Note that a model can't be used for now.
+
+        Returns why, "" for failures that another model doesn't help.
+        """
         if error.kind not in _AWAY:
             return ""
         reason, seconds = _AWAY[error.kind]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.channel import EventChannel, Questions
-from tui_agent.agent.events import Decision, Notice, PermissionRequest
+from tui_agent.agent.events import Decision, PermissionRequest
 from tui_agent.agent.hooks.payloads import Notification
 from tui_agent.agent.permissions import (
     DEFAULT_RULES,
@@ -175,7 +175,10 @@ class Gate:
         wanted: Grants,
         context: ToolContext,
     ) -> Grants | str:
-        """Ask for the grants a command ended for want of; return those given, or why not for the model to read."""
+        """Ask for the grants a command ended for want of.
+
+        Return those given, or why not for the model to read.
+        """
         if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
             return "The session is in plan mode, in which nothing is changed."
 
@@ -292,9 +295,9 @@ class Gate:
         if for_project and problem is None:
             how_long = "In this project"
         words = " · ".join(in_words(str(rule)) for rule in rules)
-        self._channel.emit(Notice(f"{how_long}, without asking: {words}.", action="permissions"))
+        self._channel.say(f"{how_long}, without asking: {words}.", action="permissions")
         if problem is not None:
-            self._channel.emit(Notice(f"The rule could not be kept: {problem}", "warning"))
+            self._channel.say(f"The rule could not be kept: {problem}", "warning")
 
 
 def needs_of(
@@ -329,7 +332,10 @@ def needs_of(
 
 
 def _hook_need(tool: Tool[Any], arguments: ToolInput, reason: str) -> PermissionNeed:
-    """Return the need that stands for a hook's wish to have the user asked; no rule can allow it for later."""
+    """Return the need that stands for a hook's wish to have the user asked.
+
+    No rule can allow it for later.
+    """
     return PermissionNeed(
         Permission.TOOL, tool.name, tool.command(arguments), unclear=f"a hook asks: {reason}"
     )

@@ -7,7 +7,6 @@ own budgets. Each round begins with a message, and so can be branched from.
 from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.events import Notice
 from tui_agent.agent.news import brings_news
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.reminders import reminder
@@ -137,7 +136,7 @@ class Goals:
         return read_judgement(told)
 
     def _say(self, text: str) -> None:
-        self._journal.channel.emit(Notice(text))
+        self._journal.channel.say(text)
 
 
 def read_judgement(text: str) -> Judgement:

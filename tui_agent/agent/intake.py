@@ -30,7 +30,9 @@ class Intake:
         return nothing_left(self._journal.session.active_path())
 
     async def take_messages(self, *, step: int) -> None:
-        """Append the user's messages, a follow-up when the work is done; raises StopRunError if hooks refused all.
+        """Append the user's messages, a follow-up when the work is done.
+
+        Raises StopRunError if hooks refused all.
 
         ``step`` is the run's last one, 0 before the first.
         """

@@ -22,7 +22,10 @@ def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
 
 
 def ended_jobs(jobs: Jobs) -> UserEntry | None:
-    """Return the entry that tells the model which jobs ended by themselves; None when it knows of all."""
+    """Return the entry that tells the model which jobs ended by themselves.
+
+    None when it knows of all.
+    """
     untold = jobs.untold()
     if not untold:
         return None

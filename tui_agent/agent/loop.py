@@ -183,7 +183,10 @@ class Loop:
                 return ended
 
     async def _is_sent_back(self) -> bool:
-        """Ask the hooks whether the work is done; return True where one sends the model back to it."""
+        """Ask the hooks whether the work is done.
+
+        Return True where one sends the model back to it.
+        """
         answer = newest(self.journal.session.active_path(), AssistantEntry)
         if answer is None or self.sent_back >= MAX_SENT_BACK:
             return False
@@ -236,7 +239,9 @@ class Loop:
                 return
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer; after an overflow or a refusal, adapt and retry, once.
+        """Send the path and return the answer.
+
+        After an overflow or a refusal, adapt and retry, once.
 
         Raises:
             RepeatingAnswer: the answer said the same again and again and was stopped.

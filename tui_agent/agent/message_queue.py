@@ -21,7 +21,10 @@ class QueuedMessage:
 
 
 class MessageQueue(deque[QueuedMessage]):
-    """First in, first out for each of the two kinds; last in, first back for the user who changes their mind."""
+    """First in, first out for each of the two kinds.
+
+    Last in, first back for the user who changes their mind.
+    """
 
     def take_steering(self) -> list[QueuedMessage]:
         taken = [message for message in self if not message.follow_up]

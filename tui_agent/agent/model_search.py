@@ -66,7 +66,9 @@ class ModelSearch:
 
 
 def model_search(journal: Journal, ports: AgentPorts, model: str) -> ModelSearch | None:
-    """Return the search by the small model if it can search, else by ``model``; None if ``model`` can't.
+    """Return the search by the small model if it can search, else by ``model``.
+
+    None if ``model`` can't.
 
     The tool is offered by the traits of ``model``.
     """

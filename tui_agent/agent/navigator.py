@@ -22,7 +22,6 @@ from tui_agent.context.branch_summary import (
     plan_merge,
     plan_move,
 )
-from tui_agent.context.budget import measure
 from tui_agent.context.summariser import (
     InputMode,
     SummariserLimits,
@@ -38,7 +37,10 @@ from tui_agent.tools.registry import tool_traits
 
 
 class NavigationError(UserFacingError):
-    """The move, or the summary it needs, could not be made; the message is one sentence for a person."""
+    """The move, or the summary it needs, could not be made.
+
+    The message is one sentence for a person.
+    """
 
 
 class Navigator:
@@ -64,7 +66,10 @@ class Navigator:
         self._prompts = SummaryPrompts.load(ports.prompt)
 
     def plan(self, target: int | None, *, continue_from_here: bool = False) -> MovePlan:
-        """Return a move's new leaf, the entries it leaves, the text back in the prompt; raises EntryNotFound."""
+        """Return a move's new leaf, the entries it leaves, the text back in the prompt.
+
+        Raises EntryNotFound.
+        """
         session = self._session
         parting = session.reader.parting(session.leaf, target)
         return plan_move(parting, target, session.entries, continue_from_here=continue_from_here)
@@ -105,7 +110,10 @@ class Navigator:
         await self._step(leaf, lambda: self._session.move(leaf))
 
     async def undo(self) -> int | None:
-        """Undo the newest thing that was done and return the leaf; raises NothingToUndo, NavigationError."""
+        """Undo the newest thing that was done and return the leaf.
+
+        Raises NothingToUndo, NavigationError.
+        """
         self._refuse()
         return await self._step(self._session.history.target("undo"), self._session.undo)
 
@@ -115,7 +123,10 @@ class Navigator:
         return await self._step(self._session.history.target("redo"), self._session.redo)
 
     async def _step(self, target: int | None, act: Callable[[], object]) -> int | None:
-        """Move without a summary and return the leaf; hooks are asked and notified as for any other move."""
+        """Move without a summary and return the leaf.
+
+        Hooks are asked and notified as for any other move.
+        """
         old = self._session.leaf
         if await self._ports.hooks.wanted("before_tree"):
             await self._ask_hooks(self.plan(target, continue_from_here=True), None)
@@ -162,7 +173,10 @@ class Navigator:
     async def merge(
         self, other: int, *, focus: str = "", progress: Callable[[str], None] | None = None
     ) -> BranchSummaryEntry:
-        """Summarise the way to another leaf for the current branch; raises NavigationError: nothing changed."""
+        """Summarise the way to another leaf for the current branch.
+
+        Raises NavigationError: nothing changed.
+        """
         self._refuse()
         plan = plan_merge(
             self._session.reader.parting(other, self._session.leaf), self._session.entries
@@ -218,14 +232,10 @@ class Navigator:
         self, move: MovePlan, focus: str
     ) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
         directory = self._ports.directory
-        settings = self._ports.settings.for_model(self._context.model)
+        meter = self._ports.context_meter(self._context.model)
+        settings = meter.settings
         model = settings.compaction.model or self._context.model
-        size = measure(
-            self._session.active_path(),
-            directory.limits(self._context.model),
-            settings,
-            directory.counter(self._context.model),
-        )
+        size = meter.measure(self._session.active_path())
         window = directory.limits(model)
         limits = SummariserLimits(
             window.window, settings.compaction.branch_summary_tokens(size.budget)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.entries import (
@@ -22,7 +21,10 @@ REASON = "instructions"
 
 
 async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry | None:
-    """Return the entry with instructions for the files of the newest calls; None where the model has all of them."""
+    """Return the entry with instructions for the files of the newest calls.
+
+    None where the model has all of them.
+    """
     path = journal.session.active_path()
     touched: dict[str, None] = {}
     for entry in since(path, AssistantEntry):
@@ -32,7 +34,7 @@ async def nearby_instructions(journal: Journal, ports: AgentPorts) -> UserEntry 
     known = {*_shown(path), *touched}
     found = await asyncio.to_thread(knowledge.nearby, tuple(touched), known) if touched else ()
     if problem := knowledge.take_problems():
-        journal.channel.emit(Notice(problem, "warning"))
+        journal.channel.say(problem, "warning")
     if not found:
         return None
     intro = TextPart(text=ports.prompt("nearby_instructions"))

@@ -155,7 +155,10 @@ class Call:
 
     @property
     def said(self) -> ToolResultEntry | None:
-        """The result; None where that says nothing of its own: not let through, or all of it known."""
+        """The result.
+
+        None where that says nothing of its own: not let through, or all of it known.
+        """
         if self.answer is None or self.answer.metadata.is_known:
             return None
         if self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:

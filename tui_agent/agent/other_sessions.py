@@ -34,7 +34,10 @@ def names_session(name: str) -> bool:
 
 
 def block_of(name: str, session: Session) -> FilePart | str:
-    """Return what a name brings, with its source; a text says why there is nothing. Call it in a thread."""
+    """Return what a name brings, with its source.
+
+    A text says why there is nothing. Call it in a thread.
+    """
     found = _NAME.fullmatch(name)
     if found is None:
         return "there is no such session"

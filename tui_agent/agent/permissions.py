@@ -111,7 +111,9 @@ class RuleError(ValueError):
 
 @frozen
 class Rule:
-    """``permission`` (or the name of a tool) and ``pattern`` may be globs; ``syntax`` says how the pattern is read.
+    """``permission`` (or the name of a tool) and ``pattern`` may be globs.
+
+    ``syntax`` says how the pattern is read.
 
     The rule does not apply to what one of the patterns in ``unless`` matches. ``origin`` is the
     file and line that another program's rule stands in.
@@ -211,7 +213,10 @@ def _fits_file(path: str, pattern: str) -> bool:
 
 
 def in_words(rule: str) -> str:
-    """Return an allowing rule's subject, in words; others as they are written (``deny bash: rm *``)."""
+    """Return an allowing rule's subject, in words.
+
+    Others as they are written (``deny bash: rm *``).
+    """
     action, _, rest = rule.partition(" ")
     name, _, pattern = rest.partition(": ")
     if action != Action.ALLOW or name not in set(Permission):
@@ -234,7 +239,9 @@ DEFAULT_RULES: tuple[Rule, ...] = (
 
 
 def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
-    """Read ``PERMISSION`` or ``PERMISSION:PATTERN`` as given on the command line; a tool's name will do as well.
+    """Read ``PERMISSION`` or ``PERMISSION:PATTERN`` as given on the command line.
+
+    A tool's name will do as well.
 
     Raises:
         RuleError: the permission is unknown or the pattern empty.
@@ -442,7 +449,10 @@ def _changed(need: PermissionNeed) -> str:
 
 
 def _program(need: PermissionNeed) -> str:
-    """Return the words a command is known by: ``ruff format``, ``git commit``; a tool's name; for a file "it"."""
+    """Return the words a command is known by: ``ruff format``, ``git commit``; a tool's name.
+
+    For a file "it".
+    """
     if need.permission is Permission.TOOL:
         return need.pattern
     if need.permission is not Permission.BASH:
@@ -550,7 +560,10 @@ def _is_refused_in_plan(need: PermissionNeed) -> bool:
 
 
 def _is_plain_edit(need: PermissionNeed) -> bool:
-    """Whether a file of the project is changed that rules no program; others no checkpoint takes back."""
+    """Whether a file of the project is changed that rules no program.
+
+    Others no checkpoint takes back.
+    """
     if need.permission is not Permission.EDIT or need.pattern.startswith("/"):
         return False
     return not need.changes and not is_protected(need)
@@ -560,7 +573,9 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
 
 
 def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
-    """Return the rules that "always" creates; none when one of the needs can't be allowed for more than once.
+    """Return the rules that "always" creates.
+
+    None when one of the needs can't be allowed for more than once.
 
     An edit opens the project, a directory all that is in it, a command its family.
     """
@@ -580,7 +595,10 @@ def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, .
 
 
 def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
-    """Return rules with the patterns that the user made of theirs; without any they are as offered."""
+    """Return rules with the patterns that the user made of theirs.
+
+    Without any they are as offered.
+    """
     if len(patterns) != len(rules):
         return tuple(rules)
     return tuple(

@@ -17,6 +17,7 @@ from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
 from tui_agent.agent.run_budget import BudgetMeter, RunBudget
+from tui_agent.context.budget import Meter
 from tui_agent.context.settings import ContextSettings
 from tui_agent.files.memory import Memory
 from tui_agent.lazy import dataclass, frozen
@@ -133,6 +134,11 @@ class AgentPorts(Adjustable):
         if self.stands_for is None or not path.is_relative_to(self.project):
             return path
         return self.stands_for / path.relative_to(self.project)
+
+    def context_meter(self, model: str) -> Meter:
+        """Return the meter of requests to a model, under the settings for that model."""
+        limits = self.directory.limits(model)
+        return Meter(limits, self.settings.for_model(model), self.directory.counter(model))
 
     @property
     def own_tools(self) -> tuple[Tool[Any], ...]:

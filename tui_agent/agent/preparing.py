@@ -26,7 +26,9 @@ _COMMAND = LazyPattern(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
 
 
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
-    """Return the message for a text: a command's if it begins with the name of one; raises CommandError.
+    """Return the message for a text: a command's if it begins with the name of one.
+
+    Raises CommandError.
 
     ``piped`` is added to it as it is: nobody typed it, so names in it are not looked up.
     """
@@ -53,7 +55,10 @@ def with_piped(prepared: Prepared, piped: str) -> Prepared:
 async def prepare_command(
     name: str, arguments: str, session: Session, ports: AgentPorts
 ) -> Prepared | None:
-    """Return the message of a command, a skill, a server's prompt or one of ours, else None; raises CommandError."""
+    """Return the message of a command, a skill, a server's prompt or one of ours, else None.
+
+    Raises CommandError.
+    """
     prepared = await _made(name, arguments, session, ports)
     if prepared is None or not isinstance(first := prepared.parts[0], TextPart):
         return prepared
@@ -160,7 +165,10 @@ class Named:
 
 
 def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
-    """Return the kinds of agents there are now that can be given a task, by name; files may have been added."""
+    """Return the kinds of agents there are now that can be given a task, by name.
+
+    Files may have been added.
+    """
     specs = {spec.name: spec for spec in (*ports.agents, *ports.knowledge.specs)}
     return {spec.name: spec for spec in specs.values() if spec.subagent}
 
@@ -187,7 +195,10 @@ def all_named(ports: AgentPorts) -> tuple[Named, ...]:
 
 
 async def load_named(ports: AgentPorts, name: str) -> tuple[UserPart, ...]:
-    """Return the parts for a name: for an agent, a text asking to give it the task; none for an unknown one."""
+    """Return the parts for a name: for an agent, a text asking to give it the task.
+
+    None for an unknown one.
+    """
     if gives_tasks(ports) and name in subagents_of(ports):
         text = fill(ports.prompt("agent_mention"), name=name)
         return (FilePart(path=f"{AGENT_PREFIX}{name}", text=text),)

@@ -13,7 +13,6 @@ from typing import Any
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
@@ -83,10 +82,10 @@ class Head:
             text = (
                 f"{model} is too small for tools: it names a file to read and writes whole files."
             )
-            self._channel.emit(Notice(text))
+            self._channel.say(text)
         elif not traits.tools:
             text = f"{model} takes no tools, its server says: its prompt tells of them, and it writes calls as text."
-            self._channel.emit(Notice(text, action="tools"))
+            self._channel.say(text, action="tools")
 
     def _welcome_late_tools(self, answer: AssistantEntry | None) -> None:
         """Have tools that came since the head was made in a new one, where little has to be read again for it."""
@@ -109,7 +108,7 @@ class Head:
             text += " That much of every request is taken from the start."
             if load.early is not None:
                 text += f" compaction.threshold acts at {load.early:,} tokens: {load.budget:,} are left for the work."
-            self._channel.emit(Notice(text, "warning", "context"))
+            self._channel.say(text, "warning", "context")
 
     async def gather_tools(self, model: str, mode: str) -> None:
         """Give servers that are still starting a moment, where their tools would get into the next head.
@@ -167,7 +166,10 @@ class Head:
         )
 
     def preview(self, model: str, mode: str) -> SystemEntry:
-        """Return the head that a first message would be sent with; the same object as long as it is the same."""
+        """Return the head that a first message would be sent with.
+
+        The same object as long as it is the same.
+        """
         fresh = self._made(model, mode)
         known = self._previewed
         if known is None or fresh != known:
@@ -241,10 +243,8 @@ class Head:
             news = f"{', '.join(new)} changed"
         else:
             news = f"{len(new)} instruction files changed"
-        self._channel.emit(
-            Notice(
-                f"{news}: the model sees it after the next /compact, model switch or long pause."
-            )
+        self._channel.say(
+            f"{news}: the model sees it after the next /compact, model switch or long pause."
         )
 
 

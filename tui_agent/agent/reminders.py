@@ -38,7 +38,9 @@ _STOPPED = {
 def reminder(
     path: Sequence[Entry], reason: str, text: str, before: Sequence[UserPart] = ()
 ) -> UserEntry:
-    """Return the message with a text for the model; ``reason`` says why, as ``UserEntry.synthetic``.
+    """Return the message with a text for the model.
+
+    ``reason`` says why, as ``UserEntry.synthetic``.
 
     ``before`` are parts that come before the text.
     """

@@ -47,7 +47,10 @@ _NUMBERS = LazyPattern(r"\d+")
 
 @frozen
 class Repetition:
-    """The end of an answer that is ``unit`` over and over; ``extra`` are its characters after the second round."""
+    """The end of an answer that is ``unit`` over and over.
+
+    ``extra`` are its characters after the second round.
+    """
 
     unit: str
     rounds: int
@@ -74,7 +77,10 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 
 
 def find_repetition(text: str) -> Repetition | None:
-    """Return the repetition at a text's end, None while it says something new; looks at little more than its end."""
+    """Return the repetition at a text's end, None while it says something new.
+
+    Looks at little more than its end.
+    """
     return _find_period(text) or _find_said(text)
 
 
@@ -123,7 +129,10 @@ def _find_said(text: str) -> Repetition | None:
 
 
 def find_repeated_calls(text: str, tools: Collection[str]) -> Repetition | None:
-    """Return the repetition at a text's end of rows that call one of the tools; None where there is none."""
+    """Return the repetition at a text's end of rows that call one of the tools.
+
+    None where there is none.
+    """
     tail = text[-LOOKED_AT_CHARS:]
     rows: list[tuple[str, int]] = []
     at = len(text) - len(tail)

@@ -17,7 +17,9 @@ BudgetKind = Literal["cost", "tokens", "time"]
 
 @frozen
 class RunBudget:
-    """The limits of a run, and of all the money spent in its session and on its day; None is no limit.
+    """The limits of a run, and of all the money spent in its session and on its day.
+
+    None is no limit.
 
     Money is in US dollars, time in seconds. Tokens are those of all requests and answers together,
     as the provider counts them, those from its cache included.
@@ -116,7 +118,10 @@ class BudgetMeter:
             )
 
     def spend(self, cost: float | None, tokens: int) -> None:
-        """Count so many US dollars and tokens; negative when they are counted elsewhere from now on."""
+        """Count so many US dollars and tokens.
+
+        Negative when they are counted elsewhere from now on.
+        """
         self.cost += cost or 0.0
         self.tokens += tokens
 

@@ -45,7 +45,10 @@ async def run_shell(
     *,
     excluded: bool,
 ) -> ShellEntry:
-    """Run a command and return its entry, not yet appended; cancelled, it ends it and returns the output so far."""
+    """Run a command and return its entry, not yet appended.
+
+    Cancelled, it ends it and returns the output so far.
+    """
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))
@@ -93,7 +96,10 @@ def _context(ports: AgentPorts, **more: Any) -> ToolContext:
 async def _run(
     given: BashInput, context: ToolContext, recorder: Recorder | None
 ) -> tuple[int | None, str]:
-    """Return a command's exit code and output; the code is None where it could not be run or took too long."""
+    """Return a command's exit code and output.
+
+    The code is None where it could not be run or took too long.
+    """
     try:
         async with watched(recorder, BashTool(), given, context):
             result = await BashTool().run(given, context)

@@ -19,7 +19,9 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
     seconds: float,
     purpose: Purpose = Purpose.OTHER,
 ) -> str:
-    """Return the answer to a text below one of our prompts; ``model`` is asked where there is no small one.
+    """Return the answer to a text below one of our prompts.
+
+    ``model`` is asked where there is no small one.
 
     Raises:
         ModelError: it can't be asked.

@@ -93,7 +93,10 @@ class Subagents(Generic[A]):
             worker.adopt(_within(self._kinds[call_id], adjusted))
 
     def branch_of(self, call_id: str) -> int | None:
-        """Return the last entry of the subagent that was started for a call, None when none was; asked once."""
+        """Return the last entry of the subagent that was started for a call, None when none was.
+
+        Asked once.
+        """
         branch = self._branches.pop(call_id, None)
         return None if branch is None else branch.leaf
 
@@ -127,7 +130,10 @@ class Subagents(Generic[A]):
     async def go_on(
         self, branch: int, task: str, progress: Callable[[str], None], *, call_id: str
     ) -> SubagentReport:
-        """Have the subagent that made an entry go on with another task; raises ToolError where there is none."""
+        """Have the subagent that made an entry go on with another task.
+
+        Raises ToolError where there is none.
+        """
         begun = self._begun(branch)
         spec = self._spec(begun.agent)
         worker = self._make(
@@ -136,7 +142,10 @@ class Subagents(Generic[A]):
         return await self._work(worker, spec, task, progress, call_id=call_id)
 
     def agent_of(self, branch: int) -> str:
-        """Return the kind of the subagent that made an entry; raises ToolError where there is none."""
+        """Return the kind of the subagent that made an entry.
+
+        Raises ToolError where there is none.
+        """
         return self._begun(branch).agent
 
     def _begun(self, branch: int) -> SubagentEntry:

@@ -98,7 +98,10 @@ class Titles:
 
 
 def clean_title(answer: str) -> str:
-    """Return a model's answer as a title: its one line without quotes and full stop; empty when it is no title."""
+    """Return a model's answer as a title: its one line without quotes and full stop.
+
+    Empty when it is no title.
+    """
     lines = [line.strip() for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1:
         return ""

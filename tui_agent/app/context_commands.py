@@ -36,6 +36,7 @@ async def context(controller: Controller, argument: str) -> None:
     from tui_agent.agent.context_inspector import room_made
     from tui_agent.agent.context_map import context_map
     from tui_agent.app import session_reports
+    from tui_agent.context.budget import Meter
     from tui_agent.context.projection import project
     from tui_agent.context.request import request_bytes
     from tui_agent.context.templates import Templates
@@ -64,7 +65,7 @@ async def context(controller: Controller, argument: str) -> None:
     if "window" in options:
         window = int(options["window"])
         limits = replace(limits, window=window, origin="config", price_tier=None)
-    shown = context_map(path, limits, ports.settings, directory.counter(model))
+    shown = context_map(path, Meter(limits, ports.settings, directory.counter(model)))
     made = room_made(path)
     if "json" in options:
         controller.show(Output("The context map", session_reports.context_json(shown, made, model)))

@@ -142,7 +142,10 @@ class Link:
     proceed: Proceed
 
     async def run(self, call: Call) -> Outcome:
-        """Return the call's outcome; cancelling and StopRunError get through, and nothing else is raised."""
+        """Return the call's outcome.
+
+        Cancelling and StopRunError get through, and nothing else is raised.
+        """
         try:
             return await self.stage.around(call, self.proceed)
         except GETS_THROUGH:

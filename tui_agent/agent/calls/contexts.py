@@ -6,7 +6,7 @@ from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.calls.call import Call
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.context_keeper import ContextKeeper
-from tui_agent.agent.events import Notice, ToolOutput
+from tui_agent.agent.events import ToolOutput
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.model_search import model_search
 from tui_agent.agent.ports import AgentPorts
@@ -73,7 +73,7 @@ class ToolContexts:
             environment=ports.environment,
             sandbox=ports.sandbox,
             view=self._gate.view(),
-            notify=lambda text: self._channel.emit(Notice(text, "warning")),
+            notify=lambda text: self._channel.say(text, "warning"),
             vision=limits.vision,
             document_pages=_pages(limits, self._keeper.room_left()),
             archive=self._archive,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from tui_agent.agent.calls.call import Call, Outcome, Proceed, RefusedError, StopRunError
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.doom_loop import DoomLoop, LoopRules, detect, was_refused
-from tui_agent.agent.events import Decision, Notice, PermissionRequest
+from tui_agent.agent.events import Decision, PermissionRequest
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.repeated_text import MAX_REPEATED_ANSWERS, Repetition, repeated_answers
@@ -84,13 +84,16 @@ class RepetitionWatch:
         return not is_allowed and self._gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 
     async def after_answer(self, answer: AssistantEntry, found: Repetition) -> str:
-        """Ask about an answer stopped for repeating itself; returns the note for the model, raises StopRunError."""
+        """Ask about an answer stopped for repeating itself.
+
+        Returns the note for the model, raises StopRunError.
+        """
         before = repeated_answers(self._session.active_path())
         nobody = self._gate.decide(_REPEATED_ANSWER).action is Action.DENY
         if before >= (1 if nobody else MAX_REPEATED_ANSWERS - 1):
             raise StopRunError(f"Stopped: {found.reason}.")
         if nobody:
-            self._channel.emit(Notice(f"Stopped the answer: {found.reason}.", "warning"))
+            self._channel.say(f"Stopped the answer: {found.reason}.", "warning")
             return self._prompt("repeating")
         asked = PermissionRequest(
             call_id=f"answer-{answer.id}",

@@ -20,7 +20,10 @@ NOT_A_FILE = "not a regular file"
 
 
 class Stamp(NamedTuple):
-    """A file's metadata, had without reading it; a different stamp means that the file may have changed."""
+    """A file's metadata, had without reading it.
+
+    A different stamp means that the file may have changed.
+    """
 
     modified: int
     """Nanoseconds, as all times here."""
@@ -102,7 +105,10 @@ def _read(descriptor: int) -> Reading:
 
 
 def place_in(root: Path, path: str) -> Path | None:
-    """Return where a recorded path is in a project; None when it leads outside, over a link or into ``.git``."""
+    """Return where a recorded path is in a project.
+
+    None when it leads outside, over a link or into ``.git``.
+    """
     pure = PurePosixPath(path)
     # Some file systems take it for ``.git``: without regard to case or to characters without a
     # shape.

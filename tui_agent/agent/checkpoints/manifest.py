@@ -194,7 +194,10 @@ class WatchedProject:
         self._last: Manifest | None = None
 
     async def look(self) -> Manifest:
-        """Return the project's files, the same object if nothing changed; raises as `manifest_of`."""
+        """Return the project's files, the same object if nothing changed.
+
+        Raises as `manifest_of`.
+        """
         last = self._last
         self._last = None
         seen = None
@@ -270,7 +273,10 @@ class FileWatch:
             self.close()
 
     def touched(self) -> set[str] | None:
-        """Return the names something happened to since the last time, relative to the project; None when unsure."""
+        """Return the names something happened to since the last time, relative to the project.
+
+        None when unsure.
+        """
         if self._descriptor < 0:
             return None
         names: set[str] = set()

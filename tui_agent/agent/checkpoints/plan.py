@@ -101,7 +101,10 @@ def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
 
 
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
-    """Return how files differ, by path; ``back`` and ``forth`` lead from the common ancestor to here and to there."""
+    """Return how files differ, by path.
+
+    ``back`` and ``forth`` lead from the common ancestor to here and to there.
+    """
     backs = _by_path(back)
     forths = _by_path(forth)
     found = []
@@ -130,7 +133,10 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
 def decide(
     found: Iterable[Difference], current: Callable[[str], Image], kept: Callable[[Image], bool]
 ) -> tuple[tuple[RestoreStep, ...], tuple[Conflict, ...]]:
-    """Return the steps and the conflicts; ``kept`` says whether an image's content is still available."""
+    """Return the steps and the conflicts.
+
+    ``kept`` says whether an image's content is still available.
+    """
     steps: list[RestoreStep] = []
     conflicts: list[Conflict] = []
     stuck: set[str] = set()

@@ -185,7 +185,10 @@ class Shelf:
         return found
 
     def object_of(self, path: str, stamp: Stamp) -> str:
-        """Return git's name for a file's content as it was with that stamp; "" where git is not who keeps it."""
+        """Return git's name for a file's content as it was with that stamp.
+
+        Empty where git is not who keeps it.
+        """
         known = self._known.get(path)
         if known is not None and known[0] == stamp and isinstance(known[1], _Object):
             return known[1].name
@@ -208,7 +211,10 @@ class Shelf:
         self._end += len(reading.data)
 
     def _forget_gone(self, manifest: Manifest) -> None:
-        """Start over when much of it is of files that have changed since; files still there are copied again."""
+        """Start over when much of it is of files that have changed since.
+
+        Files still there are copied again.
+        """
         copies = {
             path: (stamp, source)
             for path, (stamp, source) in self._known.items()
@@ -225,7 +231,10 @@ class Shelf:
     # -- git --------------------------------------------------------------------------------------------------
 
     def _unmodified(self) -> dict[str, str]:
-        """Return git's names of the contents of files that are as they are in its index; none without git."""
+        """Return git's names of the contents of files that are as they are in its index.
+
+        None without git.
+        """
         staged = run_git(self._root, "ls-files", "-s", "-v", "-z")
         differing = run_git(self._root, "diff-files", "--name-only", "--relative", "-z")
         if staged is None or differing is None:

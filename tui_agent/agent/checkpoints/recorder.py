@@ -166,7 +166,10 @@ class Recorder:
         return None
 
     async def settle(self) -> None:
-        """Wait for reads under way, and record changes by background jobs; best before `take_checkpoint`."""
+        """Wait for reads under way, and record changes by background jobs.
+
+        Best before `take_checkpoint`.
+        """
         if self._looking:
             await asyncio.wait(self._looking)
         async with self._lock:
@@ -193,7 +196,10 @@ class Recorder:
     # -- calls that name their files ----------------------------------------------------------------------------
 
     def _name(self, path: Path) -> str | None:
-        """Return the name of a file in records; None for one outside the project or in a repository's own data."""
+        """Return the name of a file in records.
+
+        None for one outside the project or in a repository's own data.
+        """
         if not path.is_relative_to(self._root) or any(
             map(path.is_relative_to, self._keeping.apart)
         ):
@@ -405,7 +411,10 @@ class Recorder:
         ]
 
     async def _guarded(self, work: Awaitable[T]) -> T | None:
-        """Return the work's result; None when it fails, reported once: a call must not fail for its record."""
+        """Return the work's result.
+
+        None when it fails, reported once: a call must not fail for its record.
+        """
         try:
             return await work
         except Exception as error:  # the outermost edge of recording

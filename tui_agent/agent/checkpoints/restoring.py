@@ -157,7 +157,10 @@ class Restorer:
 
 @frozen
 class ChangedFile:
-    """A file that is not as it was: ``mark`` is A, M, D, or ? where nobody knows; ``diff`` is a unified diff."""
+    """A file that is not as it was: ``mark`` is A, M, D, or ? where nobody knows.
+
+    ``diff`` is a unified diff.
+    """
 
     mark: str
     path: str

@@ -22,7 +22,6 @@ from tui_agent.agent.checkpoints.restoring import (
     amounts_of,
     diff_of,
 )
-from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import Owner
 from tui_agent.session.entries import CheckpointEntry
 
@@ -51,7 +50,7 @@ class FileRewind:
             self.recorder = Recorder(
                 ports.project,
                 keeping,
-                lambda sentence: agent.channel.emit(Notice(sentence, "warning")),
+                lambda sentence: agent.channel.say(sentence, "warning"),
                 lambda: agent.jobs.running,
             )
         if keeping is not None:
@@ -172,7 +171,10 @@ class FileRewind:
         return Restored()
 
     async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
-        """Restore files without moving: a change like any other, with a checkpoint; raises StoreError."""
+        """Restore files without moving: a change like any other, with a checkpoint.
+
+        Raises StoreError.
+        """
         if self._restorer is None or self.recorder is None:
             return Restored()
         async with self.recorder.around([self._restorer.root / step.path for step in plan.steps]):

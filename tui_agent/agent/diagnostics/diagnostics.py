@@ -117,7 +117,10 @@ class Diagnostics:
         return self._switched
 
     def switch(self, *, on: bool) -> None:
-        """Check edits of this session or not, whatever the settings say; those that were left alone are tried again."""
+        """Check edits of this session or not, whatever the settings say.
+
+        Those that were left alone are tried again.
+        """
         self._switched = on
         for checker in self.checkers.values():
             checker.gave_up = ""
@@ -156,7 +159,9 @@ class Diagnostics:
         return next((server for server in running if server is not None), None)
 
     async def findings(self) -> UserEntry | None:
-        """Check edited files and return the entry with new findings for the model; None without any.
+        """Check edited files and return the entry with new findings for the model.
+
+        None without any.
 
         It waits for each check once, as long as the settings say, and not for one that took longer
         before; later findings come with a later call.
@@ -379,7 +384,10 @@ class Diagnostics:
             )
 
     def _sandbox_for(self, check: Check) -> Sandbox | None:
-        """Return the sandbox of a checker, None for one of the user's where there is none; raises _GaveUpError."""
+        """Return the sandbox of a checker, None for one of the user's where there is none.
+
+        Raises _GaveUpError.
+        """
         sandbox = self._ports.sandbox
         if sandbox is not None and sandbox.active:
             return sandbox
@@ -404,7 +412,10 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def _written(place: Path, edited: Before) -> dict[Path, Path]:
-    """Write the files' earlier contents, empty for those that were not there; return the copies by file."""
+    """Write the files' earlier contents, empty for those that were not there.
+
+    Return the copies by file.
+    """
     copies: dict[Path, Path] = {}
     later = time.time() + 1
     for number, (path, was) in enumerate(edited.items()):

@@ -348,7 +348,10 @@ def _matches(matcher: str, tool: str) -> bool:
 
 
 def _their_names(tool: str) -> list[str]:
-    """Return the names that a tool of ours may have there; a server's tool has one for each way to part it."""
+    """Return the names that a tool of ours may have there.
+
+    A server's tool has one for each way to part it.
+    """
     if tool in BUILTIN:
         also = []
         if _TOOLS.get(tool) == "Edit":

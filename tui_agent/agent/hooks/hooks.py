@@ -324,7 +324,10 @@ class Hooks:
         return UserPromptAnswer(context="\n\n".join(context))
 
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
-        """Ask the hooks about a call: each sees the arguments as the one before left them; raises ToolError."""
+        """Ask the hooks about a call: each sees the arguments as the one before left them.
+
+        Raises ToolError.
+        """
         if not await self.wanted("before_tool", tool.name):
             return CheckedCall(arguments)
         given = payload = BeforeTool(
@@ -401,7 +404,10 @@ class Hooks:
         return kind(context="\n\n".join(context), **more)
 
     async def before_end(self, answer: str, sent_back: int) -> str:
-        """Return what sends the model back to work: the first hook's that does; "" where none does."""
+        """Return what sends the model back to work: the first hook's that does.
+
+        Empty where none does.
+        """
         if not await self.wanted("before_end"):
             return ""
         payload = BeforeEnd(about=self.about, answer=answer, sent_back=sent_back)
@@ -443,7 +449,10 @@ class Hooks:
         task.add_done_callback(self._telling.discard)
 
     async def aclose(self) -> None:
-        """Wait until all hooks are notified, but not for long; those still running then are ended."""
+        """Wait until all hooks are notified, but not for long.
+
+        Those still running then are ended.
+        """
         if self._telling:
             _done, late = await asyncio.wait(self._telling, timeout=CLOSING_SECONDS)
             for task in late:

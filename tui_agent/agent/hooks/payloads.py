@@ -307,7 +307,9 @@ class UserPromptAnswer(ContextAnswer):
 
 
 class BeforeToolAnswer(HookAnswer):
-    """``deny`` refuses the call and tells the model ``message``; ``allow`` answers a question for the user.
+    """``deny`` refuses the call and tells the model ``message``.
+
+    ``allow`` answers a question for the user.
 
     ``ask`` has the user asked, with ``message`` as the reason.
 
@@ -334,7 +336,9 @@ class AfterToolAnswer(HookAnswer):
 
 
 class SummaryAnswer(ContextAnswer):
-    """``cancel`` stops it, with ``message`` as the reason; ``summary`` takes the place of a model's.
+    """``cancel`` stops it, with ``message`` as the reason.
+
+    ``summary`` takes the place of a model's.
 
     ``context`` is given to the model that writes the summary, beside the user's focus. ``details``
     is kept with the entry for whoever wants it later; the model is not shown it.

@@ -68,7 +68,10 @@ def move_payload(
     settings: CompactionSettings,
     templates: Templates,
 ) -> BeforeTree:
-    """Return the payload of a planned move that leaves the entries ``left``; ``focus`` None makes no summary."""
+    """Return the payload of a planned move that leaves the entries ``left``.
+
+    ``focus`` None makes no summary.
+    """
     reader = _Reader(resolve(left), settings, templates)
     files = file_operations(left, tool_traits())
     return BeforeTree(

@@ -72,7 +72,10 @@ class UserCommand:
 def load_commands(
     folders: Folders, files: FileCache, problems: list[str]
 ) -> tuple[UserCommand, ...]:
-    """Return the commands by name; of two with one name the user's wins: a project must not redefine it."""
+    """Return the commands by name.
+
+    Of two with one name the user's wins: a project must not redefine it.
+    """
     places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
     rows = [(path, folder) for folder in places for path in folder.files("*.md")]
     inline = inline_documents(folders, "command")
@@ -111,7 +114,9 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
 async def fill_template(
     template: str, typed: Given, fill: Callable[[str], str], run: RunCommand
 ) -> tuple[str, str]:
-    """Return a template with the output of its commands, and the same without that; ``fill`` fills in the rest.
+    """Return a template with the output of its commands, and the same without that.
+
+    ``fill`` fills in the rest.
 
     Its commands get the arguments as the shell's own parameters.
     """

@@ -1,4 +1,7 @@
-"""Reads small text files again and again: from memory while they are unchanged; and takes their front matter apart."""
+"""Reads small text files again and again: from memory while they are unchanged.
+
+And takes their front matter apart.
+"""
 
 import os
 import re
@@ -90,7 +93,10 @@ class FileCache:
         self._documents: dict[Path, tuple[DocumentText, Document | DocumentError]] = {}
 
     def document(self, path: Path, limit: int) -> tuple[Document, DocumentText] | None:
-        """Return a Markdown file taken apart, None when there is no such file; raises DocumentError."""
+        """Return a Markdown file taken apart, None when there is no such file.
+
+        Raises DocumentError.
+        """
         file = self.read(path, limit)
         if file is None:
             return None
@@ -106,7 +112,10 @@ class FileCache:
         return known[1], file
 
     def read(self, path: Path, limit: int) -> DocumentText | None:
-        """Return a file's text, None when there is no such file; raises DocumentError, LeftOutError if forbidden."""
+        """Return a file's text, None when there is no such file.
+
+        Raises DocumentError, LeftOutError if forbidden.
+        """
         try:
             status = path.stat()
             state = (status.st_mtime_ns, status.st_size, limit)

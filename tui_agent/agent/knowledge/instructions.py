@@ -410,7 +410,10 @@ def _existing(path: Path) -> Path | None:
 
 
 def _matching(project: Path, pattern: str) -> Iterator[Path]:
-    """Yield the files a pattern names, relative to the project; ``~`` and absolute ones as they are."""
+    """Yield the files a pattern names, relative to the project.
+
+    ``~`` and absolute ones as they are.
+    """
     import glob
 
     base, rest = split_glob(str(at_home(pattern)))

@@ -69,7 +69,10 @@ AGENT_CHARS = 200
 
 
 def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict[str, Skill]:
-    """Return the skills by name; of two with one name the project's wins, and the one nearest to where one works."""
+    """Return the skills by name.
+
+    Of two with one name the project's wins, and the one nearest to where one works.
+    """
     places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
     paths = [(path, folder) for folder in places for path in _skill_files(folder)]
 
@@ -85,7 +88,9 @@ def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict
 def list_skills(
     skills: Iterable[Skill], intro: str, budget: int, count: Callable[[str], int]
 ) -> str:
-    """Return the section of the head that lists skills in at most ``budget`` tokens; empty when there are none.
+    """Return the section of the head that lists skills in at most ``budget`` tokens.
+
+    Empty when there are none.
 
     Where they don't fit, descriptions are cut evenly, then skills at the end are left out and
     counted.
@@ -346,7 +351,10 @@ class Knowledge:
             log.warning("%s", problem)
 
     def take_problems(self) -> str | None:
-        """Return one sentence about unusable files, once for each problem; None without new ones."""
+        """Return one sentence about unusable files, once for each problem.
+
+        None without new ones.
+        """
         problems = self._problems
         self._problems = []
         if not problems:
@@ -374,12 +382,18 @@ class Knowledge:
     # -- contents -------------------------------------------------------------------------------------------
 
     def primary(self, mode: str) -> AgentSpec | None:
-        """Return the agent that takes the main agent's place in a mode; None where the mode is no agent's name."""
+        """Return the agent that takes the main agent's place in a mode.
+
+        None where the mode is no agent's name.
+        """
         spec = next((spec for spec in self.specs if spec.name == mode), None)
         return spec if spec is not None and spec.primary else None
 
     def nearby(self, paths: Sequence[str], shown: set[str]) -> tuple[Instruction, ...]:
-        """Return the instructions that hold for files but are not in the head or ``shown``; reads files."""
+        """Return the instructions that hold for files but are not in the head or ``shown``.
+
+        Reads files.
+        """
         if self._instructions is None:
             return ()
         problems: list[str] = []

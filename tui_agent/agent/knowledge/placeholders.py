@@ -82,7 +82,10 @@ class Given:
 
 
 def given(text: str) -> Given:
-    """Take typed arguments apart; a quote in the middle of a word, or that doesn't close, is part of it."""
+    """Take typed arguments apart.
+
+    A quote in the middle of a word, or that doesn't close, is part of it.
+    """
     return Given(text, tuple(_word_of(found) for found in _WORD.finditer(text)))
 
 

@@ -18,7 +18,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from dataclasses import field
+from dataclasses import field, replace
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -63,6 +63,8 @@ if TYPE_CHECKING:
         ElicitResult,
         LoggingMessageNotificationParams,
         Prompt,
+        Resource,
+        ResourceTemplate,
         Tool,
     )
     from pydantic import ValidationError
@@ -136,7 +138,10 @@ class ServerLog:
 
     @contextmanager
     def standard_error(self) -> Iterator[TextIO]:
-        """Give a file for a process's standard error; its last output is in the log when this ends."""
+        """Give a file for a process's standard error.
+
+        Its last output is in the log when this ends.
+        """
         loop = asyncio.get_running_loop()
         source, target = os.pipe()
         os.set_blocking(source, False)
@@ -178,7 +183,10 @@ class Listener:
 async def connect(
     spec: ServerSpec, around: ConnectionContext, listener: Listener
 ) -> AsyncIterator["Connection"]:
-    """Start or reach a server and shake hands; raises McpConfigError or whatever keeps it from answering, in groups."""
+    """Start or reach a server and shake hands.
+
+    Raises McpConfigError or whatever keeps it from answering, in groups.
+    """
     settings = expanded(spec.settings, around.environ)
     async with AsyncExitStack() as stack:
         server_log = ServerLog(around.log_path(spec.name))
@@ -243,8 +251,9 @@ class _Heard:
         finally:
             self.open_questions -= 1
             until = asyncio.get_running_loop().time() + self.spec.settings.timeout
-            for limit in self.waiting if not self.open_questions else ():
-                limit.reschedule(until)
+            if not self.open_questions:
+                for limit in self.waiting:
+                    limit.reschedule(until)
 
     async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
         from mcp.types import ElicitResult
@@ -255,34 +264,30 @@ class _Heard:
         if ask is not None:
             async with self._asking():
                 answer = await ask(question_of(self.spec.name, params))
+        values = None
         if answer.action == "accept" and params.mode == "form":
             values = dict(answer.values)
-        else:
-            values = None
         return ElicitResult(action=answer.action, content=values)
 
     async def allow_host(self, name: str, port: int) -> bool:
         ask = self.listener.asker()
         if ask is None:
             return False
+        text = f"The server of this project wants to reach {name}:{port}."
         async with self._asking():
-            question = ServerForm(
-                self.spec.name, f"The server of this project wants to reach {name}:{port}."
-            )
-            return (await ask(question)).action == "accept"
+            answer = await ask(ServerForm(self.spec.name, text))
+        return answer.action == "accept"
 
     async def message(self, message: "IncomingMessage") -> None:
         if type(message).__name__.endswith("ListChangedNotification"):
             self.listener.changed()
 
     async def said(self, params: "LoggingMessageNotificationParams") -> None:
-        if isinstance(params.data, str):
-            data = params.data
-        else:
-            data = json.dumps(params.data, ensure_ascii=False)
-        text = data
+        text = params.data
+        if not isinstance(text, str):
+            text = json.dumps(text, ensure_ascii=False)
         if params.logger:
-            text = f"{params.logger}: {data}"
+            text = f"{params.logger}: {text}"
         self.log.line(f"[{params.level}] {text}")
         self.listener.said(ServerMessage(params.level, text))
 
@@ -328,7 +333,10 @@ def _client(
 async def _program(
     spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard
 ) -> "AsyncIterator[StdioServerParameters]":
-    """Give how a server is started, a project's in the sandbox; raises FileNotFoundError, SandboxError."""
+    """Give how a server is started, a project's in the sandbox.
+
+    Raises FileNotFoundError, SandboxError.
+    """
     from mcp import StdioServerParameters
 
     environment = {**around.environment, **settings.env}
@@ -415,9 +423,8 @@ async def _reach(
     def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
         return http_client(around.environ, on_response, headers=headers, timeout=timeout, auth=auth)
 
-    if settings.is_authorized:
-        login = None
-    else:
+    login = None
+    if not settings.is_authorized:
         login = login_for(spec.name, url, around.token_dir, heard.listener.login)
     headers = dict(settings.headers)
     if settings.type != "sse":
@@ -560,48 +567,40 @@ class Connection:
         name = self._spec.name
         self._heard.problems.clear()
         able = client.server_capabilities
-        if able.tools:
-            tools = [_tool_info(row) async for row in self._all(client.list_tools, "tools")]
-        else:
-            tools = []
-        if able.prompts:
-            prompts = [
-                _prompt(name, row) async for row in self._all(client.list_prompts, "prompts")
-            ]
-        else:
-            prompts = []
+        tools: list[ToolInfo] = []
+        prompts: list[McpPrompt] = []
         resources: list[McpResource] = []
-        templates: list[McpResource] = []
+        if able.tools:
+            async for row in self._all(client.list_tools, "tools"):
+                tools.append(_tool_info(row))
+        if able.prompts:
+            async for row in self._all(client.list_prompts, "prompts"):
+                prompts.append(_prompt(name, row))
         if able.resources:
             async for row in self._all(client.list_resources, "resources"):
-                about = row.description or row.title or ""
-                resources.append(
-                    McpResource(
-                        name,
-                        row.uri,
-                        row.name,
-                        description=about,
-                        mime=row.mime_type,
-                        size=row.size,
-                    )
-                )
-            try:
-                async for row in self._all(client.list_resource_templates, "resource_templates"):
-                    about = row.description or row.title or ""
-                    templates.append(McpResource(name, row.uri_template, row.name, about))
-            except McpError as error:  # a server may have resources and not know of templates
-                log.info("MCP server %s has no templates: %s", name, error)
-        instructions = (client.instructions or "").strip()
+                found = _resource(name, row, row.uri)
+                resources.append(replace(found, mime=row.mime_type, size=row.size))
+        templates = await self._templates() if able.resources else []
         if not (able.tools or able.prompts or able.resources):
             self._heard.leave_out(["It offers no tools, prompts or resources."])
         return ServerOffer(
-            instructions,
+            (client.instructions or "").strip(),
             tuple(tools),
             tuple(prompts),
             resources=tuple(resources),
             templates=tuple(templates),
             problems=tuple(self._heard.problems),
         )
+
+    async def _templates(self) -> list[McpResource]:
+        name = self._spec.name
+        found: list[McpResource] = []
+        try:
+            async for row in self._all(self._client.list_resource_templates, "resource_templates"):
+                found.append(_resource(name, row, row.uri_template))
+        except McpError as error:  # a server may have resources and not know of templates
+            log.info("MCP server %s has no templates: %s", name, error)
+        return found
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Ask for messages from a level on; nothing where the server sends none."""
@@ -618,10 +617,7 @@ class Connection:
         async def report_progress(
             progress: float, total: float | None, message: str | None
         ) -> None:
-            if total is None:
-                counted = f"{progress:g}"
-            else:
-                counted = f"{progress:g}/{total:g}"
+            counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
             report(f"{message or counted}\n")
 
         result = await self._asked(
@@ -688,8 +684,12 @@ def _tool_info(tool: "Tool") -> ToolInfo:
 
 
 def _prompt(server: str, prompt: "Prompt") -> McpPrompt:
-    rows = prompt.arguments or ()
-    arguments = tuple(
-        PromptArgument(row.name, row.description or "", bool(row.required)) for row in rows
-    )
-    return McpPrompt(server, prompt.name, prompt.description or prompt.title or "", arguments)
+    arguments: list[PromptArgument] = []
+    for row in prompt.arguments or ():
+        arguments.append(PromptArgument(row.name, row.description or "", bool(row.required)))
+    about = prompt.description or prompt.title or ""
+    return McpPrompt(server, prompt.name, about, tuple(arguments))
+
+
+def _resource(server: str, row: "Resource | ResourceTemplate", uri: str) -> McpResource:
+    return McpResource(server, uri, row.name, row.description or row.title or "")

@@ -27,7 +27,10 @@ class Containment:
     refused: Mapping[str, str]
 
     def lacks(self, said: str) -> str:
-        """Return what kept it from working, with the setting that gives it; "" for nothing known."""
+        """Return what kept it from working, with the setting that gives it.
+
+        Empty for nothing known.
+        """
         hidden = list(dict.fromkeys(self._hidden(said)))[:_MAX_NAMED]
         if hidden:
             return f"in the sandbox it can't see {' and '.join(hidden)}: add it to [sandbox] read in config.toml"

@@ -1,4 +1,7 @@
-"""The SDK's connections to addresses, through the proxies that the program reads; imported with the first of them."""
+"""The SDK's connections to addresses, through the proxies that the program reads.
+
+Imported with the first of them.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any

@@ -14,9 +14,8 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from tui_agent.agent.events import Notice
+from tui_agent.agent.events import Notice, Severity
 from tui_agent.agent.mcp.records import (
-    Content,
     LoginState,
     McpError,
     McpServerStatus,
@@ -40,7 +39,7 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import one_line
 from tui_agent.say_once import SayOnce
-from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
+from tui_agent.session.entries import FilePart, TextPart, ToolSchema, UserPart
 from tui_agent.tools.base import (
     DynamicTool,
     FreeTool,
@@ -62,6 +61,8 @@ SEARCH_TOOL = "mcp"
 """The name of the tool that stands for all others."""
 MAX_SEARCH_RESULTS = 8
 """Tools a search by words shows with their parameters."""
+MAX_NAMES = 100
+"""Tools that are named where a search finds none."""
 MAX_LINE_CHARS = 90
 """Characters of a tool's description in the list."""
 
@@ -178,15 +179,15 @@ class McpSearchTool(DynamicTool, FreeTool[RawInput]):
         query = str(values.get("query", ""))
         tools = [tool for tool in self._known().values() if tool.is_on]
         found = best_matches(query, tools)
-        lines = [
-            f"{tool.name}: {tool.description}\n  parameters: {_parameters(tool)}" for tool in found
-        ]
+        lines: list[str] = []
+        for tool in found:
+            lines.append(f"{tool.name}: {tool.description}\n  parameters: {_parameters(tool)}")
         rest = len(tools) - len(found)
         if not found:
-            names = ", ".join(tool.name for tool in tools[:100])
-            lines = [
-                f"No tool fits {query!r}. There are: {names}{', …' if len(tools) > 100 else ''}"
-            ]
+            names = [tool.name for tool in tools[:MAX_NAMES]]
+            if rest > MAX_NAMES:
+                names.append("…")
+            lines.append(f"No tool fits {query!r}. There are: {', '.join(names)}")
         elif rest:
             lines.append(f"[{rest} more tools; use other words to find them.]")
         title = f"{query} · {len(found)} found"
@@ -200,15 +201,23 @@ def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
         return named
     words = set(_WORD.findall(query.lower()))
 
-    def score(tool: McpTool) -> int:
-        name = tool.name.lower()
-        about = tool.description.lower()
-        whole = _WORD.findall(name)
-        return sum(6 if word in whole else 3 * (word in name) + (word in about) for word in words)
+    scores = {tool.name: _score(tool, words) for tool in tools}
+    fitting = [tool for tool in tools if scores[tool.name]]
+    fitting.sort(key=lambda tool: (-scores[tool.name], tool.name))
+    return fitting[:MAX_SEARCH_RESULTS]
 
-    fitting = [(weight, tool) for tool in tools if (weight := score(tool))]
-    fitting.sort(key=lambda row: (-row[0], row[1].name))
-    return [tool for _weight, tool in fitting[:MAX_SEARCH_RESULTS]]
+
+def _score(tool: McpTool, words: Iterable[str]) -> int:
+    name = tool.name.lower()
+    about = tool.description.lower()
+    whole = _WORD.findall(name)
+    score = 0
+    for word in words:
+        if word in whole:
+            score += 6
+        else:
+            score += 3 * (word in name) + (word in about)
+    return score
 
 
 def _parameters(tool: McpTool) -> str:
@@ -216,17 +225,9 @@ def _parameters(tool: McpTool) -> str:
 
 
 def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema:
-    counts = Counter(tool.server.name for tool in offered)
-    listed = {
-        "lines": "".join(
-            f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}" for tool in offered
-        ),
-        "names": ", ".join(tool.name for tool in offered),
-        "numbers": ", ".join(f"{name} ({number} tools)" for name, number in counts.items()),
-    }
     return ToolSchema(
         name=SEARCH_TOOL,
-        description=f"Tools of connected servers: {listed[detail]}\n"
+        description=f"Tools of connected servers: {_list(offered, detail)}\n"
         "First search for the parameters, by words or by full names from the list; then call a tool by its full name.",
         parameters={
             "type": "object",
@@ -246,6 +247,20 @@ def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema
             "required": ["action"],
         },
     )
+
+
+def _list(offered: Sequence[McpTool], detail: ListDetail) -> str:
+    match detail:
+        case "lines":
+            text = ""
+            for tool in offered:
+                text += f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}"
+            return text
+        case "names":
+            return ", ".join([tool.name for tool in offered])
+        case "numbers":
+            counts = Counter([tool.server.name for tool in offered])
+            return ", ".join([f"{name} ({number} tools)" for name, number in counts.items()])
 
 
 class McpHub:
@@ -329,18 +344,15 @@ class McpHub:
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
-        kept = {
-            name
-            for name, server in self._servers.items()
-            if name in wanted and server.spec.runs_on(wanted[name])
-        }
-        for name in kept:
-            self._servers[name].spec = wanted[name]
-        gone = [server for name, server in self._servers.items() if name not in kept]
-        await asyncio.gather(*(server.stop() for server in gone))
-        self._servers = {name: self._servers[name] for name in kept}
+        gone: list[McpServer] = []
+        for name, server in tuple(self._servers.items()):
+            if name in wanted and server.spec.runs_on(wanted[name]):
+                server.spec = wanted[name]
+            else:
+                gone.append(self._servers.pop(name))
+        await _stop(gone)
         self._take(found)
-        self._servers = {spec.name: self._servers[spec.name] for spec in found.specs}
+        self._servers = {name: self._servers[name] for name in wanted}
         for server in self._servers.values():
             server.start()
         await self.settle()
@@ -366,11 +378,11 @@ class McpHub:
         return settings
 
     async def aclose(self) -> None:
-        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+        await _stop(self._servers.values())
 
     def _take(self, found: FoundServers) -> None:
         for problem in found.problems:
-            self._notify(Notice(problem, "warning"))
+            self._say(problem, "warning")
         for spec in found.specs:
             if spec.name not in self._servers:
                 from tui_agent.agent.mcp.server import McpServer
@@ -396,38 +408,49 @@ class McpHub:
         The tools of the servers that are ready, and one that lists and loads those whose parameters
         are left out.
         """
-        ready = self._tools_ready()
         later = self._on_demand(window, count)
-        listed = [tool for tool in ready if tool.server.name in later]
-        shown: list[Tool[Any]] = [tool for tool in ready if tool.server.name not in later]
+        shown: list[Tool[Any]] = []
+        listed: list[McpTool] = []
+        for tool in self._tools_ready():
+            if tool.server.name in later:
+                listed.append(tool)
+            else:
+                shown.append(tool)
         if listed:
-            fits = [
-                McpSearchTool(listed, lambda: self._tools, detail)
-                for detail in ("lines", "names", "numbers")
-            ]
-            shown.append(
-                next(
-                    (tool for tool in fits if count(tool.schema()) <= LIST_SHARE * window), fits[-1]
-                )
-            )
+            shown.append(self._search_tool(listed, LIST_SHARE * window, count))
         return tuple(shown)
 
+    def _search_tool(
+        self, listed: Sequence[McpTool], room: float, count: Callable[[ToolSchema], int]
+    ) -> McpSearchTool:
+        """Return the tool that stands for others, with the fullest list that takes ``room`` tokens."""
+        details: tuple[ListDetail, ...] = ("lines", "names")
+        for detail in details:
+            tool = McpSearchTool(listed, lambda: self._tools, detail)
+            if count(tool.schema()) <= room:
+                return tool
+        return McpSearchTool(listed, lambda: self._tools, "numbers")
+
     def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
-        ready = self._tools_ready()
-        auto = [tool for tool in ready if tool.server.spec.settings.schemas == "auto"]
-        crowded = sum(count(tool.schema()) for tool in auto) > SHARE_OF_WINDOW * window
-        if crowded:
-            wanted = {"on_demand", "auto"}
-        else:
-            wanted = {"on_demand"}
-        return {tool.server.name for tool in ready if tool.server.spec.settings.schemas in wanted}
+        """Return the servers whose tools' parameters the model loads when it needs them."""
+        later: set[str] = set()
+        auto: set[str] = set()
+        tokens = 0
+        for tool in self._tools_ready():
+            match tool.server.spec.settings.schemas:
+                case "on_demand":
+                    later.add(tool.server.name)
+                case "auto":
+                    auto.add(tool.server.name)
+                    tokens += count(tool.schema())
+                case "always":
+                    pass
+        if tokens > SHARE_OF_WINDOW * window:
+            return later | auto
+        return later
 
     def _tools_ready(self) -> list[McpTool]:
-        return [
-            tool
-            for tool in self._tools.values()
-            if tool.server.state is ServerState.READY and tool.is_on
-        ]
+        return [tool for tool in self._tools.values() if tool.server.is_ready and tool.is_on]
 
     def note_offered(self) -> None:
         self._known_tools = {tool.name for tool in self._tools_ready()}
@@ -441,16 +464,14 @@ class McpHub:
 
     @property
     def is_settled(self) -> bool:
-        return self._started and not any(
-            server.state in {ServerState.STARTING, ServerState.LOGIN}
-            for server in self._servers.values()
-        )
+        opening = {ServerState.STARTING, ServerState.LOGIN}
+        states = {server.state for server in self._servers.values()}
+        return self._started and states.isdisjoint(opening)
 
     def sections(self, window: int, count: Callable[[str], int]) -> tuple[str, ...]:
         """Return the instructions of servers that are ready, each within `INSTRUCTION_SHARE` of the window."""
-        return tuple(
-            filter(None, (_section(server, window, count) for server in self._servers.values()))
-        )
+        found = [_section(server, window, count) for server in self._servers.values()]
+        return tuple(section for section in found if section)
 
     # -- for screens and commands -----------------------------------------------------------------------------
 
@@ -461,7 +482,10 @@ class McpHub:
         window: int = 0,
         count_text: Callable[[str], int] = len,
     ) -> tuple[McpServerStatus, ...]:
-        """Return the state of every server; ``count`` and ``count_text`` give tokens, ``window`` is the model's."""
+        """Return the state of every server.
+
+        ``count`` and ``count_text`` give tokens, ``window`` is the model's.
+        """
         later = self._on_demand(window, count)
         rows: list[McpServerStatus] = []
         for server in self._servers.values():
@@ -477,9 +501,7 @@ class McpHub:
 
     def offers(self) -> list[ServerOffer]:
         """Return the offers of the servers that are ready."""
-        return [
-            server.offer for server in self._servers.values() if server.state is ServerState.READY
-        ]
+        return [server.offer for server in self._servers.values() if server.is_ready]
 
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
@@ -487,34 +509,32 @@ class McpHub:
         from tui_agent.agent.mcp.content import Reader
 
         content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
+        parts: list[UserPart] = []
         if content.text:
-            text: tuple[UserPart, ...] = (TextPart(text=content.text),)
-        else:
-            text = ()
-        return (*text, *content.images)
+            parts.append(TextPart(text=content.text))
+        return (*parts, *content.images)
 
     async def resource(self, mention: str, put_blob: PutBlob) -> tuple[UserPart, ...]:
         """Return a resource, named ``server:uri``, as parts of a message."""
         server, _separator, uri = mention.partition(":")
         from tui_agent.agent.mcp.content import Reader
 
-        content: Content = await self._server(server).connection().read(uri, Reader(put_blob))
-        images: tuple[ImagePart, ...] = tuple(
-            image.model_copy(update={"path": mention}) for image in content.images
-        )
+        content = await self._server(server).connection().read(uri, Reader(put_blob))
+        parts: list[UserPart] = []
         if content.text:
-            text: tuple[UserPart, ...] = (FilePart(path=mention, text=content.text),)
-        else:
-            text = ()
-        return (*text, *images)
+            parts.append(FilePart(path=mention, text=content.text))
+        for image in content.images:
+            parts.append(image.model_copy(update={"path": mention}))
+        return tuple(parts)
 
     def _status(self, server: McpServer, count: Callable[[ToolSchema], int]) -> McpServerStatus:
         settings = server.spec.settings
         tokens = self._tokens(server)
-        if tokens is not None and tokens.is_filled:
+        login = LoginState.NONE
+        if server.state is ServerState.LOGIN:
+            login = LoginState.WAITING
+        elif tokens is not None and tokens.is_filled:
             login = LoginState.SIGNED_IN
-        else:
-            login = LoginState.NONE
         tools = [tool for tool in self._tools.values() if tool.server is server]
         return McpServerStatus(
             name=server.name,
@@ -532,7 +552,7 @@ class McpHub:
             messages=tuple(server.messages),
             log_level=settings.log_level,
             restarts=server.restarts,
-            login=LoginState.WAITING if server.state is ServerState.LOGIN else login,
+            login=login,
             log=self._around.log_path(server.name) if self._around is not None else None,
         )
 
@@ -554,52 +574,46 @@ class McpHub:
 
     def _asker(self) -> Asker | None:
         """Return who asks the person of a session that works just now, otherwise of the one opened last."""
-        fitting = [session for session in reversed(self.sessions) if session.asker is not None]
-        return next(
-            (session.asker for session in sorted(fitting, key=lambda session: not session.is_busy)),
-            None,
-        )
+        fitting = [session for session in self.sessions if session.asker is not None]
+        busy = [session for session in fitting if session.is_busy]
+        chosen = busy or fitting
+        return chosen[-1].asker if chosen else None
 
     def _server_changed(self, server: McpServer, state: ServerState | None = None) -> None:
         """Follow a change of a server; ``state`` is its new state, None if that stays."""
+        named = f"The MCP server {server.name}"
         match state:
             case ServerState.READY:
-                self._collect()
-                for problem in server.offer.problems:
-                    self._tell_once(f"The MCP server {server.name}: {problem}")
-                offered = (
-                    tool.name
-                    for tool in server.offer.tools
-                    if server.spec.settings.offers(tool.name)
-                )
-                names = {self._names[server.name, name] for name in offered}
-                if self._known_tools is not None and not names <= self._known_tools:
-                    self._known_tools |= names
-                    self.arrivals += 1
-                    if self.joins_always:
-                        how = _JOINS
-                    else:
-                        how = f"{_JOINS} {_HOW_TO_TELL}"
-                    self._notify(
-                        Notice(f"Tools of the MCP server {server.name} are now available. {how}")
-                    )
+                self._take_tools(server)
             case ServerState.FAILED:
-                self._notify(
-                    Notice(
-                        f"The MCP server {server.name} is not available: {server.detail}.",
-                        "warning",
-                        action="mcp",
-                    )
-                )
+                self._say(f"{named} is not available: {server.detail}.", "warning", "mcp")
             case ServerState.LOGIN:
-                text = f"The MCP server {server.name} wants you to log in with your browser: {server.detail}"
-                self._notify(Notice(text, "warning", action="mcp"))
+                text = f"{named} wants you to log in with your browser: {server.detail}"
+                self._say(text, "warning", "mcp")
             case ServerState.STARTING if server.detail:
-                self._notify(Notice(f"The MCP server {server.name}: {server.detail}.", "warning"))
+                self._say(f"{named}: {server.detail}.", "warning")
             case _:
                 pass
         for watcher in tuple(self.watchers):
             watcher()
+
+    def _take_tools(self, server: McpServer) -> None:
+        """Collect the tools again after a server became ready; tell of those that the model doesn't know."""
+        self._collect()
+        for problem in server.offer.problems:
+            text = f"The MCP server {server.name}: {problem}"
+            if self._said.is_new(text):
+                self._say(text, "warning", "mcp")
+        names: set[str] = set()
+        for tool in server.offer.tools:
+            if server.spec.settings.offers(tool.name):
+                names.add(self._names[server.name, tool.name])
+        if self._known_tools is None or names <= self._known_tools:
+            return
+        self._known_tools |= names
+        self.arrivals += 1
+        how = _JOINS if self.joins_always else f"{_JOINS} {_HOW_TO_TELL}"
+        self._say(f"Tools of the MCP server {server.name} are now available. {how}")
 
     def _collect(self) -> None:
         """Put the tools together again. A tool keeps the name it got first."""
@@ -612,13 +626,15 @@ class McpHub:
                 tools[self._names[key]] = McpTool(self._names[key], server, info)
         self._tools = tools
 
-    def _tell_once(self, text: str) -> None:
-        if self._said.is_new(text):
-            self._notify(Notice(text, "warning", action="mcp"))
-
-    def _notify(self, notice: Notice) -> None:
+    def _say(
+        self, text: str, severity: Severity = "information", action: str | None = None
+    ) -> None:
         for listener in tuple(self.listeners):
-            listener(notice)
+            listener(Notice(text, severity, action))
+
+
+async def _stop(servers: Iterable[McpServer]) -> None:
+    await asyncio.gather(*[server.stop() for server in servers])
 
 
 @asynccontextmanager
@@ -642,7 +658,7 @@ def _tool_row(tool: McpTool, count: Callable[[ToolSchema], int]) -> McpToolRow:
 def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str:
     """Return a server's instructions as a section of a head, shortened to its share of the window; "" for none."""
     text = server.offer.instructions.replace(f"</{_SECTION}", f"<\\/{_SECTION}")
-    if not text or server.state is not ServerState.READY:
+    if not text or not server.is_ready:
         return ""
     most = MAX_INSTRUCTION_TOKENS
     if window:

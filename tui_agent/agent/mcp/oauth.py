@@ -29,7 +29,10 @@ LOGIN_SECONDS = 300
 def login_for(
     server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]
 ) -> "OAuthClientProvider":
-    """Return the provider that logs in to a server; ``show`` is given the address for the user's browser."""
+    """Return the provider that logs in to a server.
+
+    ``show`` is given the address for the user's browser.
+    """
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientMetadata
 
@@ -84,7 +87,10 @@ class TokenFile:
         self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
-        """Return the tokens; one that has run out loses its access part, so that it is refreshed and not sent."""
+        """Return the tokens.
+
+        One that has run out loses its access part, so that it is refreshed and not sent.
+        """
         from mcp.shared.auth import OAuthToken
 
         row = self._read().get("tokens")

@@ -28,7 +28,10 @@ Remedy = Literal["restart", "reload", "login"]
 
 
 def portable_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
-    """Return ``server_tool`` made portable; a digest tells it from names that are taken or were cut alike."""
+    """Return ``server_tool`` made portable.
+
+    A digest tells it from names that are taken or were cut alike.
+    """
     name = _REST.sub("_", f"{server}_{tool}")
     if not name[0].isalpha() and name[0] != "_":
         name = f"_{name}"
@@ -49,13 +52,13 @@ def tidy_schema(schema: object) -> object:
         return [tidy_schema(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {
-        key: {name: tidy_schema(field) for name, field in value.items()}
-        if key in {"properties", "$defs", "definitions"} and isinstance(value, dict)
-        else tidy_schema(value)
-        for key, value in schema.items()
-        if key not in {"title", "$schema", "$id"}
-    }
+    tidy: dict[str, object] = {}
+    for key, value in schema.items():
+        if key in {"properties", "$defs", "definitions"} and isinstance(value, dict):
+            tidy[key] = {name: tidy_schema(field) for name, field in value.items()}
+        elif key not in {"title", "$schema", "$id"}:
+            tidy[key] = tidy_schema(value)
+    return tidy
 
 
 def shortened(text: str, most: int) -> str:
@@ -72,7 +75,10 @@ def shortened(text: str, most: int) -> str:
 
 
 class McpError(UserFacingError):
-    """Something a server was asked for could not be had; the message is one sentence for model and person."""
+    """Something a server was asked for could not be had.
+
+    The message is one sentence for model and person.
+    """
 
 
 class ServerState(StrEnum):
@@ -118,6 +124,10 @@ class PromptArgument:
     description: str = ""
     required: bool = False
 
+    @property
+    def usage(self) -> str:
+        return self.name.upper() if self.required else f"[{self.name.upper()}]"
+
 
 @frozen
 class McpPrompt:
@@ -136,23 +146,21 @@ class McpPrompt:
     @property
     def usage(self) -> str:
         """How its arguments are written: ``SUBJECT [STYLE]``."""
-        return " ".join(
-            row.name.upper() if row.required else f"[{row.name.upper()}]" for row in self.arguments
-        )
+        return " ".join([row.usage for row in self.arguments])
 
     def missing(self, text: str) -> tuple[str, ...]:
         """Return the arguments that are needed and not in a text, as they are written in ``usage``."""
         given = self.values(text)
-        return tuple(
-            row.name.upper() for row in self.arguments if row.required and row.name not in given
-        )
+        needed = [row for row in self.arguments if row.required]
+        return tuple(row.usage for row in needed if row.name not in given)
 
     def values(self, text: str) -> dict[str, str]:
         """Return the arguments in a text, word by word; the last takes the rest."""
-        words = []
-        if self.arguments:
-            words = text.split(maxsplit=len(self.arguments) - 1)
-        return dict(zip((row.name for row in self.arguments), words, strict=False))
+        if not self.arguments:
+            return {}
+        names = [row.name for row in self.arguments]
+        words = text.split(maxsplit=len(names) - 1)
+        return dict(zip(names, words, strict=False))
 
 
 @frozen

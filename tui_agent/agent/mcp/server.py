@@ -174,10 +174,7 @@ class McpServer:
         self.name = spec.name
         self.offer = ServerOffer()
         """Everything the server has, tools that are not offered included."""
-        if spec.settings.enabled:
-            self.state = ServerState.STOPPED
-        else:
-            self.state = ServerState.DISABLED
+        self.state = ServerState.STOPPED if spec.settings.enabled else ServerState.DISABLED
         self.detail = ""
         self.advice = ""
         """How the user can fix a failure."""
@@ -210,6 +207,10 @@ class McpServer:
         self.messages: deque[ServerMessage] = deque(maxlen=MESSAGES_KEPT)
         """The newest messages it sent."""
 
+    @property
+    def is_ready(self) -> bool:
+        return self.state is ServerState.READY
+
     def start(self) -> None:
         if self.spec.settings.enabled and (self._task is None or self._task.done()):
             self._stopping.clear()
@@ -220,7 +221,10 @@ class McpServer:
             )
 
     async def settled(self) -> None:
-        """Wait until it is ready, has failed or had its time to start; at once when it was never started."""
+        """Wait until it is ready, has failed or had its time to start.
+
+        At once when it was never started.
+        """
         if self._task is not None:
             await self._settled.wait()
 
@@ -268,11 +272,16 @@ class McpServer:
                 return
 
     async def _live_once(self) -> tuple[bool, Trouble]:
-        """Connect and stay so until the connection ends; returns whether it was ready, and why it ended."""
-        self._lost = self._changed = False
-        ready = False
-        self._deadline = self._refusal = None
+        """Connect and stay so until the connection ends.
+
+        Returns whether it was ready, and why it ended.
+        """
+        self._lost = False
+        self._changed = False
+        self._deadline = None
+        self._refusal = None
         self._noise = ""
+        ready = False
         try:
             # In a thread: it takes half a second.
             await asyncio.to_thread(importlib.import_module, "mcp")
@@ -327,7 +336,7 @@ class McpServer:
         self._wake.set()
 
     def _refuse(self, status: int) -> None:
-        if self.state is not ServerState.READY:
+        if not self.is_ready:
             self._refusal = status
 
     def _keep(self, message: ServerMessage) -> None:
@@ -372,22 +381,27 @@ class McpServer:
 
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; the server's last output says more than a closed pipe."""
-        late = self._deadline is not None and self._deadline.expired()
-        said = text = ""
+        text = ""
         if self.spec.transport == "stdio":
             with suppress(OSError):
-                text = (
-                    self._around.log_path(self.name)
-                    .read_bytes()[-_LOG_TAIL:]
-                    .decode("utf-8", "replace")
-                )
-                lines = (line.strip() for line in reversed(text.splitlines()))
-                said = next((line[:200] for line in lines if line and not line.startswith("[")), "")
-        patience = self._most if late else None
-        if self._containment is None:
-            lacks = ""
-        else:
+                data = self._around.log_path(self.name).read_bytes()
+                text = data[-_LOG_TAIL:].decode("utf-8", "replace")
+        late = None
+        if self._deadline is not None and self._deadline.expired():
+            late = self._most
+        lacks = ""
+        if self._containment is not None:
             lacks = self._containment.lacks(text)
-        return trouble_of(
-            error, self.spec, Circumstances(patience, self._refusal, said, self._noise, lacks)
+        around = Circumstances(
+            late, self._refusal, _last_words(text), noise=self._noise, lacks=lacks
         )
+        return trouble_of(error, self.spec, around)
+
+
+def _last_words(text: str) -> str:
+    """Return the last line of a log that is the server's own."""
+    for line in reversed(text.splitlines()):
+        words = line.strip()
+        if words and not words.startswith("["):
+            return words[:200]
+    return ""

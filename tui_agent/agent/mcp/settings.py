@@ -87,11 +87,15 @@ class McpServerSettings(BaseModel):
         return any(name.lower() == "authorization" for name in self.headers)
 
     def offers(self, tool: str) -> bool:
-        allowed = self.allow is None or any(fnmatchcase(tool, glob) for glob in self.allow)
-        return allowed and not any(fnmatchcase(tool, glob) for glob in self.deny)
+        if _fits(tool, self.deny):
+            return False
+        return self.allow is None or _fits(tool, self.allow)
 
     def switched(self, tool: str, *, on: bool) -> "McpServerSettings":
-        """Return the settings with one tool switched; raises McpConfigError where a glob in ``deny`` keeps it off."""
+        """Return the settings with one tool switched.
+
+        Raises McpConfigError where a glob in ``deny`` keeps it off.
+        """
         allow = self.allow
         if not on:
             if allow is not None and tool in allow:
@@ -101,7 +105,7 @@ class McpServerSettings(BaseModel):
                 return changed.model_copy(update={"deny": (*self.deny, tool)})
             return changed
         deny = tuple(name for name in self.deny if name != tool)
-        if any(fnmatchcase(tool, glob) for glob in deny):
+        if _fits(tool, deny):
             raise McpConfigError(
                 f"{tool} is kept off by a pattern in “deny”; change that in the settings."
             )
@@ -109,6 +113,10 @@ class McpServerSettings(BaseModel):
         if changed.offers(tool):
             return changed
         return changed.model_copy(update={"allow": (*(allow or ()), tool)})
+
+
+def _fits(tool: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(tool, glob) for glob in globs)
 
 
 @frozen
@@ -130,15 +138,9 @@ class ServerSpec:
 
     def runs_on(self, other: "ServerSpec") -> bool:
         """Return True if a running server serves another spec too: only what is offered of it, and how, differs."""
-        plain = {
-            "allow": None,
-            "deny": (),
-            "log_level": "warning",
-            "schemas": "auto",
-            "start": 30,
-            "required": False,
-        }
-        mine, theirs = (spec.settings.model_copy(update=plain) for spec in (self, other))
+        offered = {"allow", "deny", "log_level", "schemas", "start", "required"}
+        mine = self.settings.model_dump(exclude=offered)
+        theirs = other.settings.model_dump(exclude=offered)
         return (self.source, self.cwd, mine) == (other.source, other.cwd, theirs)
 
 
@@ -157,7 +159,9 @@ def find_servers(
     others: Iterable[ForeignServer] = (),
     of_project: Iterable[ForeignServer] = (),
 ) -> FoundServers:
-    """Return the user's servers and those of a trusted project; of two with one name the user's counts.
+    """Return the user's servers and those of a trusted project.
+
+    Of two with one name the user's counts.
 
     ``others`` are the user's in other programs' files, after our own.
     """
@@ -176,21 +180,24 @@ def _checked(
     whose: Literal["user", "project"],
     project: Path,
 ) -> Iterable[ServerSpec]:
-    """Return the servers of other programs' files that can be used, the last of a name; name the others."""
+    """Return the servers of other programs' files that can be used, the last of a name.
+
+    Name the others.
+    """
     found: dict[str, ServerSpec] = {}
     is_projects = whose == "project"
     for server in servers:
         if server.row is None:
-            problems.append(": ".join(filter(None, [server.place, server.name, server.problem])))
+            said = [server.place, server.name, server.problem]
+            problems.append(": ".join([part for part in said if part]))
             continue
         try:
             settings = McpServerSettings.model_validate({**server.row, "sandboxed": is_projects})
         except ValidationError as error:
             problems.append(f"{server.place}: {server.name}: {_first_mistake(error)}.")
             continue
-        found[server.name] = ServerSpec(
-            server.name, settings, whose, server.directory if is_projects else project
-        )
+        cwd = server.directory if is_projects else project
+        found[server.name] = ServerSpec(server.name, settings, whose, cwd)
     return found.values()
 
 
@@ -204,7 +211,10 @@ def _first_mistake(error: ValidationError) -> str:
 
 
 def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServerSettings:
-    """Return the settings with ``${NAME}`` replaced; raises McpConfigError for one that has no value."""
+    """Return the settings with ``${NAME}`` replaced.
+
+    Raises McpConfigError for one that has no value.
+    """
 
     def value_of(match: re.Match[str]) -> str:
         value = environ.get(match["name"], match["default"])

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.events import AgentEvent, Notice, RunEnded
+from tui_agent.agent.events import AgentEvent, RunEnded
 from tui_agent.agent.memory.proposals import (
     MAX_LINES,
     FoundLine,
@@ -133,14 +133,14 @@ class MemoryKeeper:
             log.warning("memory: %s", error)
             is_known = str(error) in self._ports.knowledge.problems
             if not is_known and self._said.is_new("failure"):
-                self._journal.channel.emit(Notice(str(error), "warning"))
+                self._journal.channel.say(str(error), "warning")
             return
         news = [one for one in state.proposed if one.line.kept_at > self._told_at]
         if news:
             self._told_at = max(one.line.kept_at for one in news)
             waiting = len(state.proposed)
             lines = "1 line" if waiting == 1 else f"{waiting} lines"
-            self._journal.channel.emit(Notice(f"memory: {lines} proposed · /memory"))
+            self._journal.channel.say(f"memory: {lines} proposed · /memory")
 
     def _count(
         self, memory: Memory, path: Sequence[Entry], entries: Sequence[Entry]
@@ -214,7 +214,10 @@ class MemoryKeeper:
 
 
 def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], int]) -> str:
-    """Return what the model is shown of a run; outputs of tools are not in it, nor what was read."""
+    """Return what the model is shown of a run.
+
+    Outputs of tools are not in it, nor what was read.
+    """
     messages = [
         f"#{entry.id} {one_line(typed_text(entry.parts), MESSAGE_CHARS)}"
         for entry in entries

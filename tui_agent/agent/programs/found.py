@@ -102,7 +102,10 @@ def unreadable(program: str, file: ForeignFile) -> Iterator[FoundItem]:
 def unused_settings(
     program: str, file: ForeignFile, read: Container[str], *, instead: Mapping[str, str]
 ) -> Iterator[FoundItem]:
-    """Yield the settings of a file that are not among those ``read``; ``instead`` says the way here."""
+    """Yield the settings of a file that are not among those ``read``.
+
+    ``instead`` says the way here.
+    """
     for key in file.table:
         if key not in read:
             why = instead.get(key, "")

@@ -205,7 +205,10 @@ def _of_specs(folders: Folders, knowledge: Knowledge, *, trusted: bool) -> Itera
 def _of_file(
     kind: str, found: UserCommand | AgentSpec | Skill, name: str, *, waits: bool
 ) -> Iterator[FoundItem]:
-    """Yield what another program's file brings, and its fields without effect; nothing of our own files."""
+    """Yield what another program's file brings, and its fields without effect.
+
+    Nothing of our own files.
+    """
     program = _program_of(found.origin)
     if program:
         state = ItemState.HELD_BACK if waits else ItemState.ACTIVE

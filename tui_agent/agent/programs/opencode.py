@@ -157,7 +157,10 @@ def _permissions(file: ForeignFile) -> Mapping[str, Any]:
 
 
 def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the values by permission; as there, a star is all of them, but for those named later."""
+    """Return the values by permission.
+
+    As there, a star is all of them, but for those named later.
+    """
     found: dict[str, Any] = {}
     for name, value in table.items():
         if name == "*":
@@ -168,7 +171,10 @@ def by_permission(table: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _table(name: str, value: object, place: str, items: list[FoundItem]) -> list[Rule]:
-    """Return the rules of one permission; rows that are wrong are named, and take no other along."""
+    """Return the rules of one permission.
+
+    Rows that are wrong are named, and take no other along.
+    """
     rules: list[Rule] = []
     actions = value if isinstance(value, dict) else {"*": value}
     for pattern, action in actions.items():

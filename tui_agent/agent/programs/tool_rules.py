@@ -261,7 +261,10 @@ def _names_in(text: str) -> Iterator[str]:
 
 
 def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
-    """Return a pattern as in ``.gitignore``, from the project's root; one that begins with ``//`` is absolute."""
+    """Return a pattern as in ``.gitignore``, from the project's root.
+
+    One that begins with ``//`` is absolute.
+    """
     text = piece.what
     if is_costly(text):
         raise ForeignRuleError(f"“{piece.text}”: it has too many stars")
@@ -291,7 +294,10 @@ def _file_pattern(piece: RulePiece, anchor: Anchor) -> str:
 
 
 def _from_root(path: str, anchor: Anchor) -> str:
-    """Return the pattern for an absolute path; in the project it is relative to that, as needs are."""
+    """Return the pattern for an absolute path.
+
+    In the project it is relative to that, as needs are.
+    """
     if ".." in path.split("/"):
         path = os.path.normpath(path)
     inside = f"{anchor.project.rstrip('/')}/"

@@ -82,7 +82,9 @@ def make_copy(
     may_link: bool,
     given_up: Event | None = None,
 ) -> Copy:
-    """Copy a project into ``home/name``; raises OSError, GivenUpError soon after ``given_up`` is set.
+    """Copy a project into ``home/name``.
+
+    Raises OSError, GivenUpError soon after ``given_up`` is set.
 
     ``names`` are the files that are not ignored; tracked files are added. ``may_link``: nothing can
     be written through a link out of the copy.
@@ -175,7 +177,10 @@ class RaceHome:
 
 
 def abandoned_homes(parent: Path) -> list[Path]:
-    """Return the directories of races that no live program holds; one made just now may not be held yet."""
+    """Return the directories of races that no live program holds.
+
+    One made just now may not be held yet.
+    """
     found = []
     with contextlib.suppress(OSError):
         for path in sorted(
@@ -198,7 +203,9 @@ def remove_left(path: Path) -> bool:
 
 
 def remove_home(home: Path) -> None:
-    """Remove the directory of a race with its copies; of large ones the removal goes on behind this program.
+    """Remove the directory of a race with its copies.
+
+    Of large ones the removal goes on behind this program.
 
     A view that was being laid out for a runner's command may make it again, so it is looked at
     again.
@@ -214,7 +221,10 @@ def remove_home(home: Path) -> None:
 
 
 def _remove_behind(place: Path) -> None:
-    """Have a directory removed, and wait for that a moment; the next race finishes what is cut off."""
+    """Have a directory removed, and wait for that a moment.
+
+    The next race finishes what is cut off.
+    """
     rm = find_program("rm")
     if rm is not None:
         with contextlib.suppress(OSError):
@@ -304,7 +314,10 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _copy_file(source: str, target: str, state: os.stat_result) -> None:
-    """Copy one file with its permission bits and times; blocks are shared where the file system can do that."""
+    """Copy one file with its permission bits and times.
+
+    Blocks are shared where the file system can do that.
+    """
     mode = state.st_mode & 0o777
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

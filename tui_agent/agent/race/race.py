@@ -94,7 +94,10 @@ class SharedClient:
         self._pause = FIRST_PAUSE
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Stream the answer to a request once there is a place for it; raises as the client does."""
+        """Stream the answer to a request once there is a place for it.
+
+        Raises as the client does.
+        """
         async with self._places:
             while (wait := self._free_at - self._clock()) > 0:
                 await self._sleep(wait)
@@ -116,7 +119,10 @@ class SharedClient:
 
 
 class SharedQuestions:
-    """Passes questions of runners on; the answer to one holds for every runner that asks the same."""
+    """Passes questions of runners on.
+
+    The answer to one holds for every runner that asks the same.
+    """
 
     def __init__(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> None:
         self._ask = ask
@@ -271,7 +277,10 @@ class Runner:
             await self._change_context(self.agent)
 
     async def _change_context(self, agent: "Agent") -> None:
-        """Prune or compact as the runner's context says; raises RaceError where there is nothing to gain."""
+        """Prune or compact as the runner's context says.
+
+        Raises RaceError where there is nothing to gain.
+        """
         if self.record.context:
             self.update(state=RunnerState.WORKING)
         began = time.monotonic()
@@ -518,7 +527,10 @@ class Race:
                 runner.stop()
 
     def steer(self, number: int, message: Sequence[UserPart]) -> None:
-        """Send a message to a runner: for its next step, or to begin again when it is over; raises as `runner`."""
+        """Send a message to a runner: for its next step, or to begin again when it is over.
+
+        Raises as `runner`.
+        """
         runner = self.runner(number)
         if runner.agent is not None and runner.agent.running:
             runner.agent.submit(message)
@@ -544,7 +556,10 @@ class Race:
         self.questions.close()
 
     async def finish(self, taken: int | None) -> RaceEntry:
-        """Record the result below the leaf and remove the copies; raises StoreError and leaves them."""
+        """Record the result below the leaf and remove the copies.
+
+        Raises StoreError and leaves them.
+        """
         await self.end_runners()
         entry = RaceEntry(
             prompt=self.order.prompt,
@@ -629,7 +644,10 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
 
 
 async def compare(race: "Race") -> str:
-    """Return in a few lines how the runners' changes differ, "" when fewer than two have any; raises ModelError."""
+    """Return in a few lines how the runners' changes differ, "" when fewer than two have any.
+
+    Raises ModelError.
+    """
     diffs = {runner.name: await _diff_of(race, runner) for runner in race.runners}
     diffs = {name: text for name, text in diffs.items() if text}
     if len(diffs) < 2:

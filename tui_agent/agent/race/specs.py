@@ -56,7 +56,9 @@ def parse_runners(
     modes: Collection[str] = (),
     find_model: Callable[[str], str | None] = lambda name: name,
 ) -> tuple[RunnerSpec, ...]:
-    """Return the runners that a text names, separated by commas; only a number is so many of the same.
+    """Return the runners that a text names, separated by commas.
+
+    Only a number is so many of the same.
 
     Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``;
     alone, a word is a level, a mode or agent of ``modes``, or else a model, whose id ``find_model``
