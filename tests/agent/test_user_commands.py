@@ -12,8 +12,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.preparing import prepare, prepare_command
 from tui_agent.errors import CommandError
-from tui_agent.session.entries import FilePart, TextPart, UserEntry
-from tui_agent.session.path_queries import prompt_text, typed_text
+from tui_agent.session.entries import FilePart, TextPart, UserEntry, prompt_text, typed_text
 
 
 def agent(tmp_path: Path, **arguments: object) -> Agent:

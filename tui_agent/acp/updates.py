@@ -61,8 +61,8 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
     UserPart,
+    command_line,
 )
-from tui_agent.session.path_queries import command_line
 from tui_agent.tools.outputs import image_part
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import TodoStatus, TodoTool, parse

@@ -4,8 +4,7 @@ from collections import deque
 
 from tui_agent.agent.events import QueueChanged
 from tui_agent.lazy import frozen
-from tui_agent.session.entries import UserPart
-from tui_agent.session.path_queries import typed_text
+from tui_agent.session.entries import UserPart, typed_text
 
 
 @frozen

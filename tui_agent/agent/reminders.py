@@ -18,8 +18,8 @@ from tui_agent.session.entries import (
     TextPart,
     UserEntry,
     UserPart,
+    typed_text,
 )
-from tui_agent.session.path_queries import typed_text
 
 UNREAD_CALL = "unread_call"
 """Why a message follows an answer that wrote calls as text which can't be read."""

@@ -17,9 +17,8 @@ from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
 from tui_agent.safe_text import one_line
-from tui_agent.session.entries import TextPart, UserPart
+from tui_agent.session.entries import TextPart, UserPart, typed_text
 from tui_agent.session.errors import StoreError
-from tui_agent.session.path_queries import typed_text
 
 log = logging.getLogger(__name__)
 

@@ -618,8 +618,8 @@ class Outbox:
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message as it is; one that can't be sent goes back into the prompt."""
+        from tui_agent.session.entries import typed_text
         from tui_agent.session.errors import StoreError
-        from tui_agent.session.path_queries import typed_text
 
         controller = self._controller
         if controller.agent is None:

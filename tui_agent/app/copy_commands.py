@@ -82,7 +82,7 @@ def last_code(answers: Iterable[str]) -> str | None:
 def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: None) -> str:  # noqa: PLR0911 - one arm per kind
     """Return an entry's text: a message, an answer or its calls, all of an output, seen by the model or not."""
     from tui_agent.session import entries
-    from tui_agent.session.path_queries import typed_text
+    from tui_agent.session.entries import typed_text
 
     match entry:
         case entries.UserEntry():

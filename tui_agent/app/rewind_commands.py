@@ -73,7 +73,7 @@ async def rewind(controller: Controller, argument: str) -> None:
 async def _go_back(
     controller: Controller, agent: Agent, message: UserEntry, *, with_files: bool
 ) -> None:
-    from tui_agent.session.path_queries import prompt_text
+    from tui_agent.session.entries import prompt_text
 
     move = agent.navigator.plan(message.id)
     files = None
@@ -113,7 +113,7 @@ def _messages(agent: Agent) -> list[UserEntry]:
 def _rows(
     messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float
 ) -> list[PickRow]:
-    from tui_agent.session.path_queries import typed_text
+    from tui_agent.session.entries import typed_text
 
     rows = []
     for entry, amount in zip(messages, amounts, strict=True):

@@ -110,8 +110,7 @@ async def undo_entry(controller: Controller, entry_id: int) -> None:
 
 def _typed(session: Session, step: Step | None) -> str | None:
     """Return the user's text for a turn, None for anything else."""
-    from tui_agent.session.entries import UserEntry
-    from tui_agent.session.path_queries import typed_text
+    from tui_agent.session.entries import UserEntry, typed_text
 
     if step is None or step.entry is None or step.move is not None:
         return None

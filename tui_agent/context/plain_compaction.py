@@ -21,8 +21,8 @@ from tui_agent.session.entries import (
     SummaryDetails,
     ToolResultEntry,
     UserEntry,
+    typed_text,
 )
-from tui_agent.session.path_queries import typed_text
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ tokens, times are milliseconds since the epoch, blobs are hexadecimal SHA-256 di
 kept in the store.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
@@ -858,3 +858,32 @@ def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
 
 EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_build=True))
 """Validates and dumps any entry."""
+
+
+def command_line(parts: Sequence[UserPart]) -> str | None:
+    """Return the command the message was made by, as it was typed; None when the typed text itself is sent."""
+    for part in parts:
+        if isinstance(part, TextPart) and part.typed is not None:
+            return part.typed
+    return None
+
+
+def typed_text(parts: Sequence[UserPart]) -> str:
+    """Return the text of a message as the user typed it, without attachments.
+
+    The line of a command stands for everything that was made of it.
+    """
+    line = command_line(parts)
+    if line is None:
+        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    return line
+
+
+def prompt_text(parts: Sequence[UserPart]) -> str:
+    """Return the text to edit a message as: the typed text, and attachments it does not name."""
+    text = typed_text(parts)
+    if command_line(parts) is not None:
+        # Attachments it names were read for the command, and are again when the line is sent.
+        return text
+    paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
+    return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()

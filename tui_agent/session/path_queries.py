@@ -1,8 +1,7 @@
 """Queries on the end of a path, oldest entry first. A path may be whole, active or a part of one.
 
 Kinds are distinguished by the exact class: an instance check of pydantic takes twice as long, and
-paths are long. The typed text of a message is its command's line, which stands for everything that
-was made of it.
+paths are long.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,39 +11,11 @@ from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
     EntryBase,
-    TextPart,
     ToolResultEntry,
     UserEntry,
-    UserPart,
 )
 
 EntryT = TypeVar("EntryT", bound=EntryBase)
-
-
-def command_line(parts: Sequence[UserPart]) -> str | None:
-    """Return the command the message was made by, as it was typed; None when the typed text itself is sent."""
-    return next(
-        (part.typed for part in parts if isinstance(part, TextPart) and part.typed is not None),
-        None,
-    )
-
-
-def typed_text(parts: Sequence[UserPart]) -> str:
-    """Return the text of a message as the user typed it, without attachments."""
-    line = command_line(parts)
-    if line is None:
-        return "\n".join(part.text for part in parts if isinstance(part, TextPart))
-    return line
-
-
-def prompt_text(parts: Sequence[UserPart]) -> str:
-    """Return the text to edit a message as: the typed text, and attachments it does not name."""
-    text = typed_text(parts)
-    if command_line(parts) is not None:
-        # Attachments it names were read for the command, and are again when the line is sent.
-        return text
-    paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
-    return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()
 
 
 def begins_with(

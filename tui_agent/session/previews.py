@@ -23,8 +23,9 @@ from tui_agent.session.entries import (
     TextPart,
     ToolResultEntry,
     UserEntry,
+    command_line,
+    typed_text,
 )
-from tui_agent.session.path_queries import command_line, typed_text
 
 ERROR = "Error: "
 """Begins the preview of an answer that is nothing but the error it ended with."""

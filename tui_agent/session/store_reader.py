@@ -12,11 +12,10 @@ from weakref import WeakValueDictionary
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table
 from tui_agent.session.database import Database
-from tui_agent.session.entries import ShellEntry, UserEntry, kinds
+from tui_agent.session.entries import ShellEntry, UserEntry, kinds, typed_text
 from tui_agent.session.errors import AmbiguousSession, SessionNotFound, StoreError
 from tui_agent.session.ids import now, uuid7
 from tui_agent.session.locks import LivenessLocks
-from tui_agent.session.path_queries import typed_text
 from tui_agent.session.records import (
     EntryHeader,
     Holder,

@@ -40,10 +40,11 @@ from tui_agent.session.entries import (
     Entry,
     ToolResultEntry,
     UserEntry,
+    typed_text,
 )
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
-from tui_agent.session.path_queries import newest, typed_text
+from tui_agent.session.path_queries import newest
 
 log = logging.getLogger(__name__)
 

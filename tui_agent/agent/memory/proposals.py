@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from tui_agent.context.standing_rules import rules_in
 from tui_agent.files.memory import MemoryLine, NotKeptError, line_of
 from tui_agent.lazy import LazyPattern, frozen
-from tui_agent.session.entries import Entry, UserEntry
-from tui_agent.session.path_queries import typed_text
+from tui_agent.session.entries import Entry, UserEntry, typed_text
 
 MAX_LINES = 3
 """Lines proposed after a run."""

@@ -13,8 +13,8 @@ from tui_agent.session.entries import (
     TextPart,
     ToolResultEntry,
     UserEntry,
+    typed_text,
 )
-from tui_agent.session.path_queries import typed_text
 from tui_agent.tools.registry import tool_traits
 
 FOUND = 0.6

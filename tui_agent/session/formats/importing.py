@@ -15,13 +15,12 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file, real_path
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
-from tui_agent.session.entries import Entry, UserEntry
+from tui_agent.session.entries import Entry, UserEntry, typed_text
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats.incoming import IncomingSession, derived_id
 from tui_agent.session.formats.reading import ImportRefused, SourceFile
 from tui_agent.session.formats.table import FORMATS, Format, format_of
 from tui_agent.session.ids import short_id
-from tui_agent.session.path_queries import typed_text
 from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 

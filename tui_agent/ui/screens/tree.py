@@ -37,9 +37,8 @@ from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_output, show_contexts
 from tui_agent.app.subagent_commands import show_branch, show_subagent
 from tui_agent.app.undo_commands import name_of_place, redo, undo
-from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
+from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry, prompt_text
 from tui_agent.session.errors import StoreError
-from tui_agent.session.path_queries import prompt_text
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.later import Later
 from tui_agent.ui.screens.dialogs import Dialog

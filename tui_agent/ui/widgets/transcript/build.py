@@ -33,8 +33,9 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     UserEntry,
+    command_line,
+    typed_text,
 )
-from tui_agent.session.path_queries import command_line, typed_text
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,
