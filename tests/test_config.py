@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.cli.wiring import forget_rule, keep_rule
+from tui_agent.cli.kept_rules import forget_rule, keep_rule
 from tui_agent.config import ConfigError, load_config, set_value
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.web.settings import SearchSettings

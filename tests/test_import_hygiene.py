@@ -81,7 +81,7 @@ UNLOADED = {
     ),
     # Its patterns take as long to make as a third of the interface's modules to load.
     "what has not looked for secrets": (
-        "import os, tui_agent.ui.app; from tui_agent.cli.wiring import SafeEnvironment; SafeEnvironment(os.environ)",
+        "import os, tui_agent.ui.app, tui_agent.cli.agent_making as made; made.SafeEnvironment(os.environ)",
         {"tui_agent.secret_detector"},
     ),
 }

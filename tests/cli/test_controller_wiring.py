@@ -40,7 +40,7 @@ class Parts:
         )
         self.default_model = str
 
-    def make_agent(self, _session: Session, _servers: Any) -> Any:
+    def make_agent(self, _wiring: Any, _session: Session, _servers: Any) -> Any:
         async def warm() -> None:
             self.asked.append("encoding")
             self.ready.set()
@@ -77,7 +77,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     monkeypatch.setattr(controller_wiring, "TYPING_PAUSE", PAUSE)
-    return Parts()
+    parts = Parts()
+    monkeypatch.setattr(controller_wiring, "make_agent", parts.make_agent)
+    return parts
 
 
 def opened(parts: Parts) -> ControllerWiring:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from tui_agent.agent.agent import Agent
+from tui_agent.cli.agent_making import adjustable
 from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.ending import run_to_end
 from tui_agent.cli.login import run_login
@@ -104,7 +105,7 @@ class WiredSessionFactory:
         if changed:
             self._models = None
             for agent in agents:
-                agent.adopt(self._wiring.adjustable(agent.ports))
+                agent.adopt(adjustable(self._wiring, agent.ports))
         return ""
 
     def _usable(self) -> tuple[str, ...]:

@@ -24,8 +24,10 @@ from tui_agent.app.services import (
     OpenHow,
     OpenRequest,
 )
+from tui_agent.cli.agent_making import adjustable, make_agent
+from tui_agent.cli.kept_rules import forget_rule, keep_rule
 from tui_agent.cli.models import abilities, describe_reply, is_usable, price
-from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
+from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
@@ -140,7 +142,7 @@ class ControllerWiring(AppServices):
     def reread_settings(self) -> tuple[str, ...]:
         changed = self._wiring.reload()
         for agent in self._agents:
-            agent.adopt(self._wiring.adjustable(agent.ports))
+            agent.adopt(adjustable(self._wiring, agent.ports))
         return changed
 
     def start(self) -> FirstView:
@@ -200,7 +202,7 @@ class ControllerWiring(AppServices):
                 )
 
     def make_agent(self, session: Session) -> Agent:
-        agent = self._wiring.make_agent(session, self._servers)
+        agent = make_agent(self._wiring, session, self._servers)
         self._agents.append(agent)
         if self._wiring.arguments.on_question != "wait":
             agent.questions.relay(partial(self._refuse, agent))

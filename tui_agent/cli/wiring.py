@@ -4,78 +4,35 @@ The screen and the headless run share it.
 """
 
 import asyncio
-import json
 import os
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
-from tui_agent.agent.assembly import (
-    Models,
-    ModelSources,
-    find_tool_files,
-    hold,
-    make_ports,
-    web_tools,
-)
-from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.agent.clients import NO_MODEL
-from tui_agent.agent.hooks.hooks import Hooks
-from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
-from tui_agent.agent.mcp.hub import McpHub
-from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.agent.permissions import STORED, Action, Rule, parse_rule, rules_from_table
-from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.programs.found import ForeignSettings
-from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.agent.assembly import Models, ModelSources, hold
+from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
-from tui_agent.cli.extensions import (
-    Extensions,
-    folders_of,
-    folders_without_plugins,
-    state_of_project,
-)
+from tui_agent.cli.extensions import Extensions, folders_of, state_of_project
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
-from tui_agent.config import (
-    ConfigError,
-    LoadedConfig,
-    config_path,
-    load_config,
-    read_table,
-    set_value,
-    split_key,
-)
-from tui_agent.context.view import resolve
-from tui_agent.files.memory import Memory
+from tui_agent.config import ConfigError, LoadedConfig, load_config
 from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
-from tui_agent.model.protocol import ModelError
-from tui_agent.path_checks import is_directory, real_path
+from tui_agent.path_checks import real_path
 from tui_agent.paths import cache_dir, config_dir, data_dir, keep_nothing, log_dir
-from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
-from tui_agent.session.effort import Effort
-from tui_agent.session.entries import EffortChangeEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, project_config
 
 
@@ -113,7 +70,8 @@ class Wiring:
         name = self.arguments.mode
         if name is None or name in MODES:
             return None
-        specs = load_specs(self._folders(self.cwd), prompt, trusted=self.trusts(self.cwd))
+        folders = folders_of(self.cwd, self.loaded.config)
+        specs = load_specs(folders, prompt, trusted=self.trusts(self.cwd))
         found = next((spec for spec in specs if spec.name == name), None)
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]
@@ -205,9 +163,9 @@ class Wiring:
 
     def trusts(self, cwd: Path) -> bool:
         """Whether the project of a directory may act, as it is now."""
-        return self._trust_of(cwd).trusted
+        return self.trust_of(cwd).trusted
 
-    def _trust_of(self, cwd: Path) -> ProjectState:
+    def trust_of(self, cwd: Path) -> ProjectState:
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
             return self.project_state
         return state_of_project(cwd, self.trust)
@@ -277,181 +235,6 @@ class Wiring:
         info = self.store.session(name)
         return self.store.fork(info.id, int(entry) if entry.isdigit() else info.leaf).id
 
-    # -- agents
-
-    def make_agent(
-        self, session: Session, servers: Mapping[str, McpServerSettings] | None = None
-    ) -> Agent:
-        """Return an agent for a session, in the session's own directory if that is still there.
-
-        ``servers`` are MCP servers for this session beside the configured ones.
-        """
-        config = self.loaded.config
-        recorded = Path(session.info.cwd)
-        cwd = self.cwd
-        if recorded.is_absolute() and is_directory(recorded):
-            cwd = recorded
-        demo = cwd.is_relative_to(data_dir() / "demo")
-        foreign = self.foreign(cwd)
-        project = find_project(cwd)
-        memory = Memory(data_dir() / "memory", project)
-        ports = make_ports(
-            self.models,
-            self.store,
-            cwd,
-            prompt,
-            knowledge=Knowledge(
-                Sources(
-                    self._folders(cwd),
-                    (*config.instructions, *foreign.instructions),
-                    config.memory.tokens,
-                    config.instructions_order,
-                    memory,
-                ),
-                prompt=prompt,
-                trusted=lambda: self.trusts(cwd),
-                news=None if demo or self.headless else self._news(cwd),
-            ),
-            web=web_tools(
-                config.webfetch.reaching(config.sandbox.hosts), config.websearch, os.environ
-            ),
-            code=config.code,
-            environment=SafeEnvironment(
-                {**os.environ, **foreign.environment}, config.sandbox.env, config.sandbox.mask
-            ),
-            titles=not self.headless,
-            memory=memory,
-            tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
-            mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
-            hooks=Hooks() if demo else Hooks(partial(self.extensions.load_hooks, cwd)),
-            copies=cache_dir() / "races",
-            checkpoints=self._keeping(project),
-            keep_here=partial(keep_rule, project=project),
-        )
-        ports.adopt(self.adjustable(ports))
-        wanted = self.arguments.mode
-        chosen = self.chosen
-        model = DEMO_MODEL if demo else self.default_model()
-        effort = chosen.effort if chosen else None
-        if self.arguments.effort:
-            effort = Effort(self.arguments.effort)
-        if effort is not None and not session.read_only:
-            # The agent names it where the path names none.
-            named = resolve(session.active_path()).effort
-            if named is not None and named.effort is not effort:
-                session.append(EffortChangeEntry(effort=effort))
-        agent = Agent(session, ports, model=model, mode=wanted or config.mode, effort=effort)
-        if wanted and not session.read_only:
-            agent.change_mode(wanted)
-            if chosen is not None and chosen.model is not None and not demo:
-                agent.change_model(chosen.model)
-        if (
-            self.arguments.model
-            and not demo
-            and not session.read_only
-            and agent.model != self.arguments.model
-        ):
-            agent.change_model(self.arguments.model)
-        elif (
-            not demo
-            and not session.read_only
-            and (instead := self._usable_model(agent.model)) != agent.model
-        ):
-            self.notice = f"{agent.model} can't be used here; the session goes on with {instead}."
-            agent.change_model(instead)
-        return agent
-
-    def _usable_model(self, model: str) -> str:
-        """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
-
-        A session that was imported names a model of its program. It keeps that where the other
-        can't be asked either.
-        """
-        default = self.default_model()
-        for one in (model, default) if {DEMO_MODEL, NO_MODEL}.isdisjoint({model, default}) else ():
-            with suppress(ModelError):
-                self.router.route(one)
-                return one
-        return model
-
-    def adjustable(self, ports: AgentPorts) -> Adjustable:
-        """Return the current settings of the agent with these ports."""
-        config = self.loaded.config
-        sandbox = ports.sandbox
-        project = find_project(ports.cwd)
-        here = project == find_project(self.cwd)  # rules of a project hold in that project only
-        own = config.projects.get(str(real_path(project)))
-        if sandbox is None or sandbox.settings != config.sandbox:
-            sandbox = self.sandbox(ports.project)
-        return Adjustable(
-            settings=config.context,
-            retry=config.retry,
-            rules=(
-                Rule("task", "*", Action.ALLOW),
-                *self.foreign(ports.cwd).rules,
-                *(rule for rule in self.user_rules if here or rule.source != "project"),
-                *(() if own is None else rules_from_table(own.permissions, "here")),
-                *self.flag_rules,
-            ),
-            max_steps=config.max_steps,
-            budget=config.run_budget,
-            diagnostics=config.diagnostics,
-            parallel_calls=config.parallel_calls,
-            small_model=config.small_model,
-            proposes_memory=config.memory.propose == "always"
-            or (config.memory.propose == "attended" and not self.headless),
-            fallback_models=config.fallback_models,
-            sandbox=sandbox,
-            preset_effort=config.preset_effort,
-        )
-
-    @staticmethod
-    def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
-        from tui_agent.cli.adopt import first_news
-
-        return first_news(cwd)
-
-    def foreign(self, cwd: Path) -> ForeignSettings:
-        """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
-        if cwd.is_relative_to(data_dir() / "demo"):
-            return ForeignSettings()
-        return read_programs(
-            folders_without_plugins(cwd, self.loaded.config), trusted=self.trusts(cwd)
-        )
-
-    def _folders(self, cwd: Path) -> Folders:
-        return folders_of(cwd, self.loaded.config)
-
-    def tool_files_of(self, cwd: Path) -> ToolFiles:
-        """Return the tool files that hold in a directory; nothing is read yet."""
-        folders = folders_without_plugins(cwd, self.loaded.config)
-
-        def find() -> tuple[list[FoundFile], list[str]]:
-            state = self._trust_of(cwd)
-            found, problems = find_tool_files(folders, trusted=state.trusted)
-            if state.is_held_back and len(find_tool_files(folders, trusted=True)[0]) > len(found):
-                why = state.problem or "you have not trusted it (--trust, for one run)"
-                problems.append(f"Tools of this project are not read: {why}.")
-            return found, problems
-
-        return ToolFiles(find)
-
-    def _keeping(self, project: Path) -> SnapshotStore | None:
-        """Return where images of a project's changed files go; None when they are not wanted."""
-        store = self.store
-        if not self.loaded.config.checkpoints.enabled:
-            return None
-        places = (real_path(path) for path in (data_dir(), log_dir(), cache_dir()))
-        # The demo's project is in a directory of the program, and its files are the user's all the
-        # same.
-        own = tuple(path for path in places if not real_path(project).is_relative_to(path))
-        return SnapshotStore(
-            store.put_blob,
-            store.blob,
-            lambda: store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000),
-            own,
-        )
-
     def sandbox(self, project: Path) -> Sandbox:
         """Return the sandbox of a session's commands, kept out of this program's own directories."""
         private = (config_dir(), data_dir(), log_dir())
@@ -462,57 +245,3 @@ class Wiring:
     def default_model(self) -> str:
         """Return the model of a new session, "" when there is none."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
-
-
-def keep_rule(rule: Rule, project: Path) -> str | None:
-    """Add a rule to the user's file, one of the kind "here" for a project; return why that can't be done."""
-    try:
-        table, patterns = _kept_rules(rule, project)
-        patterns[_written_pattern(rule)] = rule.action.value
-        set_value(f'{table}."{rule.permission}"', patterns)
-    except (ConfigError, OSError) as error:
-        return str(error)
-    return None
-
-
-def forget_rule(rule: Rule, project: Path) -> str | None:
-    """Remove a rule from the user's file; return why that can't be done.
-
-    Rules of a session and of the command line are kept nowhere: there is nothing to remove.
-    """
-    if rule.source == "project":
-        return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
-    if rule.source not in {"user", "here"}:
-        return None
-    pattern = _written_pattern(rule)
-    try:
-        table, patterns = _kept_rules(rule, project)
-        if pattern not in patterns:
-            return f"It is not in {config_path()} (a variable of the environment sets it)."
-        del patterns[pattern]
-        set_value(f'{table}."{rule.permission}"', patterns or None)
-    except (ConfigError, OSError) as error:
-        return str(error)
-    return None
-
-
-def _written_pattern(rule: Rule) -> str:
-    from tui_agent.shell.families import escaped
-
-    if rule.syntax == "literal":
-        return escaped(rule.pattern)
-    return rule.pattern
-
-
-def _kept_rules(rule: Rule, project: Path) -> tuple[str, dict[str, Any]]:
-    """Return the table of the user's file that a rule belongs in, and its patterns for the rule's permission."""
-    table = "permissions"
-    if rule.source == "here":
-        table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
-    found: Any = read_table(config_path())
-    for key in (*split_key(table), rule.permission):
-        found = found.get(key, {}) if isinstance(found, dict) else {}
-    # A plain action is one for everything.
-    if not isinstance(found, dict):
-        return table, {"*": str(found)}
-    return table, dict(found)

@@ -1,0 +1,256 @@
+"""Makes the agent of a session from the program's parts, and the settings it follows."""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.assembly import find_tool_files, make_ports, web_tools
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.agent.clients import NO_MODEL
+from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.mcp.hub import McpHub
+from tui_agent.agent.permissions import Action, Rule, rules_from_table
+from tui_agent.agent.ports import Adjustable, AgentPorts
+from tui_agent.agent.programs.found import ForeignSettings
+from tui_agent.agent.programs.inventory import read_programs
+from tui_agent.cli.extensions import folders_of, folders_without_plugins
+from tui_agent.cli.kept_rules import keep_rule
+from tui_agent.context.view import resolve
+from tui_agent.files.memory import Memory
+from tui_agent.files.own_git import find_project
+from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.model.protocol import ModelError
+from tui_agent.path_checks import is_directory, real_path
+from tui_agent.paths import cache_dir, data_dir, log_dir
+from tui_agent.processes.environment import SafeEnvironment
+from tui_agent.resources import prompt
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import EffortChangeEntry
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
+
+if TYPE_CHECKING:
+    from tui_agent.agent.mcp.settings import McpServerSettings
+    from tui_agent.cli.wiring import Wiring
+    from tui_agent.session.session import Session
+
+
+def make_agent(
+    wiring: "Wiring", session: "Session", servers: "Mapping[str, McpServerSettings] | None" = None
+) -> Agent:
+    """Return an agent for a session, in the session's own directory if that is still there.
+
+    ``servers`` are MCP servers for this session beside the configured ones.
+    """
+    cwd = wiring.cwd
+    recorded = Path(session.info.cwd)
+    if recorded.is_absolute() and is_directory(recorded):
+        cwd = recorded
+    ports = _ports(wiring, cwd, servers)
+    ports.adopt(adjustable(wiring, ports))
+    mode = wiring.arguments.mode or wiring.loaded.config.mode
+    effort = _wanted_effort(wiring)
+    if session.read_only:
+        return Agent(session, ports, model=_first_model(wiring, cwd), mode=mode, effort=effort)
+    if effort is not None:
+        # The agent names it where the path names none.
+        named = resolve(session.active_path()).effort
+        if named is not None and named.effort is not effort:
+            session.append(EffortChangeEntry(effort=effort))
+    agent = Agent(session, ports, model=_first_model(wiring, cwd), mode=mode, effort=effort)
+    if wiring.arguments.mode:
+        agent.change_mode(wiring.arguments.mode)
+    if not _is_demo(cwd):
+        _choose_model(wiring, agent)
+    return agent
+
+
+def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
+    """Return the current settings of the agent with these ports."""
+    config = wiring.loaded.config
+    sandbox = ports.sandbox
+    if sandbox is None or sandbox.settings != config.sandbox:
+        sandbox = wiring.sandbox(ports.project)
+    proposes_memory = config.memory.propose == "always"
+    if config.memory.propose == "attended":
+        proposes_memory = not wiring.headless
+    return Adjustable(
+        settings=config.context,
+        retry=config.retry,
+        rules=_rules(wiring, ports.cwd),
+        max_steps=config.max_steps,
+        budget=config.run_budget,
+        diagnostics=config.diagnostics,
+        parallel_calls=config.parallel_calls,
+        small_model=config.small_model,
+        proposes_memory=proposes_memory,
+        fallback_models=config.fallback_models,
+        sandbox=sandbox,
+        preset_effort=config.preset_effort,
+    )
+
+
+# -- what the arguments ask for
+
+
+def _first_model(wiring: "Wiring", cwd: Path) -> str:
+    """Return the model of a session that has named none yet."""
+    if _is_demo(cwd):
+        return DEMO_MODEL
+    return wiring.default_model()
+
+
+def _wanted_effort(wiring: "Wiring") -> Effort | None:
+    if wiring.arguments.effort:
+        return Effort(wiring.arguments.effort)
+    if wiring.chosen is not None:
+        return wiring.chosen.effort
+    return None
+
+
+def _choose_model(wiring: "Wiring", agent: Agent) -> None:
+    """Use the model that was asked for, or one that can be asked where the session's own can't."""
+    if wiring.chosen is not None and wiring.chosen.model is not None:
+        agent.change_model(wiring.chosen.model)
+    wanted = wiring.arguments.model
+    if wanted and agent.model != wanted:
+        agent.change_model(wanted)
+        return
+    usable = _usable_model(wiring, agent.model)
+    if usable != agent.model:
+        wiring.notice = f"{agent.model} can't be used here; the session goes on with {usable}."
+        agent.change_model(usable)
+
+
+def _usable_model(wiring: "Wiring", model: str) -> str:
+    """Return the configured model where a session's own can't be asked: its provider is unknown or has no key.
+
+    A session that was imported names a model of its program. It keeps that where the other can't be
+    asked either.
+    """
+    candidates = (model, wiring.default_model())
+    if DEMO_MODEL in candidates or NO_MODEL in candidates:
+        return model
+    for one in candidates:
+        with suppress(ModelError):
+            wiring.router.route(one)
+            return one
+    return model
+
+
+# -- the parts
+
+
+def _is_demo(cwd: Path) -> bool:
+    return cwd.is_relative_to(data_dir() / "demo")
+
+
+def _ports(
+    wiring: "Wiring", cwd: Path, servers: "Mapping[str, McpServerSettings] | None"
+) -> AgentPorts:
+    config = wiring.loaded.config
+    extensions = wiring.extensions
+    foreign = _foreign(wiring, cwd)
+    project = find_project(cwd)
+    memory = Memory(data_dir() / "memory", project)
+    if _is_demo(cwd):
+        tool_files = ToolFiles()
+        hub = McpHub()
+        hooks = Hooks()
+        news = None
+    else:
+        tool_files = _tool_files(wiring, cwd)
+        hub = extensions.hub(cwd, servers)
+        hooks = Hooks(partial(extensions.load_hooks, cwd))
+        news = None if wiring.headless else _news(cwd)
+    sources = Sources(
+        folders_of(cwd, config),
+        (*config.instructions, *foreign.instructions),
+        config.memory.tokens,
+        config.instructions_order,
+        memory,
+    )
+    return make_ports(
+        wiring.models,
+        wiring.store,
+        cwd,
+        prompt,
+        knowledge=Knowledge(sources, prompt=prompt, trusted=partial(wiring.trusts, cwd), news=news),
+        web=web_tools(config.webfetch.reaching(config.sandbox.hosts), config.websearch, os.environ),
+        code=config.code,
+        environment=SafeEnvironment(
+            {**os.environ, **foreign.environment}, config.sandbox.env, config.sandbox.mask
+        ),
+        titles=not wiring.headless,
+        memory=memory,
+        tool_files=tool_files,
+        mcp=hub,
+        hooks=hooks,
+        copies=cache_dir() / "races",
+        checkpoints=_snapshot_store(wiring, project),
+        keep_here=partial(keep_rule, project=project),
+    )
+
+
+def _rules(wiring: "Wiring", cwd: Path) -> tuple[Rule, ...]:
+    """Return the rules that hold in a directory; those of a project hold in that project only."""
+    project = find_project(cwd)
+    is_here = project == find_project(wiring.cwd)
+    rules = [Rule("task", "*", Action.ALLOW), *_foreign(wiring, cwd).rules]
+    rules += [rule for rule in wiring.user_rules if is_here or rule.source != "project"]
+    own = wiring.loaded.config.projects.get(str(real_path(project)))
+    if own is not None:
+        rules += rules_from_table(own.permissions, "here")
+    return (*rules, *wiring.flag_rules)
+
+
+def _news(cwd: Path) -> Callable[[Knowledge], str] | None:
+    from tui_agent.cli.adopt import first_news
+
+    return first_news(cwd)
+
+
+def _foreign(wiring: "Wiring", cwd: Path) -> ForeignSettings:
+    """Return what settings of other programs mean in a directory, read now; nothing in the demo's."""
+    if _is_demo(cwd):
+        return ForeignSettings()
+    folders = folders_without_plugins(cwd, wiring.loaded.config)
+    return read_programs(folders, trusted=wiring.trusts(cwd))
+
+
+def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
+    """Return the tool files that hold in a directory; nothing is read yet."""
+    folders = folders_without_plugins(cwd, wiring.loaded.config)
+
+    def find() -> tuple[list[FoundFile], list[str]]:
+        state = wiring.trust_of(cwd)
+        found, problems = find_tool_files(folders, trusted=state.trusted)
+        if state.is_held_back and len(find_tool_files(folders, trusted=True)[0]) > len(found):
+            why = state.problem or "you have not trusted it (--trust, for one run)"
+            problems.append(f"Tools of this project are not read: {why}.")
+        return found, problems
+
+    return ToolFiles(find)
+
+
+def _snapshot_store(wiring: "Wiring", project: Path) -> SnapshotStore | None:
+    """Return where former bytes of a project's changed files go; None when they are not wanted."""
+    store = wiring.store
+    if not wiring.loaded.config.checkpoints.enabled:
+        return None
+    # The demo's project is in a directory of the program, and its files are the user's all the
+    # same.
+    own = []
+    for place in map(real_path, (data_dir(), log_dir(), cache_dir())):
+        if not real_path(project).is_relative_to(place):
+            own.append(place)
+    return SnapshotStore(
+        store.put_blob,
+        store.blob,
+        lambda: store.trim_file_images(wiring.loaded.config.checkpoints.megabytes * 1_000_000),
+        tuple(own),
+    )
