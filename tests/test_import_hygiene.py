@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from functools import cache
 from pathlib import Path
@@ -137,7 +138,7 @@ def test_what_a_first_answer_needs_is_loaded_while_nobody_waits_for_one(tmp_path
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Point:
     x: int
     y: int = 2
@@ -145,7 +146,7 @@ class Point:
     marks: list[str] = field(default_factory=list, compare=False, hash=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Named(Point):
     name: str
     made: int = field(default=7, init=False)
@@ -196,6 +197,28 @@ def test_a_frozen_one_stays_as_it_is_and_has_what_it_inherits(before: int) -> No
     named = Named(1, name="n")
     assert (named.x, named.y, named.name, named.made) == (1, 2, "n", 7)
     assert dataclasses.replace(point, y=9) == Point(1, 9) != named
+
+
+def test_fields_are_there_whoever_looks_first() -> None:
+    kinds = []
+    for _ in range(8):
+        kinds.append(dataclass(type("Late", (Named,), {"__annotations__": {"late": int}})))
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(dataclasses.fields, kinds * 8))
+    for fields in found:
+        assert [field.name for field in fields] == [
+            "x",
+            "y",
+            "put",
+            "marks",
+            "name",
+            "made",
+            "late",
+        ]
+    assert dataclasses.is_dataclass(kinds[0])
+    match Point(1, 3):
+        case Point(x, y):
+            assert (x, y) == (1, 3)
 
 
 @pytest.mark.parametrize(

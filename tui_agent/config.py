@@ -9,13 +9,13 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import field
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, core_schema
 
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.settings import HookSettings
@@ -111,6 +111,17 @@ _EXPECTED = {
 
 _UNION_MEMBERS = {"bool", "str", "int", "float"}
 """Names that pydantic adds to a value's place for each form that the value may have."""
+
+
+class WhenGiven:
+    """Marks a field whose checks are built when there is a value for it.
+
+    Those of all tables take 10 ms to build, and most files set a few.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, kind: Any, _make: object) -> core_schema.CoreSchema:
+        return core_schema.no_info_plain_validator_function(partial(_checked, kind))
 
 
 class CheckpointSettings(BaseModel):
@@ -306,41 +317,43 @@ class Config(BaseModel):
         description="Where a directory has several instruction files, the names of those that count first; "
         "unset: AGENTS.md, then CLAUDE.md.",
     )
-    other_programs: OtherPrograms = OtherPrograms.model_construct()
-    memory: MemorySettings = MemorySettings.model_construct()
-    models: dict[str, ModelSettings] = Field(
+    other_programs: Annotated[OtherPrograms, WhenGiven] = OtherPrograms.model_construct()
+    memory: Annotated[MemorySettings, WhenGiven] = MemorySettings.model_construct()
+    models: Annotated[dict[str, ModelSettings], WhenGiven] = Field(
         default_factory=dict, description="Models the catalog doesn't know."
     )
-    providers: dict[str, ProviderSettings] = Field(
+    providers: Annotated[dict[str, ProviderSettings], WhenGiven] = Field(
         default_factory=dict, description="Keys and base URLs."
     )
-    compaction: CompactionSettings = CompactionSettings.model_construct()
-    prune: PruneSettings = PruneSettings.model_construct()
-    truncation: TruncationSettings = TruncationSettings.model_construct()
-    images: ImageSettings = ImageSettings.model_construct()
-    cache: CacheSettings = CacheSettings.model_construct()
+    compaction: Annotated[CompactionSettings, WhenGiven] = CompactionSettings.model_construct()
+    prune: Annotated[PruneSettings, WhenGiven] = PruneSettings.model_construct()
+    truncation: Annotated[TruncationSettings, WhenGiven] = TruncationSettings.model_construct()
+    images: Annotated[ImageSettings, WhenGiven] = ImageSettings.model_construct()
+    cache: Annotated[CacheSettings, WhenGiven] = CacheSettings.model_construct()
     permissions: dict[str, str | dict[str, str]] = Field(
         default_factory=dict, description="allow, ask or deny."
     )
-    projects: dict[str, OwnProjectSettings] = Field(
+    projects: Annotated[dict[str, OwnProjectSettings], WhenGiven] = Field(
         default_factory=dict,
         description="Your rules for one project, by its directory.",
         json_schema_extra=ONLY_USER,
     )
-    budget: BudgetSettings = BudgetSettings.model_construct()
-    retry: RetrySettings = RetrySettings.model_construct()
-    host: HostSettings = HostSettings.model_construct()
-    webfetch: FetchSettings = FetchSettings.model_construct()
-    websearch: SearchSettings = SearchSettings.model_construct()
-    sandbox: SandboxSettings = SandboxSettings.model_construct()
-    diagnostics: DiagnosticSettings = DiagnosticSettings.model_construct()
-    code: CodeSettings = CodeSettings.model_construct()
-    checkpoints: CheckpointSettings = CheckpointSettings.model_construct()
-    mcp: dict[str, McpServerSettings] = Field(
+    budget: Annotated[BudgetSettings, WhenGiven] = BudgetSettings.model_construct()
+    retry: Annotated[RetrySettings, WhenGiven] = RetrySettings.model_construct()
+    host: Annotated[HostSettings, WhenGiven] = HostSettings.model_construct()
+    webfetch: Annotated[FetchSettings, WhenGiven] = FetchSettings.model_construct()
+    websearch: Annotated[SearchSettings, WhenGiven] = SearchSettings.model_construct()
+    sandbox: Annotated[SandboxSettings, WhenGiven] = SandboxSettings.model_construct()
+    diagnostics: Annotated[DiagnosticSettings, WhenGiven] = DiagnosticSettings.model_construct()
+    code: Annotated[CodeSettings, WhenGiven] = CodeSettings.model_construct()
+    checkpoints: Annotated[CheckpointSettings, WhenGiven] = CheckpointSettings.model_construct()
+    mcp: Annotated[dict[str, McpServerSettings], WhenGiven] = Field(
         default_factory=dict, description="Servers that offer tools."
     )
-    hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
-    ui: UiSettings = UiSettings.model_construct()
+    hooks: Annotated[tuple[HookSettings, ...], WhenGiven] = Field(
+        default=(), description="Commands to run at events."
+    )
+    ui: Annotated[UiSettings, WhenGiven] = UiSettings.model_construct()
     keys: dict[str, str] = Field(
         default_factory=dict,
         description='Other keys for actions, such as compact = "f12"; /keys lists them.',
@@ -447,9 +460,9 @@ def load_config(
             'compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.'
         )
     former = merged.pop("notes_tokens", None)
-    memory = merged.setdefault("memory", {})
+    memory = merged.get("memory", {})
     if former is not None and isinstance(memory, dict):
-        memory.setdefault("tokens", former)
+        merged["memory"] = {"tokens": former, **memory}
     known, unknown = split_known(Config, merged)
     try:
         config = Config.model_validate(known)
@@ -616,6 +629,8 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
         Config.model_validate(known)
     except ValidationError as error:
         raise ConfigError(_explain(error, path, {})) from None
+    import tomli_w
+
     write_atomically(path, tomli_w.dumps(table).encode(), mode=0o600)
     return load_config(path, environ={})
 
@@ -785,3 +800,12 @@ def _explain(
     else:
         shown = repr(first["input"])[:80]
     return f"{where}: {key} = {shown} is not accepted: {message}."
+
+
+def _checked(kind: Any, value: object) -> Any:
+    return _checks_of(kind).validate_python(value)
+
+
+@cache
+def _checks_of(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

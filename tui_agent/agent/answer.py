@@ -78,7 +78,7 @@ class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so fa
         self.repetition = repetition
 
 
-@dataclass(slots=True)
+@dataclass
 class _Attempt:
     """One try at an answer, as far as it has come."""
 

@@ -58,7 +58,7 @@ class RoutedClient:
         await self._providers.aclose()
 
 
-@dataclass(slots=True)
+@dataclass
 class CallCost:
     """The total cost of some calls; ``cost`` is US dollars, None when no price is known."""
 
@@ -66,7 +66,7 @@ class CallCost:
     cost: float | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class Completion:
     """A whole answer: its text, why it ended ("error" where it broke off), the calls it asked for.
 

@@ -116,7 +116,7 @@ _ANSWERING = AnswerDelta | ReasoningProgress | ToolCallProgress | PromptProgress
 """Events of an answer that has begun."""
 
 
-@dataclass(slots=True)
+@dataclass
 class SummaryCalls:
     """Sends calls to one model. ``progress`` is given every piece of text that comes back."""
 

@@ -123,7 +123,7 @@ def _stale(newest: Call, before: Sequence[Told]) -> DoomLoop | None:
     return None
 
 
-@dataclass(slots=True)
+@dataclass
 class _Stretch:
     """The last calls, as far back as they were looked at."""
 

@@ -386,7 +386,7 @@ AgentEvent = (
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class LiveAnswer:
     """The answer being streamed right now, for a screen that opens in the middle of it."""
 

@@ -55,7 +55,7 @@ CUT_CALL = (
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class Loop:
     """The parts of a run. One object serves all runs of a session."""
 

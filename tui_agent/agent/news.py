@@ -207,7 +207,7 @@ def told_by(calls: Sequence[Call]) -> Iterator[Told]:
     return map(teller.tell, calls)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Teller:
     """Goes through calls, oldest first."""
 

@@ -43,7 +43,7 @@ class RunCheck:
     rounds: int = DEFAULT_ROUNDS
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class Adjustable:
     """The ports that follow the user's settings while the program runs."""
 
@@ -70,7 +70,7 @@ class Adjustable:
     """How much a model is to think by the settings, None to leave it to the model."""
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class AgentPorts(Adjustable):
     """Everything an agent works with besides its session.
 

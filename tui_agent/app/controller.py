@@ -64,7 +64,7 @@ _WAYS = (
 _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
 
-@dataclass(slots=True)
+@dataclass
 class WarningLog:
     """The program's warnings since its start, and how many of them left the screen unread."""
 

@@ -37,7 +37,7 @@ class MemoryRow:
     proposal: Proposal | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class MemoryView:
     """One look at the memory. ``session`` is this session's short id.
 

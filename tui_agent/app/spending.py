@@ -34,7 +34,7 @@ _NOTHING = 1e-9
 """US dollars that are left by rounding."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Spent:
     """Sums over some requests: tokens as reported, US dollars.
 
@@ -74,7 +74,7 @@ class Spent:
         return f"{'≥ ' if self.unpriced else ''}{money(self.cost)}"
 
 
-@dataclass(slots=True)
+@dataclass
 class Missed:
     """What the provider's cache missed for one reason: requests, tokens, and the extra US dollars as far as known."""
 

@@ -427,7 +427,7 @@ def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCo
     return counter.calibrated(estimate_path(path, counter, limits.asked).total)
 
 
-@dataclass(slots=True)
+@dataclass
 class Meter:
     """Measures one growing path again and again; only appended entries cost time.
 

@@ -119,7 +119,7 @@ def project(
     )
 
 
-@dataclass(slots=True)
+@dataclass
 class Builder:
     """Puts messages together, entry by entry; finished ones never change."""
 

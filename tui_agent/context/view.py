@@ -200,7 +200,7 @@ def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | 
     return None, model, mode
 
 
-@dataclass(slots=True)
+@dataclass
 class _Edits:
     """The sum of prunes and context edits."""
 

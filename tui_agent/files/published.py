@@ -8,7 +8,6 @@ anybody here.
 """
 
 import base64
-import csv
 import hashlib
 import os
 from collections.abc import Iterator
@@ -62,6 +61,8 @@ def _listed(place: Path, _changed: int) -> dict[str, _Listed]:
 
 
 def _rows(record: Path) -> Iterator[tuple[str, _Listed]]:
+    import csv
+
     try:
         changed = record.lstat().st_ctime_ns
         text = (read_regular(record, _MAX_BYTES) or b"").decode("utf-8", "replace")

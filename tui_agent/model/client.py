@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass
 class _Attempt:
     """One request on its way: its shape, the call made of it, and how it failed."""
 
@@ -84,7 +84,7 @@ class _Attempt:
         )
 
 
-@dataclass(slots=True)
+@dataclass
 class _Tries:
     """The tries of one request: the shape of the next, what was refused before, the calls that went out."""
 

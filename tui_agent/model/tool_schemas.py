@@ -53,7 +53,7 @@ _OF_TYPE = {
 Schema = dict[str, Any]
 
 
-@dataclass(slots=True)
+@dataclass
 class Renamed:
     """Properties that go by another name: the original by the new one, and those of what is inside, "*" for items."""
 

@@ -58,7 +58,7 @@ class CallIds:
         return call_id
 
 
-@dataclass(slots=True)
+@dataclass
 class WrittenCall:
     """A tool call being written.
 

@@ -156,7 +156,7 @@ class Command:
     stay."""
 
 
-@dataclass(slots=True)
+@dataclass
 class FinishedCommand:
     """A command that ran or was stopped. ``exit_code`` is negative for the signal that ended it."""
 
@@ -282,7 +282,7 @@ class Child:
         self._ended.set()
 
 
-@dataclass(slots=True)
+@dataclass
 class StartedCommand:
     """A command that was started, in a session of its own. ``pipes`` are its outputs."""
 

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import certifi
-
 from tui_agent.path_checks import is_file
 
 if TYPE_CHECKING:
@@ -168,6 +166,8 @@ def _trusted(environ: Mapping[str, str]) -> Iterator[Path]:
     yield from (Path(name) for name in dict.fromkeys(named) if is_file(Path(name)))
     if any(environ.get(name) for name in _REPLACING):
         return
+    import certifi
+
     default = ssl.get_default_verify_paths().cafile
     usual = (*([default] if default else []), *_OF_SYSTEMS, certifi.where())
     yield next(Path(name) for name in usual if is_file(Path(name)))

@@ -92,7 +92,7 @@ class ProjectFacts:
         return rules.ignored(str(self.root / f"{prefix}{name}"), directory=directory)
 
 
-@dataclass(slots=True)
+@dataclass
 class JudgedChanges:
     """Changes by verdict. ``lost`` are intended ones that the view does not allow."""
 
@@ -254,7 +254,7 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
     return change.path not in known.paths.tracked
 
 
-@dataclass(slots=True)
+@dataclass
 class WorkedOnItself:
     """The places a command changes without a layer: ``outputs``, and with ``in_place`` all of the project.
 

@@ -62,7 +62,7 @@ def grants_row(grants: Grants) -> dict[str, Any]:
     }
 
 
-@dataclass(slots=True)
+@dataclass
 class _Case:
     """One command's changes on a layer, while they are judged."""
 

@@ -84,7 +84,7 @@ Change = Callable[[bytes], bytes]
 _UNANSWERED = "The command ended before the user had answered whether it may reach {host}."
 
 
-@dataclass(slots=True)
+@dataclass
 class Gateway:
     """The hosts one command may reach.
 
@@ -430,7 +430,7 @@ async def _pass_on(
             writer.close()
 
 
-@dataclass(slots=True)
+@dataclass
 class SessionNetwork:
     """The proxy of a session, and the descriptors of the network without anything in it that its commands share.
 

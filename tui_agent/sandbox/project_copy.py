@@ -47,7 +47,7 @@ _LEFT_OUT: Stamp = ()
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
-@dataclass(slots=True)
+@dataclass
 class ProjectCopy:
     """A copy, and what it holds.
 

@@ -125,7 +125,7 @@ def is_output_directory(name: str, path: str, is_ignored: Callable[[str], bool])
     return is_output_name(name, directory=True) and is_ignored(path)
 
 
-@dataclass(slots=True)
+@dataclass
 class ProjectScan:
     """A project at a moment.
 
@@ -193,7 +193,7 @@ def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:
     return found
 
 
-@dataclass(slots=True)
+@dataclass
 class OutputState:
     """What directories hold that a command works on itself. Paths are absolute."""
 

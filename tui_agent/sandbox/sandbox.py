@@ -131,7 +131,7 @@ class SandboxError(Exception):
     """A command can't be given its view; the message says why."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Launch:
     """How a command is started in its view. ``descriptors`` must stay open in it."""
 

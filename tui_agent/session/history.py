@@ -56,7 +56,7 @@ class Step:
     move: Leg | None = None
 
 
-@dataclass(slots=True)
+@dataclass
 class History:
     """The way of one leaf from the beginning of the session, and the part of it that was undone."""
 

@@ -9,7 +9,7 @@ ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other
 """The kind of a call, in the words of the protocol that editors speak."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ToolTraits:
     """A tool's own traits; the defaults are those of an unknown tool."""
 

@@ -76,7 +76,7 @@ class SimpleCommand:
     fed: str = ""
 
 
-@dataclass(slots=True)
+@dataclass
 class ParsedLine:
     """Everything in a command line that runs or touches a file, in the order written.
 

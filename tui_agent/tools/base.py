@@ -155,7 +155,7 @@ class EditorText(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@dataclass
 class ToolContext:
     """Everything a running call may use. One is made per call.
 

@@ -184,7 +184,7 @@ def _question(arguments: CodeInput, context: ToolContext) -> "Question":
 Access = Literal["shown", "named", "hidden", "gone"]
 
 
-@dataclass(slots=True)
+@dataclass
 class _Rows:
     """The places of an answer as they may be shown. Looks at files."""
 

@@ -82,7 +82,7 @@ class _Row:
     hit: bool
 
 
-@dataclass(slots=True)
+@dataclass
 class Matches:
     """Matches by path, in whatever order files come in."""
 

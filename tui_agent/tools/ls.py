@@ -23,7 +23,7 @@ MAX_CHILDREN = 60
 _IGNORED_SHOWN = 10
 
 
-@dataclass(slots=True)
+@dataclass
 class _Listing:
     lines: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)

@@ -120,7 +120,7 @@ Asker = Callable[[ServerQuestion | ModelQuestions], Awaitable[Answer]]
 """Asks the person of a session."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Person:
     """The person of a session, for everybody there who has a question."""
 

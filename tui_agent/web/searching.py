@@ -4,14 +4,12 @@ Sources: docs.tavily.com "Tavily Search", exa.ai/docs "Search", api-dashboard.se
 search", docs.searxng.org "Search API". Keys are sent in headers only.
 """
 
-import html
 import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
@@ -345,12 +343,16 @@ def _page(row: Mapping[str, Any]) -> FoundPage | None:
 
 def _words(value: object) -> str:
     """Return a text, or the texts of a list, on one line without markup."""
+    import html
+
     texts = as_list(value) or [value]
     joined = " … ".join(text for text in map(as_text, texts) if text.strip())[:_READ_CHARS]
     return " ".join(_CONTROLS.sub(" ", html.unescape(_MARKUP.sub("", joined))).split())
 
 
 def _day(value: object) -> date | None:
+    from email.utils import parsedate_to_datetime
+
     text = as_text(value).strip()
     try:
         return date.fromisoformat(text[:10])

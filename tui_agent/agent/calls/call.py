@@ -40,7 +40,7 @@ class RefusedError(Exception):
     """A call may not run. Its text is written for the model."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Call:
     """One call, and what the stages know of it so far.
 

@@ -194,7 +194,7 @@ class Diagnosed:
             return await proceed(call)
 
 
-@dataclass(slots=True)
+@dataclass
 class Recorded:
     """Records which files a call changes; ``recorder`` is None where nobody does."""
 

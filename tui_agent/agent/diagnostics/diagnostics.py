@@ -74,7 +74,7 @@ class _GaveUpError(Exception):
     """A checker can't be used; the message goes on after its name."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Checker:
     """One command and its state. ``seconds`` is how long it took last."""
 

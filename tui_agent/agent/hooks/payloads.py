@@ -14,7 +14,7 @@ from tui_agent.lazy import dataclass
 # -- payloads ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class About:
     """Where it happens.
 
@@ -28,7 +28,7 @@ class About:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EntryText:
     """One entry of the session, with its text as a summariser reads it."""
 
@@ -37,7 +37,7 @@ class EntryText:
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Files:
     """Files read and modified so far, cumulative over earlier summaries, the longest untouched first."""
 
@@ -45,7 +45,7 @@ class Files:
     modified: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SessionStart:
     """Before the first message of this program in a session.
 
@@ -57,7 +57,7 @@ class SessionStart:
     resumed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UserPrompt:
     """Before a message of the user enters the conversation; ``mid_run`` while the agent works."""
 
@@ -67,7 +67,7 @@ class UserPrompt:
     mid_run: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BeforeTool:
     """Before a call is checked against the rules and runs."""
 
@@ -78,7 +78,7 @@ class BeforeTool:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AfterTool:
     """After a call ran. ``output`` is the text shown to the model, ``seconds`` how long it took."""
 
@@ -92,7 +92,7 @@ class AfterTool:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BeforeCompact:
     """Before the history is summarised: everything the summary would be made of.
 
@@ -122,7 +122,7 @@ class BeforeCompact:
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AfterCompact:
     """After a compaction was committed as entry ``entry``.
 
@@ -140,7 +140,7 @@ class AfterCompact:
     model: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BeforeTree:
     """Before the leaf moves.
 
@@ -164,7 +164,7 @@ class BeforeTree:
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AfterTree:
     """After the leaf moved.
 
@@ -178,7 +178,7 @@ class AfterTree:
     summary: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RunEnd:
     """After the agent became idle; ``answer`` is the last thing it said."""
 
@@ -190,7 +190,7 @@ class RunEnd:
     answer: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BeforeEnd:
     """Before the agent stops working because it thinks that it is done.
 
@@ -203,7 +203,7 @@ class BeforeEnd:
     sent_back: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PermissionQuestion:
     """Before the user is asked whether a call may run. ``reason`` says why it asks."""
 
@@ -215,7 +215,7 @@ class PermissionQuestion:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Notification:
     """When the user is called: a question waits (``kind`` permission), or a run ended (idle)."""
 
@@ -225,7 +225,7 @@ class Notification:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SubagentStart:
     """When a subagent begins a task."""
 
@@ -235,7 +235,7 @@ class SubagentStart:
     task: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SessionEnd:
     """When a session is closed here: another one is opened, or the program ends."""
 

@@ -215,7 +215,7 @@ async def connect(
             await asyncio.wait([subscription])
 
 
-@dataclass(slots=True)
+@dataclass
 class _Heard:
     """Handles messages that a server sends unasked."""
 

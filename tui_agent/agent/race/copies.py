@@ -129,7 +129,7 @@ def make_copy(
     return Copy(root, project, tuple(shared))
 
 
-@dataclass(slots=True)
+@dataclass
 class RaceHome:
     """The directory of one race's copies, held by this program until it is removed.
 

@@ -162,7 +162,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     )
 
 
-@dataclass(slots=True)
+@dataclass
 class _Thinking:
     """The fields of a request for thinking.
 
@@ -443,7 +443,7 @@ def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
     return begun is None or begun["content"][0]["type"] in _THINKING
 
 
-@dataclass(slots=True)
+@dataclass
 class _Part:
     """A content block being written: as it began, and the pieces since.
 

@@ -314,7 +314,7 @@ class CompactionReader(Reader):
         return [*_usage(self, self._document), Finished("stop", json.dumps({"compacted": items}))]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class _Item:
     """One item of the answer as far as it came. ``whole`` is it as the provider closed it."""
 

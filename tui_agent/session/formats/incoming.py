@@ -152,7 +152,7 @@ class PackedEntries(Sequence[Entry]):
         return kept
 
 
-@dataclass(slots=True)
+@dataclass
 class IncomingSession:
     """One session as a file tells it.
 

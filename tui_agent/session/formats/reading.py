@@ -186,7 +186,7 @@ def _unreadable(path: Path, error: OSError) -> ImportRefused:
     return ImportRefused(f"{shown_name(path)} can't be read: {error.strerror or error}.")
 
 
-@dataclass(slots=True)
+@dataclass
 class SourceFile:
     """A file nobody vouches for. ``damaged`` gets the numbers of lines that could not be read.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_agent.session.formats.reading import SourceFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Format:
     """The session files of one program.
 

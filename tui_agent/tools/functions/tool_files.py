@@ -89,7 +89,7 @@ class LoadedFile:
     problems: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass
 class ToolFiles:
     """The tool files that ``find`` names, with the problems of others; none without it."""
 

@@ -36,7 +36,7 @@ _CHANGED = 2
 _DELETED = 3
 
 
-@dataclass(slots=True)
+@dataclass
 class _Document:
     """A file as it was last sent, and what the server has found in it since."""
 

@@ -21,7 +21,7 @@ MAX_FAILURES = 3
 _Key = tuple[Path, str]
 
 
-@dataclass(slots=True)
+@dataclass
 class LanguageServers:
     """Those that run, by their project and language, the last asked at the end."""
 

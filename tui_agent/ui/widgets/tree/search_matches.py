@@ -11,7 +11,7 @@ from tui_agent.ui.widgets.tree.outline import Outline, TreeOptions
 from tui_agent.ui.widgets.tree.segments import Segment
 
 
-@dataclass(slots=True)
+@dataclass
 class SearchBegun:
     """A search that is being typed, and where it began."""
 

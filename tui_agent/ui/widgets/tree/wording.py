@@ -37,7 +37,7 @@ _MENTION = re.compile(r'(?<!\w)@(?:"[^"]*/([^"/]+)"|/[^\s"]*/([^\s"/]+))')
 _PATH = re.compile(r"^\S*/(\S+)$")
 
 
-@dataclass(slots=True)
+@dataclass
 class RowTexts:
     """Makes the text of rows.
 
