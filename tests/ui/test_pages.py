@@ -9,7 +9,17 @@ from textual.widgets import Static
 
 from tests.support.ui_app import STILL, Stage, make_stage, run_command, screen_text, until
 from tui_agent.app.copy_commands import last_code
-from tui_agent.app.frontend import Choice, LongText, Output, TextLine
+from tui_agent.app.frontend import (
+    Choice,
+    HelpPage,
+    JobsPage,
+    LongText,
+    Output,
+    Page,
+    PermissionsPage,
+    SettingsPage,
+    TextLine,
+)
 from tui_agent.app.report_commands import todo_lines
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -20,6 +30,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen
+from tui_agent.ui.screens.viewer import ViewerScreen
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
 
@@ -162,3 +173,64 @@ async def test_keys_typed_before_a_command_hold_up_no_page(tmp_path: Path) -> No
         stage.main.command_begins()
         stage.main.show(Output("At once", "text"))
         await until(lambda: stage.app.screen is not stage.main, pilot)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [Output("Late", "text"), PermissionsPage(), HelpPage(), JobsPage(), SettingsPage()],
+    ids=lambda page: page.title,
+)
+async def test_a_page_asked_for_twice_opens_once(tmp_path: Path, page: Page) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.main.show(page)
+        stage.main.show(page)
+        assert len(stage.app.screen_stack) == 2
+        await until(lambda: stage.app.screen.is_attached, pilot)
+        await pilot.press("escape")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        stage.main.show(page)
+        assert stage.app.screen is not stage.main, "it opens again when it was left"
+
+
+async def test_a_question_asked_twice_is_asked_once(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        first = stage.main.controller.soon(stage.main.ask(TextLine("Name?")))
+        await until(lambda: stage.app.screen is not stage.main, pilot)
+        assert await stage.main.ask(TextLine("Name?")) is None
+        await pilot.press("n", "o", "enter")
+        assert await first == "no"
+
+
+async def test_a_page_that_waits_opens_once_and_not_over_a_newer_one(tmp_path: Path) -> None:
+    now = 1_000.0
+    settings = STILL.model_copy(update={"typing_pause": 0.001})
+    stage = make_stage(tmp_path, settings=settings, clock=lambda: now)
+    async with stage.run() as pilot:
+        main = stage.main
+        late = Output("Late", "text")
+        await main.controller.run("clear-nothing")
+        now += 1
+        await pilot.press("h", "i")
+        main.show(late)
+        main.show(late)
+        main.controller.soon(main.ask(TextLine("Name?")))
+        await pilot.pause()
+        now += 1
+        main.command_begins()
+        main.show(SettingsPage())
+        newer = stage.app.screen
+        assert newer is not main
+        for _ in range(3):
+            await pilot.pause()
+        assert stage.app.screen is newer
+        newer.dismiss()
+        opened = []
+        for _ in range(2):
+            await until(lambda: stage.app.screen not in {main, *opened}, pilot)
+            opened.append(stage.app.screen)
+            assert len(stage.app.screen_stack) == 2
+            stage.app.screen.dismiss()
+        assert [type(screen) for screen in opened] == [ViewerScreen, LineScreen]
+        assert stage.app.screen is main

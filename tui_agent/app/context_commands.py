@@ -15,6 +15,7 @@ from tui_agent.safe_text import readable
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
+    from tui_agent.app.edit_cost import Edit
 
 
 @Command(
@@ -194,7 +195,6 @@ async def prune(controller: Controller, _argument: str) -> None:
         controller.say("No old tool output is worth clearing.")
         return
     blocks = agent.inspector.map().blocks
-    warm = agent.context.cache_state().warm
     targets = set(plan.targets)
     places = []
     for at, block in enumerate(blocks):
@@ -204,14 +204,21 @@ async def prune(controller: Controller, _argument: str) -> None:
     edit = None
     if isinstance(planned, Edit):
         edit = planned
-    dollars = None
-    if warm and edit:
-        dollars = controller.services.reread_cost(agent.model, edit.reread)
+    warm, dollars = cost_of(controller, edit)
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
     if await agent.prune():
         controller.say(
             f"Cleared {plural(len(plan.targets), 'old tool output')}. {price} /undo brings them back."
         )
+
+
+def cost_of(controller: Controller, edit: Edit | None) -> tuple[bool, float | None]:
+    """Return whether the provider's cache is warm, and the US dollars for what it reads again after an edit."""
+    agent = controller.open_agent
+    warm = agent.context.cache_state().warm
+    if not warm or edit is None:
+        return (warm, None)
+    return (warm, controller.services.reread_cost(agent.model, edit.reread))
 
 
 async def edit_block(controller: Controller, entry_id: int) -> str:
@@ -234,10 +241,7 @@ async def edit_block(controller: Controller, entry_id: int) -> str:
     edit = edit_cost.plan_edit(blocks, places, "edit")
     if isinstance(edit, str):
         raise CommandError(edit)
-    warm = agent.context.cache_state().warm
-    dollars = None
-    if warm and edit.reread:
-        dollars = controller.services.reread_cost(agent.model, edit.reread)
+    warm, dollars = cost_of(controller, edit)
     content = readable(contents[0])
     text = await controller.ask(
         LongText(edit_cost.question(edit, warm=warm, dollars=dollars), content)

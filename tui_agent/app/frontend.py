@@ -36,7 +36,16 @@ MAX_DIFF_CHARS = 100_000
 """Characters of a diff that are printed where there is no screen."""
 
 
-class Question(Generic[Answer_co]):
+class Shown:
+    """A question or a page."""
+
+    @property
+    def identity(self) -> object:
+        """What only the same one has: it is not opened over itself."""
+        return self
+
+
+class Question(Shown, Generic[Answer_co]):
     """Something a person is asked. Its answer is None when they went back."""
 
 
@@ -170,7 +179,7 @@ class Heading(str):
     __slots__ = ()
 
 
-class Page:
+class Page(Shown):
     """Something that is shown and left again. Only a screen can show most of them."""
 
     title: str
@@ -265,15 +274,16 @@ class EquipmentPage(Page):
 class MemoryPage(Page):
     """The project's memory and what is proposed for it; ``lines`` are a diff for where there is no screen."""
 
-    view: MemoryView
+    view: MemoryView = field(compare=False)
     lines: Sequence[str] = ()
     title: str = "The memory"
 
 
+@frozen
 class PermissionsPage(Page):
     """Every permission rule with its origin."""
 
-    title = "The permission rules"
+    title: str = "The permission rules"
 
 
 @frozen
@@ -283,6 +293,11 @@ class SubagentPage(Page):
     watched: Agent | FinishedSubagent
     close: Callable[[], None] = field(default=lambda: None)
     title: str = "What a subagent did"
+
+    @property
+    def identity(self) -> object:
+        session = self.watched.session
+        return (session.id, session.leaf)
 
 
 @frozen
@@ -305,8 +320,8 @@ class RacePage(Page):
 class RunnerPage(Page):
     """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` is a ``RaceView``."""
 
-    watched: Agent | FinishedSubagent
-    race: Any
+    watched: Agent | FinishedSubagent = field(compare=False)
+    race: Any = field(compare=False)
     number: int
     title: str = "A runner of the race"
 

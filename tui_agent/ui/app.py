@@ -423,7 +423,8 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def action_help_quit(self) -> None:
         """Ctrl+C with nothing selected: stop the agent, else clear the prompt; twice with neither, quit."""
-        main, now = self.main, self.main.clock()
+        main = self.main
+        now = main.clock()
         if main.check_action("interrupt", ()):
             main.action_interrupt()
             return

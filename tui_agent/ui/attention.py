@@ -51,12 +51,17 @@ class Sign(StrEnum):
     """Until the user looks."""
     FAILED = "✗ "
 
-
-_PROGRESS = {
-    Sign.WORKING: terminal.Progress.WORKING,
-    Sign.ASKING: terminal.Progress.WAITING,
-    Sign.FAILED: terminal.Progress.FAILED,
-}
+    @property
+    def progress(self) -> terminal.Progress:
+        match self:
+            case Sign.WORKING:
+                return terminal.Progress.WORKING
+            case Sign.ASKING:
+                return terminal.Progress.WAITING
+            case Sign.FAILED:
+                return terminal.Progress.FAILED
+            case _:
+                return terminal.Progress.NONE
 
 
 @dataclass
@@ -148,7 +153,7 @@ class Attention:
         """Set the terminal's progress bar, and again from time to time while the agent works."""
         if not terminal.shows_progress():
             return
-        state = _PROGRESS.get(self.sign, terminal.Progress.NONE)
+        state = self.sign.progress
         self._screen.post_message(TerminalCall(terminal.progress(state)))
         if self._repeat is None and state is terminal.Progress.WORKING:
             self._repeat = self._screen.set_interval(PROGRESS_SECONDS, self._show_progress)

@@ -71,7 +71,8 @@ class TerminalDriver(LinuxDriver):
     # -- from the early prompt to the interface
 
     def start_application_mode(self) -> None:
-        self._has_screen, self._typed = early_prompt.is_shown, early_prompt.take()
+        self._has_screen = early_prompt.is_shown
+        self._typed = early_prompt.take()
         super().start_application_mode()  # type: ignore[no-untyped-call]
         # Ctrl+S, typed while the terminal was another's, stops its output, and no key would start
         # it again.

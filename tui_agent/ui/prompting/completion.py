@@ -7,7 +7,7 @@ import heapq
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tui_agent.agent.mentions import IMAGE_SUFFIXES
 from tui_agent.lazy import LazyPattern, frozen
@@ -15,6 +15,15 @@ from tui_agent.ui.prompting.fuzzy import fuzzy_match, shifted
 
 if TYPE_CHECKING:
     from tui_agent.app.commands import Command
+
+CompletionSource: TypeAlias = (
+    'tuple[Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]]'
+)
+"""Something that can be completed: the kind of token, and a function from its query to the candidates, best first.
+
+Slow work in it belongs in a thread. Candidates of all sources of a kind are shown in one list,
+ordered by ``score`` and, where that is the same, in the order of the sources.
+"""
 
 _CAPITALS = LazyPattern("[A-Z]")
 LIMIT = 50
@@ -62,16 +71,6 @@ class Candidate:
     score: float = 0.0
     """How well it fits, to put the candidates of several sources in one order. Without a query all
     score 0."""
-
-
-CompletionSource = tuple[
-    Literal["mention", "entry"], Callable[[str], Awaitable[Sequence[Candidate]]]
-]
-"""Something that can be completed: the kind of token, and a function from its query to the candidates, best first.
-
-Slow work in it belongs in a thread. Candidates of all sources of a kind are shown in one list, ordered by ``score``
-and, where that is the same, in the order of the sources.
-"""
 
 
 def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:

@@ -36,9 +36,6 @@ class Match:
     offsets: tuple[int, ...] = ()
 
 
-NO_MATCH = Match()
-
-
 class _Place(NamedTuple):
     """A letter of the query at a place of the text, with the best score of all letters up to it."""
 
@@ -59,14 +56,14 @@ def fuzzy_match(query: str, text: str) -> Match:
         at = lower.find(wanted)
         if wanted and at >= 0:
             return Match(float(_LETTER), (at,))
-        return NO_MATCH
+        return Match()
     places: list[_Place] = []
     for index, letter in enumerate(wanted):
         row = _places_of(
             letter, query[index], text=text, lower=lower, before=places if index else None
         )
         if not row:
-            return NO_MATCH
+            return Match()
         places = row
     best = max(places, key=_score_of)
     return Match(float(best.score), _offsets(best))

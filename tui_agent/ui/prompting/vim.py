@@ -5,9 +5,7 @@ not behind the last one of a line.
 """
 
 import re
-from collections.abc import Callable
 from enum import StrEnum
-from functools import partial
 from typing import Literal
 
 from tui_agent.lazy import frozen
@@ -15,6 +13,8 @@ from tui_agent.lazy import frozen
 _WORD = re.compile(r"\w+|[^\w\s]+")
 _BIG_WORD = re.compile(r"\S+")
 
+_MOTIONS = frozenset("hl 0^$wWeEbB")
+"""Keys that go to a place of the text, whatever was done before."""
 _SHORT = {"x": "dl", "X": "dh", "D": "d$", "C": "c$", "s": "cl", "S": "cc", "Y": "yy"}
 """Keys that stand for an operator with its motion."""
 
@@ -91,27 +91,39 @@ def _word_before(word: re.Pattern[str], text: str, at: int) -> int:
     return max((found.start() for found in word.finditer(text) if found.start() < at), default=0)
 
 
-_MOTIONS: dict[str, Callable[[str, int], int]] = {
-    "h": lambda text, at: max(at - 1, _start(text, at)),
-    "l": lambda text, at: min(at + 1, _end(text, at)),
-    " ": lambda text, at: min(at + 1, _end(text, at)),
-    "0": _start,
-    "^": _first,
-    "$": lambda text, at: max(_start(text, at), _end(text, at) - 1),
-    "w": partial(_next_word, _WORD),
-    "W": partial(_next_word, _BIG_WORD),
-    "e": partial(_end_of_word, _WORD),
-    "E": partial(_end_of_word, _BIG_WORD),
-    "b": partial(_word_before, _WORD),
-    "B": partial(_word_before, _BIG_WORD),
-}
-_INSERTING: dict[str, Callable[[str, int], int]] = {
-    "i": lambda _text, at: at,
-    "a": lambda text, at: min(at + 1, _end(text, at)),
-    "I": _first,
-    "A": _end,
-}
-"""Keys that begin to insert, and where."""
+def _moved(key: str, text: str, at: int) -> int:  # noqa: PLR0911 - one arm for each motion
+    """Return where a motion within the text goes to."""
+    word = _BIG_WORD if key.isupper() else _WORD
+    match key:
+        case "h":
+            return max(at - 1, _start(text, at))
+        case "l" | " ":
+            return min(at + 1, _end(text, at))
+        case "0":
+            return _start(text, at)
+        case "^":
+            return _first(text, at)
+        case "$":
+            return max(_start(text, at), _end(text, at) - 1)
+        case "w" | "W":
+            return _next_word(word, text, at)
+        case "e" | "E":
+            return _end_of_word(word, text, at)
+        case _:
+            return _word_before(word, text, at)
+
+
+def _inserting(key: str, text: str, at: int) -> int:
+    """Return where a key begins to insert."""
+    match key:
+        case "a":
+            return min(at + 1, _end(text, at))
+        case "I":
+            return _first(text, at)
+        case "A":
+            return _end(text, at)
+        case _:
+            return at
 
 
 class Vim:
@@ -214,7 +226,8 @@ class Vim:
                 if self._operator:
                     self._operate(span)
                 else:
-                    self._anchor, self._at = span.start, max(span.start, span.end - 1)
+                    self._anchor = span.start
+                    self._at = max(span.start, span.end - 1)
                     self._forget()
             case _:
                 self._forget()
@@ -228,7 +241,7 @@ class Vim:
             case "d" | "c" | "y":
                 self._operator = key
             case "i" | "a" | "I" | "A":
-                self._insert(text, _INSERTING[key](text, at))
+                self._insert(text, _inserting(key, text, at))
             case "o":
                 self._insert(f"{text[:end]}\n{text[end:]}", end + 1)
             case "O":
@@ -262,7 +275,8 @@ class Vim:
         text = self._text
         match key:
             case "d" | "x" | "c" | "s" | "y":
-                self.mode, self._operator = Mode.NORMAL, {"x": "d", "s": "c"}.get(key, key)
+                self.mode = Mode.NORMAL
+                self._operator = {"x": "d", "s": "c"}.get(key, key)
                 self._operate(span)
             case "v" | "V":
                 other = Mode.VISUAL if key == "v" else Mode.LINES
@@ -272,15 +286,16 @@ class Vim:
                     self.mode = other
                 self._forget()
             case "o":
-                self._anchor, self._at = self._at, self._anchor
+                anchor = self._anchor
+                self._anchor = self._at
+                self._at = anchor
                 self._forget()
             case "p" | "~":
-                self.mode, to = (
-                    Mode.NORMAL,
-                    span.start + (len(self._register) - 1 if key == "p" else 0),
-                )
+                self.mode = Mode.NORMAL
+                to = span.start
                 if key == "p":
                     put = self._register
+                    to += len(put) - 1
                 else:
                     put = text[span.start : span.end].swapcase()
                 self._change(text[: span.start] + put + text[span.end :], to)
@@ -301,9 +316,11 @@ class Vim:
         text = self._text
         at = self._at
         to = at
-        target = _MOTIONS.get(key, partial(self._found, key))
         for _ in range(self._number):
-            to = target(text, to)
+            if key in _MOTIONS:
+                to = _moved(key, text, to)
+            else:
+                to = self._found(key, text, to)
         if not self._operator:
             if self.mode is not Mode.NORMAL:
                 self._at = to
@@ -464,8 +481,9 @@ class Vim:
             self._change(put, _first(put, start))
 
     def _change(self, text: str, at: int) -> None:
-        self._text, self._at = text, clamped(text, at)
-        self._last = list(self._keys), ""
+        self._text = text
+        self._at = clamped(text, at)
+        self._last = (list(self._keys), "")
         self._forget()
 
     def _insert(self, text: str, at: int) -> None:
@@ -493,7 +511,8 @@ class Vim:
             text = self._text
             end = self._at + len(inserted)
             self._text = text[: self._at] + inserted + text[self._at :]
-            self.mode, self._at = Mode.NORMAL, max(_start(self._text, end), end - 1)
+            self.mode = Mode.NORMAL
+            self._at = max(_start(self._text, end), end - 1)
         self._last = keys, inserted
 
     def _forget(self) -> None:

@@ -39,6 +39,14 @@ WEIGH_SECONDS = 0.4
 """How long the summary is left alone before it is weighed again."""
 GONE = "The conversation went on without this summary: it is not used."
 WORKING = "The agent is working. Nothing was changed; compact when it is done."
+KEYS = {
+    "plan": "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
+    "writing": "esc stop",
+    "edit": "ctrl+s apply  esc back",
+    "waiting": "ctrl+s apply after this step  ctrl+n not now  esc back, with your changes",
+    "refused": "esc back",
+}
+"""The keys of each phase."""
 
 
 class CompactPhase(StrEnum):
@@ -50,15 +58,6 @@ class CompactPhase(StrEnum):
     WAITING = "waiting"
     """A prepared summary is edited while the agent works; it is applied at the threshold."""
     REFUSED = "refused"
-
-
-KEYS = {
-    CompactPhase.PLAN: "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
-    CompactPhase.WRITING: "esc stop",
-    CompactPhase.EDIT: "ctrl+s apply  esc back",
-    CompactPhase.WAITING: "ctrl+s apply after this step  ctrl+n not now  esc back, with your changes",
-    CompactPhase.REFUSED: "esc back",
-}
 
 
 class CompactScreen(Dialog[None]):

@@ -21,7 +21,7 @@ from tui_agent.agent.context_map import ContextMap, MapChange, change_between
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import context_text, edit_cost, timeline_text
-from tui_agent.app.context_commands import edit_block, edit_summary
+from tui_agent.app.context_commands import cost_of, edit_block, edit_summary
 from tui_agent.app.edit_cost import Edit, EditAction
 from tui_agent.app.format import plural
 from tui_agent.app.frontend import Output, Report, TreePage
@@ -426,14 +426,10 @@ class ContextScreen(Page[None]):
             self._asking = None
             self._say(edit)
             return
-        warm = self._agent.context.cache_state().warm
-        dollars = None
-        if warm and edit.reread:
-            dollars = self._reread_cost(self._agent.model, edit.reread)
+        warm, dollars = cost_of(self._controller, edit)
+        question = edit_cost.question(edit, warm=warm, dollars=dollars)
         self._asking = edit
-        self._say(
-            f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True
-        )
+        self._say(f"{question}  enter yes · esc no", asks=True)
 
     def _refuses(self) -> bool:
         """Whether nothing can be changed here, which is said."""

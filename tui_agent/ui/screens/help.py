@@ -152,9 +152,6 @@ class HelpScreen(PickerScreen[HelpRow]):
         )
         yield from super().body()
 
-    def on_resize(self) -> None:
-        self.refill(self.typed, at=self.highlighted)
-
     def refill(self, query: str, *, at: str | None = None) -> None:
         words = query.lower().split()
         self.query_one("#here").display = (

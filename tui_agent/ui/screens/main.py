@@ -20,9 +20,10 @@ from tui_agent.app.frontend import (
     EditedText,
     FindPage,
     HelpPage,
-    Output,
     Page,
     Question,
+    Shown,
+    SubagentPage,
 )
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
@@ -35,6 +36,8 @@ from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.prompt import Prompt
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.app.services import AppServices
@@ -94,6 +97,12 @@ class MainScreen(SessionFrame):
         self._held_letter = ""
         self._is_writing = False
         self._cooled_at: float | None = None
+        self._opened: tuple[object, Screen[Any]] = (None, self)
+        """The page opened last, and its screen."""
+        self._late: list[object] = []
+        """Pages that wait for a pause in typing."""
+        self._resumed = asyncio.Condition()
+        """Tells those pages that the conversation is in sight again."""
 
     async def attach(self, services: AppServices) -> None:
         from tui_agent.ui.widgets.session_view import SessionView
@@ -135,10 +144,13 @@ class MainScreen(SessionFrame):
             view = None
         if isinstance(question, Choice) and question.inline and view is not None:
             take_away = view.ask_choice(question, answered)
+        elif self._has(question):
+            return None
         else:
-            await self._pause_in_typing()
+            self._late.append(question.identity)
+            await self._pause_in_typing(question)
             screen = pages.screen_for(question, self.controller)
-            self.app.push_screen(screen, answered)
+            self._open(question, screen, answered)
             take_away = screen.leave
         try:
             found: T | None = await answer
@@ -148,32 +160,63 @@ class MainScreen(SessionFrame):
         return found
 
     def show(self, page: Page) -> None:
-        if isinstance(page, HelpPage):
-            self._show_help(with_keys=page.with_keys)
-            return
         if isinstance(page, FindPage):
             if self.view is not None:
                 self.view.find_bar.begin(page.query)
-            return
-        from tui_agent.ui import pages
-        from tui_agent.ui.screens.viewer import ViewerScreen
-
-        if self._keys_awaited():
+        elif self._has(page):
+            if isinstance(page, SubagentPage):
+                page.close()
+        elif self._keys_awaited():
+            self._late.append(page.identity)
             self._show_in_a_pause(page)
-            return
-        # A key pressed twice comes twice, the second time before the page has the focus.
-        if not (isinstance(page, Output) and isinstance(self.app.screen, ViewerScreen)):
-            self.app.push_screen(pages.screen_of(page, self.controller))
+        else:
+            self._show_now(page)
 
     @work
     async def _show_in_a_pause(self, page: Page) -> None:
-        await self._pause_in_typing()
-        self.show(page)
+        await self._pause_in_typing(page)
+        self._show_now(page)
 
-    async def _pause_in_typing(self) -> None:
-        """Wait while somebody types who went on since the last command: a page would take the keys."""
-        while wait := self._keys_awaited():  # noqa: ASYNC110 - time ends it
-            await asyncio.sleep(wait)
+    def _show_now(self, page: Page) -> None:
+        from tui_agent.ui import pages
+
+        if isinstance(page, HelpPage):
+            self._show_help(page)
+        else:
+            self._open(page, pages.screen_of(page, self.controller))
+
+    def _open(
+        self,
+        asked: Shown,
+        screen: Screen[Any],
+        callback: Callable[[Any], None] | None = None,
+    ) -> None:
+        self._opened = (asked.identity, screen)
+        self.app.push_screen(screen, callback)
+
+    def _has(self, asked: Shown) -> bool:
+        """Whether the same page waits for a pause or is on top: a key pressed twice comes twice."""
+        identity, screen = self._opened
+        is_on_top = identity == asked.identity and self.app.screen is screen
+        return is_on_top or asked.identity in self._late
+
+    async def _pause_in_typing(self, asked: Shown) -> None:
+        """Wait while somebody types who went on since the last command: a page would take the keys.
+
+        Pages that open meanwhile are left first.
+        """
+        try:
+            while wait := self._keys_awaited():
+                await asyncio.sleep(wait)
+                async with self._resumed:
+                    await self._resumed.wait_for(lambda: self.app.screen is self)
+        finally:
+            self._late.remove(asked.identity)
+
+    @on(events.ScreenResume)
+    async def _tell_late_pages(self) -> None:
+        async with self._resumed:
+            self._resumed.notify_all()
 
     def _keys_awaited(self) -> float:
         """Return the seconds until a page may open."""
@@ -225,7 +268,7 @@ class MainScreen(SessionFrame):
                 grace=settings.permission_grace, typing_pause=settings.typing_pause
             )
 
-    def _show_help(self, *, with_keys: bool) -> None:
+    def _show_help(self, page: HelpPage) -> None:
         from tui_agent.ui.screens.help import HelpRow, HelpScreen, help_rows
 
         def chosen(row: HelpRow | None) -> None:
@@ -237,7 +280,7 @@ class MainScreen(SessionFrame):
                 self.controller.begin(row.command, row.arguments)
 
         rows = list(help_rows(self.controller, self.BINDINGS, self.keymap))
-        self.app.push_screen(HelpScreen(rows, with_keys=with_keys), chosen)
+        self._open(page, HelpScreen(rows, with_keys=page.with_keys), chosen)
 
     def go_to(self, request: OpenRequest) -> None:
         if self.view is None or not self.view.shows(request):

@@ -76,11 +76,7 @@ class MemoryScreen(Page[None]):
         at = self.listing.highlighted
         self.listing.set_options(self._options())
         self.show_facts("" if view.proposed or view.kept else NOTHING)
-        first = None
-        for place, row in enumerate(self.listing.options):
-            if not row.disabled:
-                first = place
-                break
+        first = self.listing.first_enabled
         if at is None or first is None:
             self.listing.highlighted = first
             return

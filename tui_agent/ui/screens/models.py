@@ -171,11 +171,9 @@ class ModelPicker(PickerScreen[ModelPick]):
     def _grouped(self, models: Sequence[ModelRow]) -> Iterator[Option]:
         for name, rows in groups(models, self._current, self._used):
             if rows:
-                yield Option(self.styled(visible(name), "faint"), id=f"[{name}]", disabled=True)
-                yield from (Option(self._row(row, ()), id=key_of(row)) for row in rows)
-
-    def on_resize(self) -> None:
-        self.refill(self.typed, at=self.highlighted)
+                yield self.heading_row(name, "faint")
+            for row in rows:
+                yield Option(self._row(row, ()), id=key_of(row))
 
     def pick(self, key: str) -> None:
         self.dismiss(self._picked(key))

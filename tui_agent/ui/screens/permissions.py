@@ -54,7 +54,7 @@ class PermissionsScreen(PickerScreen[None]):
     def on_mount(self) -> None:
         self.show_facts("First match wins; a deny always wins.")
 
-    def refill(self, query: str) -> None:
+    def refill(self, query: str, *, at: str | None = None) -> None:
         wanted = query.lower().split()
         self._shown = {}
         # The same rule may be given twice; a row stands for one of them.
@@ -72,7 +72,7 @@ class PermissionsScreen(PickerScreen[None]):
         lines = [line for line in _IN_WORDS if has_words(" ".join(line), wanted)]
         if lines:
             head = "Built in, by what a call does · docs/permissions.md"
-            rows.append(Option(self.styled(head, "faint"), id="words", disabled=True))
+            rows.append(self.heading_row(head, "faint"))
         width = max((cell_len(subject) for _, subject, _ in lines), default=0)
         for action, subject, when in lines:
             parts = (
@@ -81,7 +81,7 @@ class PermissionsScreen(PickerScreen[None]):
                 self.styled(when, "faint"),
             )
             rows.append(Option(Content.assemble(*parts), id=f"words-{subject}"))
-        self.show(rows)
+        self.show(rows, at=at)
 
     def action_undo(self) -> None:
         if not self._removed:
@@ -92,7 +92,7 @@ class PermissionsScreen(PickerScreen[None]):
         if rule.source == "user":
             self._keep(rule)
         self.notify(f"Back: {one_line(str(rule), 160)}.")
-        self.refill(self.field.value)
+        self.redraw()
 
     def _row(self, rule: Rule, kinds: int, patterns: int) -> Content:
         action = self.styled(f"{rule.action.value:<6}", "strong")
@@ -128,7 +128,7 @@ class PermissionsScreen(PickerScreen[None]):
                 self._keep(rule)
             case _:
                 pass
-        self.refill(self.field.value)
+        self.redraw()
 
     def _remove(self, rule: Rule) -> None:
         problem = self._gate.is_fixed(rule) or self._services.forget_rule(rule)

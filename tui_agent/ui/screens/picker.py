@@ -81,8 +81,7 @@ class PickerList(Options):
             super().action_cursor_down()
 
     def _stands_at(self, end: int) -> bool:
-        enabled = [place for place, option in enumerate(self.options) if not option.disabled]
-        return bool(enabled) and self.highlighted == enabled[end]
+        return bool(self.enabled) and self.highlighted == self.enabled[end]
 
 
 class PickerScreen(Page[ResultT], Generic[ResultT]):
@@ -122,8 +121,15 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
         self.tell("")
         self.refill("")
 
-    refill: Callable[[str], object]
-    """Finds the rows for a filter and ``show``s them, now or later."""
+    refill: Callable[..., object]
+    """Finds the rows for a filter and ``show``s them, now or later; ``at`` is the row to highlight."""
+
+    def redraw(self) -> None:
+        """Show the same rows as they are now; the highlight stays."""
+        self.refill(self.typed, at=self.highlighted)
+
+    def on_resize(self) -> None:
+        self.redraw()
 
     def pick(self, key: str) -> None:
         """Act on the row that was picked: leave with its key, unless a subclass has something else to do."""
@@ -141,23 +147,27 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
     def show(self, rows: Sequence[Option], *, at: str | None = None) -> None:
         """Show rows, the highlight on the one whose id is ``at``, else on the first that is no heading."""
-        self.listing.set_options(rows[:MAX_ROWS])
+        shown = rows[:MAX_ROWS]
+        self.listing.set_options(shown)
         if len(rows) > MAX_ROWS:
             more = self.styled(f"{len(rows) - MAX_ROWS} more: type to narrow", "faint")
             self.listing.add_option(Option(more, disabled=True))
         self.listing.display = bool(rows)
         self.empty.display = not rows
-        if rows:
-            first = next((place for place, row in enumerate(rows) if not row.disabled), None)
-            ids = [row.id for row in rows[:MAX_ROWS]]
-            if at in ids:
-                self.listing.highlighted = ids.index(at)
-            else:
-                self.listing.highlighted = first
-            if self.listing.highlighted == 1:
-                self.listing.scroll_home(animate=False)
-        else:
+        if not rows:
             self.highlight(None)
+            return
+        ids = [row.id for row in shown]
+        if at in ids:
+            self.listing.highlighted = ids.index(at)
+        else:
+            self.listing.highlighted = self.listing.first_enabled
+        if self.listing.highlighted == 1:
+            self.listing.scroll_home(animate=False)
+
+    def heading_row(self, name: str, style: str) -> Option:
+        """Return a row that stands over others and can't be picked."""
+        return Option(self.styled(visible(name), style), id=f"[{name}]", disabled=True)
 
     @property
     def typed(self) -> str:
@@ -218,9 +228,6 @@ class PickScreen(PickerScreen[str]):
         self._question = question
         self._rows = {row.key: row for row in question.rows}
 
-    def on_resize(self) -> None:
-        self.refill(self.typed, at=self.highlighted)
-
     def refill(self, query: str, *, at: str | None = None) -> None:
         found = matching(self._question.rows, query, lambda row: row.text)
         self.show([Option(self._row(row, offsets), id=row.key) for row, offsets in found], at=at)
@@ -253,21 +260,13 @@ class ThemePicker(PickerScreen[str]):
         super().__init__()
         self._before = self.app.theme
 
-    def refill(self, query: str) -> None:
-        themes = sorted(
-            item for item in self.app.available_themes.items() if query.lower() in item[0]
-        )
+    def refill(self, query: str, *, at: str | None = None) -> None:
         rows = []
-        for name, theme in themes:
-            rows.append(
-                Option(
-                    Content.assemble(
-                        f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")
-                    ),
-                    id=name,
-                )
-            )
-        self.show(rows, at=self.app.theme)
+        for name, theme in sorted(self.app.available_themes.items()):
+            if query.lower() in name:
+                tone = self.styled("dark" if theme.dark else "light", "faint")
+                rows.append(Option(Content.assemble(f"{name:<24}", tone), id=name))
+        self.show(rows, at=at or self.app.theme)
 
     def highlight(self, key: str | None) -> None:
         if key is not None:

@@ -152,7 +152,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             except StoreError:  # deleted meanwhile, or damaged: its row stays without
                 continue
         if fresh:
-            self._draw(self.highlighted)
+            self.redraw()
 
     # -- drawing
 
@@ -171,7 +171,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
                 rows.append(Option(Content.assemble(number, text), id=f"{info.id}#{hit.entry_id}"))
         self.show(rows, at=at)
 
-    def on_resize(self) -> None:
+    def redraw(self) -> None:
         if self._sessions:
             self._draw(self.highlighted)
 

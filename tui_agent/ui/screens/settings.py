@@ -57,7 +57,8 @@ class SettingsScreen(PickerScreen[None]):
         self._query = query
         self._controller = controller
         self._rows: dict[str, SettingRow] = {}
-        self._saved: tuple[str, str] | None = None
+        self._saved = ("", "")
+        """The setting that was changed last, and what is said of that."""
         self._refused = ("", "")
         """The setting that was written last and not accepted, and what was written."""
 
@@ -70,31 +71,31 @@ class SettingsScreen(PickerScreen[None]):
         try:
             self._rows = {row.key: row for row in self._controller.services.settings_rows()}
         except ConfigError as error:
-            self._rows, problem = {}, str(error)
+            self._rows = {}
+            problem = str(error)
         self.empty.update(visible(problem or self.EMPTY))
-
-    def on_resize(self) -> None:
-        self.refill(self.typed)
 
     # -- the list
 
-    def refill(self, query: str) -> None:
+    def refill(self, query: str, *, at: str | None = None) -> None:
+        at = at or self.highlighted
         words = query.lower().split()
         if not words:
-            self.show(list(self._grouped()), at=self.highlighted)
+            self.show(list(self._grouped()), at=at)
             return
         rows = []
         for row in self._rows.values():
             text = f"{row.key} {row.words} {sentence_of(row)} {row.description}"
             if has_words(text, words):
                 rows.append(Option(self._row(row), id=row.key))
-        self.show(rows, at=self.highlighted)
+        self.show(rows, at=at)
 
     def _grouped(self) -> Iterator[Option]:
         """Yield every setting under the heading of its group."""
         for name, rows in sorted_by_group(list(self._rows.values())).items():
-            yield Option(self.styled(name, "strong"), id=f"[{name}]", disabled=True)
-            yield from (Option(self._row(row), id=row.key) for row in rows)
+            yield self.heading_row(name, "strong")
+            for row in rows:
+                yield Option(self._row(row), id=row.key)
 
     def _row(self, row: SettingRow) -> Content:
         """Draw a setting: what it is called, its value, where that comes from, its name in the file."""
@@ -140,11 +141,10 @@ class SettingsScreen(PickerScreen[None]):
         about = ""
         if (row := self._rows.get(key or "")) is not None:
             about = f"{row.description}\nAccepts {row.accepts}.{_when(row.key)} In config.toml: {row.key}."
-        self.tell(
-            f"{self._saved[1]}\n{about}"
-            if self._saved is not None and self._saved[0] == key
-            else about
-        )
+        saved, said = self._saved
+        if saved == key:
+            about = f"{said}\n{about}"
+        self.tell(about)
 
     # -- editing
 
@@ -183,10 +183,10 @@ class SettingsScreen(PickerScreen[None]):
 
     def _typed(self, key: str, text: str | None) -> None:
         if text == _written(self._rows[key]):
-            self._saved = key, "Nothing changed."
+            self._saved = (key, "Nothing changed.")
             self.highlight(key)
         elif text is not None:
-            self._refused = key, text
+            self._refused = (key, text)
             self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
@@ -235,7 +235,7 @@ class SettingsScreen(PickerScreen[None]):
         self._saved = (key, saved or f"Saved.{when}")
         self._refused = ("", "")
         self._read()
-        self.refill(self.typed)
+        self.redraw()
 
     def action_reset(self) -> None:
         if (key := self.highlighted) is not None and self._rows[key].editable:

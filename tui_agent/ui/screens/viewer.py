@@ -95,7 +95,7 @@ class TextLines(LineList):
     # -- scrolling
 
     def action_scroll(self, rows: int, pages: int = 0) -> None:
-        self.scroll_relative(y=rows + pages * max(1, self.page - 1), animate=False)
+        self.scroll_relative(y=rows + pages * self.page_step, animate=False)
 
     # -- search
 

@@ -1,8 +1,10 @@
 """The list of the blocks of the next request, drawn by the line."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Container, Iterable, Sequence
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.format import plural, tokens
@@ -13,6 +15,8 @@ from tui_agent.ui.bindings import hidden
 from tui_agent.ui.widgets.line_list import LineList, following, spread
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
+
+Listed: TypeAlias = "ListedBlock | ListedGroup"
 
 _Address = tuple[str, tuple[int, ...], str]
 
@@ -66,9 +70,6 @@ class ListedGroup:
     folded: bool
 
 
-Listed = ListedBlock | ListedGroup
-
-
 def arrange(
     blocks: Sequence[ContextBlock],
     order: SortOrder,
@@ -84,10 +85,9 @@ def arrange(
     places = sorted(range(len(blocks)), key=sort_keys[order])
     if grouping is Grouping.NONE:
         return _ungrouped(blocks, places, order, folded)
-    name_of = _NAMES[grouping]
     groups: dict[str, list[int]] = {}
     for place in places:
-        groups.setdefault(name_of(blocks[place]), []).append(place)
+        groups.setdefault(_group_of(blocks[place], grouping), []).append(place)
     weights = {name: sum(blocks[place].tokens for place in found) for name, found in groups.items()}
     if order is SortOrder.SIZE:
         names = sorted(groups, key=lambda name: -weights[name])
@@ -131,11 +131,15 @@ def kind_name(block: ContextBlock) -> str:
     return {"system": "prompt", "tool_schema": "tool"}.get(block.kind, block.kind.replace("_", " "))
 
 
-_NAMES: dict[Grouping, Callable[[ContextBlock], str]] = {
-    Grouping.KIND: kind_name,
-    Grouping.TOOL: lambda block: (block.tool or "no tool") if not block.is_head else HEAD,
-    Grouping.FILE: lambda block: block.path or "no file",
-}
+def _group_of(block: ContextBlock, grouping: Grouping) -> str:
+    """Return the name of the group that a block belongs to."""
+    if grouping is Grouping.KIND:
+        return kind_name(block)
+    if grouping is Grouping.FILE:
+        return block.path or "no file"
+    if block.is_head:
+        return HEAD
+    return block.tool or "no tool"
 
 
 def bar(share: float, width: int) -> str:

@@ -11,7 +11,9 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_agent.ui.widgets.clickable import clickable
-from tui_agent.ui.widgets.status import Hint
+
+Hint = tuple[str, str, str]
+"""A key, its label, and the action of a click; none when it is empty."""
 
 _GAP: Final = 2
 _NAMES: Final = {
@@ -47,18 +49,34 @@ def read_hints(text: str) -> tuple[Hint, ...]:
 
 
 def fitting(hints: Sequence[Hint], room: int, keep: int = 1) -> list[Hint]:
+    """Return the hints there is room for; those at the end leave first, but for the last ones to ``keep``."""
     shown = list(hints)
     while len(shown) > keep and _width(shown) > room:
         droppable = shown[: len(shown) - keep]
-        obvious = next((at for at, hint in enumerate(droppable) if hint[0] == _OBVIOUS), None)
-        del shown[len(droppable) - 1 if obvious is None else obvious]
+        keys = [hint[0] for hint in droppable]
+        if _OBVIOUS in keys:
+            del shown[keys.index(_OBVIOUS)]
+        else:
+            del shown[len(droppable) - 1]
     return shown
 
 
+def drawn(hints: Sequence[Hint], style: str) -> Content:
+    """Return hints beside each other; ``style`` is what the component classes of keys and labels begin with."""
+    parts = []
+    for key, label, action in hints:
+        part = clickable(key, f".{style}--key", action)
+        if label:
+            part += clickable(f" {label}", f".{style}--label", action)
+        parts.append(part)
+    return Content(" " * _GAP).join(parts)
+
+
 def _width(hints: Sequence[Hint]) -> int:
-    return (
-        sum(cell_len(key) + bool(label) + cell_len(label) + _GAP for key, label, _ in hints) - _GAP
-    )
+    width = -_GAP
+    for key, label, _action in hints:
+        width += cell_len(f"{key} {label}".rstrip()) + _GAP
+    return width
 
 
 class KeyLine(Widget):
@@ -89,10 +107,4 @@ class KeyLine(Widget):
         return max(1, _width(self.hints))
 
     def render(self) -> Content:
-        parts = []
-        for key, label, action in fitting(self.hints, self.size.width, self._keep):
-            part = clickable(key, ".key-line--key", action)
-            if label:
-                part += clickable(f" {label}", ".key-line--label", action)
-            parts.append(part)
-        return Content(" " * _GAP).join(parts)
+        return drawn(fitting(self.hints, self.size.width, self._keep), "key-line")

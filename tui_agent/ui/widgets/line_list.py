@@ -5,18 +5,15 @@ from enum import Enum
 from typing import ClassVar, Literal, TypeVar
 
 from rich.segment import Segment
-from rich.style import Style as RichStyle
 from textual import events, on
 from textual.geometry import Region, Size
-from textual.message import Message
-from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_agent.app.status_marks import STYLES as STANDING_STYLES
-from tui_agent.lazy import dataclass
 from tui_agent.ui.bindings import hidden
-from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs
+from tui_agent.ui.widgets.cursor import WithCursor
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, crop_runs, runs_width
 
 STYLES = (
     "text",
@@ -42,13 +39,13 @@ def following(choices: type[E], now: E) -> E:
     return rows[(rows.index(now) + 1) % len(rows)]
 
 
-class LineList(ScrollView, can_focus=True):
+class LineList(WithCursor, ScrollView, can_focus=True):
     """Rows under a cursor.
 
     A subclass says how many there are (``set_count``) and makes one (``row``).
     """
 
-    ALLOW_SELECT = False
+    STYLE_PREFIX = "line-list"
     HEADED = False
     """Whether the first line on screen is a heading that does not scroll (``heading``)."""
     CURSOR: ClassVar[Literal["always", "focused", "never"]] = "always"
@@ -66,24 +63,11 @@ class LineList(ScrollView, can_focus=True):
         hidden("enter", "choose", "choose"),
     ]
 
-    cursor: var[int] = var(0, init=False)
-
-    @dataclass
-    class Highlighted(Message):
+    class Highlighted(WithCursor.Highlighted):
         """The cursor is on another row."""
 
-        index: int
-
-    @dataclass
-    class Chosen(Message):
-        """A row was chosen with Enter or a click on the row under the cursor."""
-
-        index: int
-
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
-        self.count = 0
-        self._styles: dict[str, RichStyle] = {}
+    class Chosen(WithCursor.Chosen):
+        """A row was chosen."""
 
     # -- for subclasses
 
@@ -98,25 +82,21 @@ class LineList(ScrollView, can_focus=True):
     def page(self) -> int:
         return max(1, self.scrollable_content_region.height - self.HEADED)
 
+    @property
+    def page_step(self) -> int:
+        return max(1, self.page - 1)
+
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
         self.count = count
         self.virtual_size = Size(self.scrollable_content_region.width, count + self.HEADED)
-        place = min(max(0, self.cursor if cursor is None else cursor), max(0, count - 1))
-        moved = place != self.cursor
-        self.cursor = place
+        self.put_cursor(self.cursor if cursor is None else cursor)
+        self._show_cursor()
         self.refresh()
-        if not moved:
-            self._show_cursor()
-            self.post_message(self.Highlighted(place))
 
-    def validate_cursor(self, cursor: int) -> int:
-        return min(max(0, cursor), max(0, self.count - 1))
-
-    def watch_cursor(self, before: int, cursor: int) -> None:
+    def draw_cursor(self, before: int) -> None:
         self._show_cursor()
         self._refresh_row(before)
-        self._refresh_row(cursor)
-        self.post_message(self.Highlighted(cursor))
+        self._refresh_row(self.cursor)
 
     def _refresh_row(self, index: int) -> None:
         y = index - self.scroll_offset.y + self.HEADED
@@ -144,20 +124,6 @@ class LineList(ScrollView, can_focus=True):
 
     # -- keys and mouse
 
-    def action_move(self, rows: int, pages: int = 0) -> None:
-        self.cursor += rows + pages * max(1, self.page - 1)
-
-    def action_go(self, index: int) -> None:
-        """Move the cursor to a row, -1 is the last."""
-        if index >= 0:
-            self.cursor = index
-        else:
-            self.cursor = self.count + index
-
-    def action_choose(self) -> None:
-        if self.count:
-            self.post_message(self.Chosen(self.cursor))
-
     def on_click(self, event: events.Click) -> None:
         index = self.index_at(event.y)
         if index is None:
@@ -174,20 +140,6 @@ class LineList(ScrollView, can_focus=True):
 
     # -- painting
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._styles.clear()
-
-    def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:
-        key = names
-        if cursor:
-            key = f"{names} cursor"
-        style = self._styles.get(key)
-        if style is None:
-            classes = [f"line-list--{name}" for name in key.split()]
-            style = self._styles[key] = self.get_visual_style(*classes).rich_style
-        return style
-
     def render_line(self, y: int) -> Strip:
         width = self.scrollable_content_region.width
         if self.HEADED and y == 0:
@@ -202,18 +154,20 @@ class LineList(ScrollView, can_focus=True):
 
     def _strip(self, runs: Sequence[StyledSpan], width: int, *, cursor: bool = False) -> Strip:
         shown = crop_runs(list(runs), width)
-        segments = [Segment(text, self.style_of(style, cursor=cursor)) for text, style in shown]
-        used = sum(cells(text) for text, _ in shown)
-        segments.append(Segment(" " * max(0, width - used), self.style_of("text", cursor=cursor)))
+        used = runs_width(shown)
+        ground = " cursor" if cursor else ""
+        segments = []
+        for text, style in [*shown, (" " * max(0, width - used), "text")]:
+            segments.append(Segment(text, self.style_of(style + ground)))
         return Strip(segments, max(used, width)).adjust_cell_length(width)
 
 
 def spread(left: Sequence[StyledSpan], right: Sequence[StyledSpan], width: int) -> list[StyledSpan]:
     """Return runs with ``right`` at the right edge; the left part is cut when there is no room for both."""
-    wanted = sum(cells(text) for text, _ in right)
+    wanted = runs_width(right)
     if not wanted:
         return list(crop_runs(list(left), width))
     room = max(0, width - wanted - 1)
     kept = crop_runs(list(left), room)
-    gap = width - wanted - sum(cells(text) for text, _ in kept)
+    gap = width - wanted - runs_width(kept)
     return [*kept, (" " * max(1, gap), "text"), *right]

@@ -7,6 +7,17 @@ from textual.widgets import OptionList
 class Options(OptionList):
     """A list of options to choose from."""
 
+    @property
+    def enabled(self) -> list[int]:
+        """The places of the options that can be chosen."""
+        return [place for place, option in enumerate(self.options) if not option.disabled]
+
+    @property
+    def first_enabled(self) -> int | None:
+        if enabled := self.enabled:
+            return enabled[0]
+        return None
+
     def on_click(self, event: Click) -> None:
         """Leave out a click on a row that is drawn, but is no option any more."""
         if event.style.meta.get("option", 0) >= self.option_count:

@@ -3,18 +3,14 @@
 from itertools import accumulate
 
 from rich.segment import Segment
-from rich.style import Style as RichStyle
 from textual import events, on
 from textual.geometry import Size
-from textual.message import Message
-from textual.reactive import reactive
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tui_agent.app.format import tokens
-from tui_agent.lazy import dataclass
 from tui_agent.plot import FREE, Cell, Column, Series, columns, stacked
 from tui_agent.ui.bindings import hidden
+from tui_agent.ui.widgets.cursor import WithCursor
 
 _GUTTER = 7
 """Cells left of the plot for the label of its height, where there is room for them."""
@@ -22,13 +18,13 @@ _ROOMY = 60
 _EMPTY = Series(((),), 1.0)
 
 
-class Plot(Widget, can_focus=True):
+class Plot(WithCursor, can_focus=True):
     """Draws a series as wide as it is.
 
     The cursor is on a step; its column and the mark below it are lit.
     """
 
-    ALLOW_SELECT = False
+    STYLE_PREFIX = "plot"
     COMPONENT_CLASSES = {
         "plot--base",
         "plot--bar",
@@ -50,19 +46,11 @@ class Plot(Widget, can_focus=True):
         hidden("enter", "choose", "choose"),
     ]
 
-    cursor: reactive[int] = reactive(0, init=False)
-
-    @dataclass
-    class Highlighted(Message):
+    class Highlighted(WithCursor.Highlighted):
         """The cursor is on another step."""
 
-        index: int
-
-    @dataclass
-    class Chosen(Message):
-        """A step was chosen with Enter or a double click."""
-
-        index: int
+    class Chosen(WithCursor.Chosen):
+        """A step was chosen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,15 +59,12 @@ class Plot(Widget, can_focus=True):
         self.columns: list[Column] = []
         self.edges: list[int] = [0]
         self._rows: list[list[Cell]] = []
-        self._styles: dict[tuple[str, ...], RichStyle] = {}
 
     def show(self, series: Series, *, cursor: int) -> None:
         self._series = series
+        self.count = series.count
         self._arrange()
-        moved = self.validate_cursor(cursor) != self.cursor
-        self.cursor = cursor
-        if not moved:
-            self.post_message(self.Highlighted(self.cursor))
+        self.put_cursor(cursor)
         self.refresh()
 
     def _arrange(self) -> None:
@@ -99,22 +84,9 @@ class Plot(Widget, can_focus=True):
 
     # -- the cursor
 
-    def validate_cursor(self, cursor: int) -> int:
-        return min(max(0, cursor), max(0, self._series.count - 1))
-
-    def watch_cursor(self, cursor: int) -> None:
-        self.refresh()
-        self.post_message(self.Highlighted(cursor))
-
-    def action_move(self, steps: int, tenths: int = 0) -> None:
-        self.cursor += steps + tenths * max(1, self._series.count // 10)
-
-    def action_go(self, index: int) -> None:
-        """Move the cursor to a step, -1 is the last."""
-        if index >= 0:
-            self.cursor = index
-        else:
-            self.cursor = self._series.count + index
+    @property
+    def page_step(self) -> int:
+        return max(1, self.count // 10)
 
     def action_mark(self, direction: int) -> None:
         marks = self._series.marks
@@ -122,10 +94,6 @@ class Plot(Widget, can_focus=True):
             self.cursor = min((at for at in marks if at > self.cursor), default=self.cursor)
         else:
             self.cursor = max((at for at in marks if at < self.cursor), default=self.cursor)
-
-    def action_choose(self) -> None:
-        if self._series.count:
-            self.post_message(self.Chosen(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
         x = event.x - self._gutter
@@ -145,17 +113,6 @@ class Plot(Widget, can_focus=True):
 
     # -- painting
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._styles.clear()
-
-    def _style(self, *names: str) -> RichStyle:
-        if names not in self._styles:
-            self._styles[names] = self.get_visual_style(
-                *(f"plot--{name}" for name in names)
-            ).rich_style
-        return self._styles[names]
-
     def render_line(self, y: int) -> Strip:
         if self._arranged != self.size:
             self._arrange()
@@ -168,14 +125,14 @@ class Plot(Widget, can_focus=True):
             axis = ""
         segments = []
         if self._gutter:
-            segments = [Segment(f"{axis:>{_GUTTER - 1}} ", self._style("axis"))]
+            segments = [Segment(f"{axis:>{_GUTTER - 1}} ", self.style_of("axis"))]
         for column, cells in zip(self.columns, self._rows, strict=True):
             lit = column.first <= self.cursor < column.end
             if y < height:
                 segments.append(self._cell(cells[y], column.cells, lit=lit))
             else:
                 segments.append(self._mark(column, lit=lit))
-        return Strip(segments).adjust_cell_length(self.size.width, self._style("axis"))
+        return Strip(segments).adjust_cell_length(self.size.width, self.style_of("axis"))
 
     def _cell(self, cell: Cell, width: int, *, lit: bool) -> Segment:
         is_base = cell.part == 0 and len(self._series.levels) > 1
@@ -186,14 +143,14 @@ class Plot(Widget, can_focus=True):
         else:
             name = "bar"
         if self.app.no_color or lit:
-            return Segment(
-                cell.glyph * width, self._style(name, "cursor") if lit else self._style(name)
-            )
-        return Segment(("█" if is_base else cell.glyph) * width, self._style(name))
+            if lit:
+                name = f"{name} cursor"
+            return Segment(cell.glyph * width, self.style_of(name))
+        return Segment(("█" if is_base else cell.glyph) * width, self.style_of(name))
 
     def _mark(self, column: Column, *, lit: bool) -> Segment:
         if not lit:
-            return Segment(column.mark.ljust(column.cells), self._style("mark"))
+            return Segment(column.mark.ljust(column.cells), self.style_of("mark"))
         return Segment(
-            f"▲{column.mark}"[: column.cells].ljust(column.cells), self._style("mark", "pointer")
+            f"▲{column.mark}"[: column.cells].ljust(column.cells), self.style_of("mark pointer")
         )

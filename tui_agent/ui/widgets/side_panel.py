@@ -41,7 +41,7 @@ MIN_TREE_ROWS = 6
 class _Line:
     """A line of the panel; ``entry`` is where choosing it goes."""
 
-    runs: tuple[StyledSpan, ...]
+    runs: tuple[StyledSpan, ...] = ()
     tail: tuple[StyledSpan, ...] = ()
     entry: int | None = None
 
@@ -153,7 +153,7 @@ class SidePanel(LineList):
         if not todos:
             return []
         done = sum(status == "done" for status, _ in todos)
-        lines = [_BLANK, _heading("To-dos", f"{done}/{len(todos)}")]
+        lines = [_Line(), _heading("To-dos", f"{done}/{len(todos)}")]
         for status, text in todos:
             if status == "in_progress":
                 style = "strong"
@@ -169,7 +169,7 @@ class SidePanel(LineList):
         files = self._facts.files
         if not files:
             return []
-        lines = [_BLANK, _heading("Files changed", str(len(files)))]
+        lines = [_Line(), _heading("Files changed", str(len(files)))]
         for file in files:
             name = sanitize.line(file.path)
             room = max(12, self.size.width - 12)
@@ -186,7 +186,7 @@ class SidePanel(LineList):
     def _jobs(self) -> list[_Line]:
         if not self._facts.jobs:
             return []
-        lines = [_BLANK, _heading("Background jobs", "")]
+        lines = [_Line(), _heading("Background jobs", "")]
         for number, command in self._facts.jobs:
             lines.append(_Line(((f" ◐ {number} ", "accent"), (sanitize.line(command), "text"))))
         return lines
@@ -212,9 +212,6 @@ class SidePanel(LineList):
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
         line = self._lines[index]
         return spread(line.runs, line.tail, width - (0 if line.tail else 1))
-
-
-_BLANK = _Line(())
 
 
 def _heading(name: str, note: str) -> _Line:

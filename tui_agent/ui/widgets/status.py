@@ -14,9 +14,7 @@ from textual.widget import Widget
 from tui_agent.app.format import money, one_line, short_model, tokens
 from tui_agent.app.run_state import RunState, describe
 from tui_agent.ui.widgets.clickable import clickable
-
-Hint = tuple[str, str, str]
-"""A key, its label, and the action of a click; none when it is empty."""
+from tui_agent.ui.widgets.key_line import Hint, drawn, fitting
 
 _FIRST = (
     "complete",
@@ -37,17 +35,15 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[Hint, ...]:
     """Return the hints for bindings that want to be shown, each action once, the most important first."""
     hints: dict[str, Hint] = {}
     for binding in bindings:
-        if binding.show or binding.action == _PALETTE:
-            if binding.action == _PALETTE:
-                label = "commands"
-            else:
-                label = binding.description
-            key = binding.key_display or binding.key
-            hints.setdefault(binding.action, (key, label, f"app.simulate_key('{binding.key}')"))
-    rank = {action: place for place, action in enumerate(_FIRST)}
-    return tuple(
-        hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank)))
-    )
+        label = binding.description
+        if binding.action == _PALETTE:
+            label = "commands"
+        elif not binding.show:
+            continue
+        key = binding.key_display or binding.key
+        hints.setdefault(binding.action, (key, label, f"app.simulate_key('{binding.key}')"))
+    first = [hints.pop(action) for action in _FIRST if action in hints]
+    return (*first, *hints.values())
 
 
 class StatusLine(Widget):
@@ -135,7 +131,7 @@ class StatusLine(Widget):
             way_back = cell_len(" ".join(self.hints[0][:2])) + 2
             left = left.truncate(self.size.width - way_back, ellipsis=True)
         room = self.size.width - left.cell_length - 2
-        right = self._right(room)
+        right = drawn(fitting(self.hints, room, keep=0), "status")
         gap = max(1, self.size.width - left.cell_length - right.cell_length)
         return Content.assemble(left, " " * gap, right)
 
@@ -196,17 +192,3 @@ class StatusLine(Widget):
             yield self.plan, "warnings", "cost"
         if self.used and self.size.width >= USED_FROM:
             yield f"{tokens(self.used)} used", "plain", "cost"
-
-    def _right(self, room: int) -> Content:
-        gap = "  "
-        pieces: list[Content] = []
-        for key, label, action in self.hints:
-            width = cell_len(key) + cell_len(label) + 1
-            if pieces:
-                width += len(gap)
-            if width > room:
-                break
-            room -= width
-            shown = clickable(key, ".status--key", action)
-            pieces.append(shown + clickable(f" {label}", ".status--label", action))
-        return Content(gap).join(pieces)

@@ -407,7 +407,9 @@ class EndingBlock(MarkerBlock):
         self._failure = icon, style, self.actions
         self._mending = mending
         if mending:
-            self._icon, self._style, self.actions = "·", "muted", ()
+            self._icon = "·"
+            self._style = "muted"
+            self.actions = ()
 
     def fail(self) -> None:
         """Nothing mended it."""

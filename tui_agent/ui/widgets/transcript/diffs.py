@@ -123,8 +123,10 @@ class _Reader:
     def _between(self, line: str) -> None:
         if hunk := _HUNK.match(line):
             self._end_hunk()
-            self._old, self._new = int(hunk[1]), int(hunk[3])
-            self._old_left, self._new_left = int(hunk[2] or 1), int(hunk[4] or 1)
+            self._old = int(hunk[1])
+            self._old_left = int(hunk[2] or 1)
+            self._new = int(hunk[3])
+            self._new_left = int(hunk[4] or 1)
             if self._begun:
                 self._rows.append(DiffRow("gap", told="⋯"))
             self._begun = True

@@ -5,7 +5,7 @@ Tables share the width among their columns by need; one too narrow becomes a lis
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts
@@ -31,6 +31,7 @@ COPY: StyledSpan = ("copy", "muted code act:code")
 """Copies a block of code, at its first line."""
 
 Alignment = Literal["left", "center", "right"]
+Flow: TypeAlias = "TextFlow | CodeFlow | TableFlow | RuleFlow"
 
 _GAP = 2
 _MIN_COLUMN_WIDTH = 6
@@ -89,9 +90,6 @@ class RuleFlow:
 
     frame: Frame = field(default_factory=Frame)
     gap: bool = False
-
-
-Flow = TextFlow | CodeFlow | TableFlow | RuleFlow
 
 
 class LineBuilder:

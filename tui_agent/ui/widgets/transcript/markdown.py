@@ -341,7 +341,8 @@ class FlowMaker:
             case "ordered_list_open":
                 start = int(token.attrs.get("start", 1))
                 if self._number is not None and not self._containers:
-                    start, self._number = self._number, None
+                    start = self._number
+                    self._number = None
                 self._lists.append(start)
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
@@ -400,7 +401,8 @@ class FlowMaker:
         Top-level blocks always stand apart, except text that leads straight into a list; inside
         lists and quotes the source decides.
         """
-        previous, self.previous = self.previous, kind
+        previous = self.previous
+        self.previous = kind
         if self._pending_gap is not None:
             gap = self._pending_gap
             self._pending_gap = None

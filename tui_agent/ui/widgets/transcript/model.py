@@ -307,7 +307,8 @@ class TranscriptModel:
         return index
 
     def replace(self, index: int, entry_id: int, kind: str, item: Item) -> None:
-        self.ids[index], self.kinds[index] = entry_id, kind
+        self.ids[index] = entry_id
+        self.kinds[index] = kind
         self.pinned.discard(index)
         self._cache.put(index, item)
 

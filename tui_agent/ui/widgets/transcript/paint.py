@@ -164,7 +164,7 @@ def paint(
     """
     ground = f" {line.fill}" if line.fill in ROW_GROUNDS else ""
     base = palette[f"text{ground}"]
-    rail, bar = Segment(" ", base), Segment(" ", base)
+    rail = bar = Segment(" ", base)
     if standing is not None:
         rail = Segment(GLYPHS[standing], palette[f"{style_of(standing)}{ground}"])
     if focused is not None:

@@ -277,7 +277,8 @@ def _call(text: str) -> str:
 
 def moment(created_ms: int, now: float) -> str:
     """Return when something was, five or six characters: ``12:04`` today, ``3 Nov`` this year, ``2025`` before."""
-    then, today = datetime.fromtimestamp(created_ms / 1000), datetime.fromtimestamp(now)  # noqa: DTZ006 - local time
+    then = datetime.fromtimestamp(created_ms / 1000)  # noqa: DTZ006 - local time
+    today = datetime.fromtimestamp(now)  # noqa: DTZ006 - local time
     if then.date() == today.date():
         return f"{then:%H:%M}".rjust(6)
     if then.year == today.year:

@@ -1,0 +1,87 @@
+"""The cursor of a widget that is drawn by the line: its keys, its messages, and the styles it is drawn in."""
+
+from typing import ClassVar
+
+from rich.style import Style as RichStyle
+from textual.message import Message
+from textual.reactive import var
+from textual.widget import Widget
+
+from tui_agent.lazy import dataclass
+
+
+class WithCursor(Widget):
+    """A widget with a cursor on one of ``count`` places.
+
+    A subclass binds its keys, and shows the cursor where it is.
+    """
+
+    ALLOW_SELECT = False
+    STYLE_PREFIX: ClassVar[str]
+    """What its component classes begin with."""
+
+    cursor: var[int] = var(0, init=False)
+
+    @dataclass
+    class Highlighted(Message):
+        """The cursor is on another place."""
+
+        index: int
+
+    @dataclass
+    class Chosen(Message):
+        """A place was chosen with Enter or a double click."""
+
+        index: int
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self.count = 0
+        self._styles: dict[str, RichStyle] = {}
+
+    @property
+    def page_step(self) -> int:
+        """Places that a page key moves the cursor by."""
+        raise NotImplementedError
+
+    def validate_cursor(self, cursor: int) -> int:
+        return min(max(0, cursor), max(0, self.count - 1))
+
+    def watch_cursor(self, before: int, cursor: int) -> None:
+        self.draw_cursor(before)
+        self.post_message(self.Highlighted(cursor))
+
+    def draw_cursor(self, before: int) -> None:
+        """Draw the cursor where it is, and no longer where it was before."""
+        del before
+        self.refresh()
+
+    def put_cursor(self, place: int) -> None:
+        """Move the cursor and tell of it, even if it is there already: there is something else now."""
+        if self.validate_cursor(place) == self.cursor:
+            self.post_message(self.Highlighted(self.cursor))
+        self.cursor = place
+
+    def action_move(self, places: int, pages: int = 0) -> None:
+        self.cursor += places + pages * self.page_step
+
+    def action_go(self, place: int) -> None:
+        """Move the cursor to a place, -1 is the last."""
+        if place < 0:
+            place += self.count
+        self.cursor = place
+
+    def action_choose(self) -> None:
+        if self.count:
+            self.post_message(self.Chosen(self.cursor))
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._styles.clear()
+
+    def style_of(self, names: str) -> RichStyle:
+        """Return how some component classes look together."""
+        if names not in self._styles:
+            classes = [f"{self.STYLE_PREFIX}--{name}" for name in names.split()]
+            self._styles[names] = self.get_visual_style(*classes).rich_style
+        return self._styles[names]
