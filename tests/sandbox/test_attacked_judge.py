@@ -273,3 +273,27 @@ async def test_a_directory_of_output_runs_nothing_as_its_owner(tmp_path: Path) -
     assert len(modes) == 4
     assert not any(mode & 0o6000 for mode in modes)
     await box.sandbox.aclose()
+
+
+async def test_what_a_look_sets_aside_is_told_at_the_end(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home", state=state_of("landlock", tmp_path))
+    box.file("dist/app.js", "")
+    box.file(".gitignore", "dist/\n")
+    box.git("init", "-q")
+    box.git("add", ".")
+    script = "mkdir dist/.vscode; echo {} > dist/.vscode/tasks.json; echo made; read go"
+    launch = await box.sandbox.launch(
+        ["sh", "-c", script], box.root, box.root, OUTPUTS, box.environment(), live=True
+    )
+    process = await asyncio.create_subprocess_exec(
+        *launch.arguments, cwd=box.root, env=launch.environment, pass_fds=launch.descriptors,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"made\n"
+    await box.sandbox.look(launch, process.pid)
+    assert not (box.root / "dist/.vscode/tasks.json").exists()
+    await process.communicate(b"\n")
+    outcome = await box.sandbox.finish(launch, "", 0)
+    assert "Not kept as it is" in outcome.note
+    assert "dist/.vscode" in outcome.note

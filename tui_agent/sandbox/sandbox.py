@@ -160,6 +160,8 @@ class Launch:
     """Its changes were judged for the last time."""
     is_gone: bool = False
     """No process of it is left."""
+    told: list[str] = field(default_factory=list)
+    """What was done about its changes in place, at its end or while it ran."""
 
     async def gone(self) -> None:
         """Wait until every process of the command has ended, once its own has: the last ones end just after it.
@@ -517,7 +519,7 @@ class Sandbox:
             with held_still(leader) as stands_still:
                 try:
                     if await asyncio.to_thread(stands_still):
-                        await self._tidied(launch, ended=False)
+                        await self._tidy(launch, ended=False)
                         if launch.layer is not None and launch.view.writes_outputs:
                             await self._judged(launch, launch.layer, ended=False)
                 except JudgeError as error:
@@ -840,7 +842,8 @@ class Sandbox:
     ) -> tuple[Grants, list[str]]:
         """Have a command's changes judged, and keep what may be kept; returns what it lacked, and notes."""
         if (layer := launch.layer) is None:
-            return Grants(), await self._tidied(launch, ended=True)
+            await self._tidy(launch, ended=True)
+            return Grants(), launch.told
         root = launch.seen.root
         verdict = await self._judged(launch, layer, ended=True)
         notes = verdict.notes(launch.view)
@@ -851,7 +854,8 @@ class Sandbox:
             with believed():
                 failed = paths_from(row["failed"])
             notes += Verdict(lost=Names(failed[:MAX_NAMES], len(failed))).notes(launch.view)
-        return verdict.wanted, notes + await self._tidied(launch, ended=True)
+        await self._tidy(launch, ended=True)
+        return verdict.wanted, notes + launch.told
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
         """Have the judge watch what a command works on itself; returns the name of that, and what is ``linked``."""
@@ -880,10 +884,10 @@ class Sandbox:
             raise SandboxError(f"The judge of changes does not work: {error}.") from error
         return name, frozenset(path for path in outputs if str(path) in linked)
 
-    async def _tidied(self, launch: Launch, *, ended: bool) -> list[str]:
-        """Have what a command left in place for other programs to obey set aside; returns notes."""
+    async def _tidy(self, launch: Launch, *, ended: bool) -> None:
+        """Have what a command left in place for other programs to obey set aside, and note it in the launch."""
         if not launch.watched:
-            return []
+            return
         root = launch.seen.root
         if launch.view.grants.repository:
             tracked = await asyncio.to_thread(tracked_files, root)
@@ -899,9 +903,10 @@ class Sandbox:
         }
         with believed():
             found = {kind: names_from(row[kind]) for kind in texts}
-        return [
-            text.format(found[kind].listed()) for kind, text in texts.items() if found[kind].names
-        ]
+        for kind, text in texts.items():
+            note = text.format(found[kind].listed())
+            if found[kind].names and note not in launch.told:
+                launch.told.append(note)
 
     def _lacking(self, launch: Launch, output: str) -> Grants:
         cwd = launch.layout.cwd
