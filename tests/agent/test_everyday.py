@@ -79,6 +79,24 @@ def test_a_day_of_commands_asks_for_few_of_them(
     assert len(asked) <= most * len(COMMANDS), asked
 
 
+@pytest.mark.parametrize("target", ["~/new.txt", "$HOME/new.txt", '"${HOME}/new.txt"'])
+def test_a_file_that_would_be_gone_with_its_command_is_asked_about_before(
+    project: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    monkeypatch.setenv("HOME", str(project.parent))
+    # Commands have directories for temporary files of their own.
+    monkeypatch.setattr("tui_agent.agent.gate._PRIVATE", ())
+    sandbox = Sandbox(SandboxSettings(), find=lambda: SandboxState("bubblewrap", "bwrap"))
+    context = Workspace(project, sandbox=sandbox).context()
+    command = BashInput(command=f"echo hi > {target}")
+    asked = [
+        need.pattern
+        for need in needs_of(BashTool(), command, context)
+        if decide(need, DEFAULT_RULES, "bash").action is Action.ASK
+    ]
+    assert asked == [str(project.parent / "new.txt")]
+
+
 def test_in_a_sandbox_plan_mode_refuses_only_what_is_known_to_change_something(
     project: Path,
 ) -> None:

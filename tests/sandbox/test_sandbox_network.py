@@ -285,6 +285,20 @@ async def test_the_user_is_asked_while_the_command_runs(box: Contained) -> None:
 
 
 @linux
+@pytest.mark.parametrize("hides", ["{} | cat", "{}; true", "{} || true"])
+async def test_a_line_that_hides_a_failure_is_asked_about_again_as_one_that_fails(
+    box: Contained, hides: str
+) -> None:
+    async def allow(_host: str, _port: int) -> bool:
+        return await asyncio.Future[bool]()
+
+    fetch = hides.format(f"timeout 2 {FETCH.format(url='http://example.org/x')}")
+    ran = await box.run(fetch, allow_host=allow)
+    assert ran.code == 0
+    assert ran.outcome.wanted == Grants(hosts=frozenset({"example.org"}))
+
+
+@linux
 async def test_commands_of_a_session_reach_each_others_servers(box: Contained) -> None:
     box.file("page", "from the server")
     shell = shutil.which("bash") or "sh"

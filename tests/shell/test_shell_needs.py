@@ -137,6 +137,20 @@ def test_a_path_that_may_not_be_looked_at_is_a_place_like_any(tmp_path: Path, pa
     assert command_needs(f"cat {path} > /dev/null | tee {path}", tmp_path, tmp_path)
 
 
+@pytest.mark.parametrize("home", ["$HOME", "${HOME}"])
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("command", ["echo hi > {}", "touch {}", "cat {}"])
+def test_a_path_of_the_home_directory_is_a_place_outside_however_it_is_written(
+    tmp_path: Path, home: str, quote: str, command: str
+) -> None:
+    def places(path: str) -> set[str]:
+        needs = command_needs(command.format(path), tmp_path, tmp_path)
+        outside = Permission.EXTERNAL_DIRECTORY
+        return {need.pattern for need in needs if need.permission is outside}
+
+    assert places(f"{quote}{home}/notes/x.txt{quote}") == places("~/notes/x.txt")
+
+
 PREFIXES = st.sampled_from(
     [
         "{}", "ls; {}", "ls && {}", "ls | {}", "echo $({})", "echo `{}`", "( {} )", "{{ {}; }}", "if ls; then {}; fi",

@@ -130,8 +130,10 @@ async def test_running_jobs_are_listed_until_they_end(tmp_path: Path) -> None:
         await settled(stage, pilot)
         assert "Background jobs" in panel_text(stage)
         assert "sleep 60" in panel_text(stage)
+        await stage.until_text("1 job", pilot)
         await stage.harness.agent.jobs.aclose()
         await until(lambda: "Background jobs" not in panel_text(stage), pilot)
+        await until(lambda: "1 job" not in stage.text(), pilot)
 
 
 def header(entry_id: int, parent: int | None, kind: str = "user", preview: str = "") -> EntryHeader:

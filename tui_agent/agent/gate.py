@@ -369,13 +369,23 @@ def needs_inside(
             case Permission.EDIT:
                 path = project / need.pattern
                 is_out = need.pattern.startswith("/")
-                missed = is_out and _is_missed(path.parent, sandbox, project)
-                if missed or (
+                lost = is_out and _is_lost(path, sandbox, project)
+                if lost or (
                     not is_out and (rules_programs(Path(need.pattern)) or is_sensitive(path))
                 ):
                     yield need
             case _:
                 yield need
+
+
+def _is_lost(path: Path, sandbox: Sandbox, project: Path) -> bool:
+    """Whether a file outside of the project that a command writes is gone when it has ended.
+
+    It can write next to the project and its parents, but what it finds there is empty.
+    """
+    if project.is_relative_to(path.parent):
+        return not sandbox.shows(path, project)
+    return _is_missed(path.parent, sandbox, project)
 
 
 def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:

@@ -131,6 +131,13 @@ class Gateway:
                 return False
             raise
 
+    @property
+    def unanswered(self) -> frozenset[str]:
+        """The hosts that were still asked about when the command ended."""
+        return frozenset(
+            host for host, why in self.refused.items() if why == _UNANSWERED.format(host=host)
+        )
+
     def end(self) -> None:
         """Withdraw the questions that are still open, and refuse their hosts: the command has ended."""
         for host, answer in self._answers.items():

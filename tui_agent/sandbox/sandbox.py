@@ -29,7 +29,7 @@ from tui_agent.files.own_git import tracked_files
 from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import GoesOn, SecretSearch
-from tui_agent.lazy import dataclass, frozen
+from tui_agent.lazy import LazyPattern, dataclass, frozen
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import held_still
@@ -122,6 +122,8 @@ Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
 """Records changes to some files while it is entered."""
 
 
+_HIDES_FAILURE = LazyPattern(r"[|;\n]")
+"""What a line holds whose exit code may not be that of the program that failed."""
 _OF_ROOT = ("CAP_DAC_OVERRIDE", "CAP_FOWNER")
 _PLAIN_VIEW = View()
 _UNJUDGED = "[What the command changed could not be judged and is not kept: {}.]"
@@ -501,11 +503,13 @@ class Sandbox:
         notes += [f"[{reason}]" for reason in refused.values()]
         if masked := self.masks.note(" ".join(launch.command), output, failed=exit_code != 0):
             notes.append(masked)
+        # A command that did without a host is not run again for it.
         if exit_code != 0:
-            # A command that did without a host is not run again for it.
             wanted |= Grants(
                 hosts=frozenset(refused) - launch.gateway.closed
             ) | await asyncio.to_thread(self._lacking, launch, output)
+        elif _HIDES_FAILURE.search(launch.command[-1]):
+            wanted |= Grants(hosts=launch.gateway.unanswered)
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def look(self, launch: Launch, leader: int) -> None:

@@ -60,6 +60,8 @@ _NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """A beginning a line may have, and parts it must not have, for all after a ``cd`` to run where it
 leads."""
 _LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
+_IN_HOME = LazyPattern(r'"?\$(?:HOME|\{HOME\})((?:/[\w.-]+)*/?)"?', re.ASCII)
+"""A path of the home directory, written with the variable."""
 _SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
@@ -149,6 +151,8 @@ class _CommandAnalyzer:
         written = f"{operator} {target.source}"
         if value is None or target.glob:
             yield self._unclear(f"where {written} leads is not known before it runs")
+            if ">" in operator and (path := _in_home(target)):
+                yield from self._written(path, written)
         elif value.startswith(("/dev/tcp/", "/dev/udp/")):
             yield self._unclear("it opens a network connection")
         elif ">" not in operator:
@@ -156,10 +160,13 @@ class _CommandAnalyzer:
         elif value not in HARMLESS_DEVICES:
             if target.tilde:
                 value = _home(value)
-            for real in self._real(value):
-                yield PermissionNeed(Permission.EDIT, rule_path(real, self._project), written)
-                if not real.is_relative_to(self._project):
-                    yield outside(real)
+            yield from self._written(value, written)
+
+    def _written(self, text: str, written: str) -> Iterator[PermissionNeed]:
+        for real in self._real(text):
+            yield PermissionNeed(Permission.EDIT, rule_path(real, self._project), written)
+            if not real.is_relative_to(self._project):
+                yield outside(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
         """Yield the needs for the paths words name: directories outside, files with secrets."""
@@ -329,13 +336,24 @@ def _path_texts(word: Word) -> list[str]:
     """Return everything in a word that may be a path: itself, and the text after ``=``, ``@``, ``:`` or an option."""
     text = word.value
     if text is None:
-        text = word.start
+        text = _in_home(word) or word.start
     if word.tilde:
         text = _home(text)
     found = [text, *_SEPARATORS.split(text)]
     if re.match(r"-[A-Za-z][^-=]", text):
         found.append(text[2:])
     return [_home(part) for part in dict.fromkeys(found) if part]
+
+
+def _in_home(word: Word) -> str:
+    """Return the path of a word such as ``$HOME/x``, "" for others.
+
+    A script may give HOME another value: such a path is one more that may be meant, and its word stays unknown.
+    """
+    found = _IN_HOME.fullmatch(word.source)
+    if found is None:
+        return ""
+    return _home(f"~{found[1]}")
 
 
 def _home(text: str) -> str:

@@ -149,6 +149,7 @@ class SessionView(Room):
         self._greet(agent)
         self._look_at_plan(None)
         self._main.status.state = self._controller.progress
+        self._main.status.jobs = agent.jobs.running
         self.show_activity(self._main.status.state)
         self.waiting.queue = agent.queue.snapshot()
         if agent.questions.open is not None:
@@ -241,6 +242,7 @@ class SessionView(Room):
             case RaceStarted() | RunnerChanged() | RaceEnded():
                 main.show_race()
             case JobsChanged(jobs=jobs):
+                main.status.jobs = sum(job.running for job in jobs)
                 self.panel.show_jobs(jobs)
             case CacheMissed():
                 warn_of_missed_cache(self._controller, event)

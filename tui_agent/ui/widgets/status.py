@@ -11,7 +11,7 @@ from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tui_agent.app.format import money, one_line, short_model, tokens
+from tui_agent.app.format import money, one_line, plural, short_model, tokens
 from tui_agent.app.run_state import RunState, describe
 from tui_agent.ui.widgets.clickable import clickable
 from tui_agent.ui.widgets.key_line import Hint, drawn, fitting
@@ -85,6 +85,8 @@ class StatusLine(Widget):
     """How far the goal or loop is that is worked on: its command, a comma, and the round."""
     asides: reactive[str] = reactive("")
     """How the sessions stand that go on off the screen."""
+    jobs: reactive[int] = reactive(0)
+    """Background jobs that run."""
     block: reactive[str] = reactive("")
     """The tokens of the block with the focus, and how the model has it; in place of the model while
     there is one."""
@@ -164,6 +166,8 @@ class StatusLine(Widget):
             yield self.goal, "activity", self.goal.partition(",")[0]
         if self.asides:
             yield f"{self.asides} · ^S", "activity", "sessions"
+        if self.jobs:
+            yield plural(self.jobs, "job"), "activity", "jobs"
         if self.warnings:
             yield f"▲ {self.warnings} /doctor", "warnings", "doctor"
         if now:
