@@ -1,6 +1,6 @@
 """The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from tui_agent.context.edited import content_of
@@ -75,9 +75,8 @@ class SessionArchive:
     def _as_edited(self, entry: Entry) -> Entry:
         """Return an entry with the content that the user gave it on this branch, before compactions too."""
         edits = self._session.reader.load(self._session.path_outline().of_kind("context_edit"))
-        if not any(
-            isinstance(edit, ContextEditEntry) and edit.target == entry.id for edit in edits
-        ):
+        targets = {edit.target for edit in edits if isinstance(edit, ContextEditEntry)}
+        if entry.id not in targets:
             return entry
         path = self._session.path()
         view = resolve([one for one in path if not isinstance(one, CompactionEntry)])
@@ -115,26 +114,24 @@ class SessionArchive:
         for entry_id in sorted(ranked, key=seen.__contains__):
             entry = next(iter(self._session.entries([entry_id])), None)
             if entry is None or _is_recalling(entry):
-                text = None
-            else:
-                text = self.text(entry_id)
-            if entry is None or text is None:
+                continue
+            text = self.text(entry_id)
+            if text is None:
                 continue
             lines = passage(text, query, PASSAGE_LINES)
-            if (said := (entry.kind, *(line for _, line in lines))) in listed:
+            said = (entry.kind, *[line for _, line in lines])
+            if said in listed:
                 continue
             listed.add(said)
-            here = self._session.on_path(entry_id)
-            found.append(
-                FoundEntry(
-                    entry_id,
-                    entry.kind,
-                    gist(self._as_edited(entry)),
-                    lines=lines,
-                    beside=self._beside(entry),
-                    here=here,
-                )
+            hit = FoundEntry(
+                entry_id,
+                entry.kind,
+                gist(self._as_edited(entry)),
+                lines=lines,
+                beside=self._beside(entry),
+                here=self._session.on_path(entry_id),
             )
+            found.append(hit)
             if len(found) == limit:
                 break
         return found
@@ -143,55 +140,47 @@ class SessionArchive:
         """Return the outputs of this branch whose part that was cut holds words of a query, most words first."""
         words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
         held: dict[int, int] = {}
-        results = self._session.path_outline().of_kind("tool_result")
-        batches = (
-            results[max(0, end - _READ_AT_ONCE) : end]
-            for end in range(len(results), 0, -_READ_AT_ONCE)
-        )
-        newest = (
-            entry for batch in batches for entry in reversed(self._session.reader.load(batch))
-        )
-        for entry in islice(filter(_is_cut, newest), _CUT_SEARCHED):
+        for entry in islice(filter(_is_cut, self._results()), _CUT_SEARCHED):
             text = (self.text(entry.id) or "").lower()
-            held[entry.id] = sum(word in text for word in words)
-        return sorted(
-            (one for one, number in held.items() if number), key=lambda one: (-held[one], -one)
-        )
+            number = sum(word in text for word in words)
+            if number:
+                held[entry.id] = number
+        return sorted(held, key=lambda entry_id: (-held[entry_id], -entry_id))
+
+    def _results(self) -> Iterator[Entry]:
+        """Yield the results of this branch, newest first."""
+        ids = self._session.path_outline().of_kind("tool_result")
+        for end in range(len(ids), 0, -_READ_AT_ONCE):
+            batch = ids[max(0, end - _READ_AT_ONCE) : end]
+            yield from reversed(self._session.reader.load(batch))
 
     def _beside(self, entry: Entry) -> str:
         """Return the entry's counterpart, as a line: the call that a result answers, the results of an answer."""
         if isinstance(entry, ToolResultEntry):
-            around = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
-            asked = [
-                e
-                for e in around
-                if isinstance(e, AssistantEntry) and _call_of(e, entry) is not None
-            ]
-            call = None
-            if asked:
-                call = _call_of(asked[-1], entry)
-            if call:
-                return f"asked in #{asked[-1].id}: {call.tool} {call.arguments[:_CALL_CHARS]}"
+            before = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
+            for answer in reversed(before):
+                call = _call_of(answer, entry)
+                if call is not None:
+                    return f"asked in #{answer.id}: {call.tool} {call.arguments[:_CALL_CHARS]}"
             return ""
-        if isinstance(entry, AssistantEntry) and entry.tool_calls:
-            around = self._session.entries(range(entry.id + 1, entry.id + 1 + _NEAR))
-            answers = [
-                e
-                for e in around
-                if isinstance(e, ToolResultEntry) and _call_of(entry, e) is not None
-            ]
-            return "; ".join(
-                f"#{answer.id} {gist(answer)}" for answer in answers[: len(entry.tool_calls)]
-            )
-        return ""
+        if not isinstance(entry, AssistantEntry) or not entry.tool_calls:
+            return ""
+        after = self._session.entries(range(entry.id + 1, entry.id + 1 + _NEAR))
+        results = [f"#{one.id} {gist(one)}" for one in after if _call_of(entry, one) is not None]
+        return "; ".join(results[: len(entry.tool_calls)])
 
 
 def _is_cut(entry: Entry) -> bool:
     return isinstance(entry, ToolResultEntry) and entry.full_output is not None
 
 
-def _call_of(answer: AssistantEntry, result: ToolResultEntry) -> ToolCallPart | None:
-    return next((call for call in answer.tool_calls if call.call_id == result.call_id), None)
+def _call_of(answer: Entry, result: Entry) -> ToolCallPart | None:
+    """Return the call of an answer that a result is of, None where the two don't belong together."""
+    if isinstance(answer, AssistantEntry) and isinstance(result, ToolResultEntry):
+        for call in answer.tool_calls:
+            if call.call_id == result.call_id:
+                return call
+    return None
 
 
 def _is_recalling(entry: Entry) -> bool:
@@ -205,8 +194,10 @@ def entry_text(entry: Entry) -> str | None:
         case UserEntry():
             return texts_of(entry)
         case AssistantEntry():
-            calls = (f"[called {call.tool} {call.arguments}]" for call in entry.tool_calls)
-            return "\n".join([*filter(None, [entry.text]), *calls])
+            calls = [f"[called {call.tool} {call.arguments}]" for call in entry.tool_calls]
+            if entry.text:
+                calls.insert(0, entry.text)
+            return "\n".join(calls)
         case ShellEntry(excluded=True):
             return None
         case ShellEntry():

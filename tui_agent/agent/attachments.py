@@ -74,6 +74,7 @@ _LARGEST = 1_000_000
 LOOKED_AT = 400
 """Newest entries among which the files are looked for."""
 
+_LEADS_OUT = "the command came with the project and names what is outside of it"
 _LEAST_ROOM = 500
 """Tokens below which no file is worth a place."""
 
@@ -143,18 +144,13 @@ async def load_message(
     if not has_mention(source):
         return Prepared((TextPart(text=text),))
     mentions = file_mentions(source)
-    outside = []
     typed = {mention.written for mention in mentions}
+    outside: list[str] = []
     if project is not None:
         typed = {mention.written for mention in file_mentions(naming.typed)}
-        brought = [mention for mention in mentions if mention.written not in typed]
-        places = {
-            mention: (_path(mention.written, cwd), _path(mention.path, cwd)) for mention in brought
-        }
-        outside = [
-            one for one in brought if not all(is_inside(project, place) for place in places[one])
-        ]
-        mentions = [mention for mention in mentions if mention not in outside]
+        given = mentions
+        mentions = [one for one in given if one.written in typed or _is_of(project, one, cwd)]
+        outside = [one.written for one in given if one not in mentions]
     found = await asyncio.to_thread(lambda: [_read(mention, cwd) for mention in mentions])
     missing: dict[str, list[str]] = {}
     files: list[UserPart] = []
@@ -174,21 +170,25 @@ async def load_message(
         elif not mention.in_code:
             reason = await asyncio.to_thread(_why_missing, mention.written, cwd)
             missing.setdefault(reason, []).append(mention.written)
-    entries = [
-        part for number in entry_mentions(source) if (part := _entry(number, session)) is not None
-    ]
-    problems = [
-        f"Not attached, {why}: {', '.join(names)}."
-        for why, names in (
-            *missing.items(),
-            (
-                "the command came with the project and names what is outside of it",
-                [item.written for item in outside],
-            ),
-        )
-        if names
-    ]
-    return Prepared((TextPart(text=text), *files, *entries), " ".join(problems) or None)
+    if outside:
+        missing[_LEADS_OUT] = outside
+    files += _entries(source, session)
+    problems = [f"Not attached, {why}: {', '.join(names)}." for why, names in missing.items()]
+    return Prepared((TextPart(text=text), *files), " ".join(problems) or None)
+
+
+def _entries(text: str, session: Session) -> Iterator[FilePart]:
+    """Yield notes on the entries that a text names by their numbers."""
+    for number in entry_mentions(text):
+        note = _entry(number, session)
+        if note is not None:
+            yield note
+
+
+def _is_of(project: Path, mention: FileMention, cwd: Path) -> bool:
+    """Whether a mention names a file of the project, read with or without its line numbers."""
+    whole = _path(mention.written, cwd)
+    return is_inside(project, whole) and is_inside(project, _path(mention.path, cwd))
 
 
 def _entry(number: int, session: Session) -> FilePart | None:
@@ -394,11 +394,9 @@ def _part(name: str, project: Path, names: dict[str, float], room: int) -> FileP
     limits = OutputLimits(tokens=room * 3 // 4)
     if fits(lines, limits):
         return FilePart(path=name, text="\n".join(lines))
-    shown = [
-        text if text is lines[at] else f"{at + 1}\t{text}"
-        for at, text in outline(lines, names, limits)
-    ]
-    return FilePart(
-        path=name,
-        text="\n".join([*shown, f"[{len(shown)} of {len(lines)} lines, some (…) cut to names]"]),
-    )
+    shown: list[str] = []
+    for at, text in outline(lines, names, limits):
+        is_whole = text is lines[at]
+        shown.append(text if is_whole else f"{at + 1}\t{text}")
+    shown.append(f"[{len(shown)} of {len(lines)} lines, some (…) cut to names]")
+    return FilePart(path=name, text="\n".join(shown))

@@ -85,8 +85,9 @@ async def _made(name: str, arguments: str, session: Session, ports: AgentPorts) 
 
 
 async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepared | None:
-    prompts = (prompt for offer in ports.mcp.offers() for prompt in offer.prompts)
-    prompt = next((known for known in prompts if known.command == name), None)
+    prompt = None
+    for offer in ports.mcp.offers():
+        prompt = next((known for known in offer.prompts if known.command == name), prompt)
     if prompt is None:
         return None
     if missing := prompt.missing(arguments):
@@ -178,19 +179,17 @@ def gives_tasks(ports: AgentPorts) -> bool:
 
 
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:
-    specs = subagents_of(ports).values() if gives_tasks(ports) else ()
-    agents = tuple(Named(spec.name, spec.description, "agent") for spec in specs)
-    offers = ports.mcp.offers()
-    resources = [
-        Named(row.mention, row.description or row.name, "resource")
-        for each in offers
-        for row in each.resources
-    ]
-    templates = [
-        Named(row.mention, row.description or row.name, "template")
-        for each in offers
-        for row in each.templates
-    ]
+    agents: list[Named] = []
+    if gives_tasks(ports):
+        for spec in subagents_of(ports).values():
+            agents.append(Named(spec.name, spec.description, "agent"))
+    resources: list[Named] = []
+    templates: list[Named] = []
+    for offer in ports.mcp.offers():
+        for row in offer.resources:
+            resources.append(Named(row.mention, row.description or row.name, "resource"))
+        for row in offer.templates:
+            templates.append(Named(row.mention, row.description or row.name, "template"))
     return (*agents, *resources, *templates)
 
 

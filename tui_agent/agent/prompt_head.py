@@ -154,16 +154,16 @@ class Head:
         Those of servers may come and go without a word.
         """
         all_count = self.tools_wanted or (self._opening and self._ports.mcp.is_settled)
-        self.tools_wanted = self._opening = False
+        self.tools_wanted = False
+        self._opening = False
         if all_count:
             self._ports.mcp.note_offered()
             return head.tools == tuple(tool.schema() for tool in self.tools(head.model, mode))
         own = tuple(tool.schema() for tool in self._own_tools(head.model, mode))
         of_servers = {tool.name for tool in head.tools[len(own) :]}
         self._ports.mcp.note_announced(of_servers)
-        return head.tools[: len(own)] == own and of_servers.isdisjoint(
-            tool.name for tool in self._ports.own_tools
-        )
+        names = {tool.name for tool in self._ports.own_tools}
+        return head.tools[: len(own)] == own and of_servers.isdisjoint(names)
 
     def preview(self, model: str, mode: str) -> SystemEntry:
         """Return the head that a first message would be sent with.
@@ -195,23 +195,34 @@ class Head:
         knowledge = self._ports.knowledge
         spec = knowledge.primary(mode)
         tools = self.tools(model, mode)
-        if spec is None:
-            prompt = ports.prompt
-        else:
-            prompt = with_system_prompt(spec, ports.prompt)
+        prompt = ports.prompt if spec is None else with_system_prompt(spec, ports.prompt)
         window = ports.directory.limits(model).window
         counter = ports.directory.counter(model)
-        known = knowledge.sections(
-            window, counter.text, subagents=any(tool.traits.starts_agents for tool in tools)
+        starts_agents = any(tool.traits.starts_agents for tool in tools)
+        opening = [self._environment(model, prompt)]
+        opening += knowledge.sections(window, counter.text, subagents=starts_agents)
+        opening += ports.mcp.sections(window, counter.text)
+        if mode == "plan":
+            opening.append(prompt("mode_plan"))
+        is_tiny = ports.directory.traits(model).tiny
+        return SystemEntry(
+            blocks=(prompt("system_steps" if is_tiny else "system"),),
+            opening="\n\n".join(opening),
+            tools=tuple(tool.schema() for tool in tools),
+            model=model,
+            mode=mode,
         )
-        started = datetime.fromtimestamp(
-            (self._session.info.created_at or ports.clock()) / 1000, tz=UTC
-        ).astimezone()
+
+    def _environment(self, model: str, prompt: Callable[[str], str]) -> str:
+        """Return what a model is told of the place it works in."""
+        ports = self._ports
+        created = self._session.info.created_at or ports.clock()
+        started = datetime.fromtimestamp(created / 1000, tz=UTC).astimezone()
         project = ports.model_path(ports.project)
         branch = branch_of(project)
         is_tiny = ports.directory.traits(model).tiny
-        in_steps = "_steps" if is_tiny else ""
-        environment = Template(prompt(f"environment{in_steps}")).safe_substitute(
+        template = Template(prompt("environment_steps" if is_tiny else "environment"))
+        return template.safe_substitute(
             files=_names_in(ports.cwd) if is_tiny else "",
             cwd=ports.model_path(ports.cwd),
             project=project,
@@ -219,18 +230,6 @@ class Head:
             model=model,
             platform=f"{platform.system()} {platform.machine()}",
             date=started.date().isoformat(),
-        )
-        plan = []
-        if mode == "plan":
-            plan = [prompt("mode_plan")]
-        return SystemEntry(
-            blocks=(prompt(f"system{in_steps}"),),
-            opening="\n\n".join(
-                [environment, *known, *ports.mcp.sections(window, counter.text), *plan]
-            ),
-            tools=tuple(tool.schema() for tool in tools),
-            model=model,
-            mode=mode,
         )
 
     def _announce_changes(self, head: SystemEntry) -> None:
@@ -257,6 +256,10 @@ def _names_in(directory: Path) -> str:
 def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:
     """Return the prompts with that of a kind of agent in place of the program's own, if it has one."""
     own = spec.prompt
-    return (
-        prompt if own is None else lambda name: own if name.startswith("system") else prompt(name)
-    )
+    if own is None:
+        return prompt
+
+    def find(name: str) -> str:
+        return own if name.startswith("system") else prompt(name)
+
+    return find

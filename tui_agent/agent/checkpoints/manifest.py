@@ -136,11 +136,13 @@ def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
         if stamp != last.get(name):
             different[name] = stamp
     if different:
-        kept = Manifest(
-            (name, stamp) for name, stamp in last.items() if different.get(name, stamp) is not None
-        )
-        kept.update((name, stamp) for name, stamp in different.items() if stamp is not None)
+        kept = Manifest(last)
         kept.linked = last.linked
+        for name, stamp in different.items():
+            if stamp is not None:
+                kept[name] = stamp
+            else:
+                del kept[name]
         last = kept
     last.began = began
     return last
@@ -152,10 +154,8 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
     found = Manifest()
     linked = []
     prefix = f"{root}{os.sep}"
-    without = tuple(
-        f"{place.relative_to(root).as_posix()}/" for place in apart if place.is_relative_to(root)
-    )
-    without += tuple(_bare_repositories(names))
+    inside = [place.relative_to(root) for place in apart if place.is_relative_to(root)]
+    without = (*[f"{place.as_posix()}/" for place in inside], *_bare_repositories(names))
     for name in names:
         if name.startswith(without) or not CACHES.isdisjoint(name.split("/")[:-1]):
             continue
@@ -173,14 +173,12 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
 
 def _bare_repositories(names: list[str]) -> Iterator[str]:
     places = [name.removesuffix("HEAD") for name in names if f"/{name}".endswith("/HEAD")]
-    if places:
-        known = set(names)
-    else:
-        known = set()
+    if not places:
+        return
+    known = set(names)
     for place in places:
-        if f"{place}config" in known and not known.isdisjoint(
-            (f"{place}description", f"{place}packed-refs")
-        ):
+        has_more = f"{place}description" in known or f"{place}packed-refs" in known
+        if f"{place}config" in known and has_more:
             yield place
 
 
@@ -258,14 +256,14 @@ class FileWatch:
 
     def _inside(self, place: str, path: str, rules: IgnoreRules) -> list[tuple[str, IgnoreRules]]:
         rules = rules.entering(path)
+        found: list[tuple[str, IgnoreRules]] = []
         with os.scandir(path) as entries:
-            return [
-                (f"{place}{entry.name}/", rules)
-                for entry in entries
-                if entry.is_dir(follow_symlinks=False)
-                and entry.name not in _PASSED_OVER
-                and not rules.ignored(entry.path, directory=True)
-            ]
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False) or entry.name in _PASSED_OVER:
+                    continue
+                if not rules.ignored(entry.path, directory=True):
+                    found.append((f"{place}{entry.name}/", rules))
+        return found
 
     def check(self, names: Iterable[str]) -> None:
         """Watch nothing rather than miss something: every one of these names has to be in a watched directory."""

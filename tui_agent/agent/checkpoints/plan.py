@@ -95,9 +95,11 @@ def follows(first: FileChange, second: FileChange) -> bool:
 
 
 def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
-    return [
-        change for entry in entries if isinstance(entry, CheckpointEntry) for change in entry.files
-    ]
+    found: list[FileChange] = []
+    for entry in entries:
+        if isinstance(entry, CheckpointEntry):
+            found += entry.files
+    return found
 
 
 def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list[Difference]:
@@ -111,14 +113,8 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
     for path in sorted(backs.keys() | forths.keys()):
         undone = backs.get(path, [])
         done = forths.get(path, [])
-        if undone:
-            here = after_of(undone[-1])
-        else:
-            here = before_of(done[0])
-        if done:
-            there = after_of(done[-1])
-        else:
-            there = before_of(undone[0])
+        here = after_of(undone[-1]) if undone else before_of(done[0])
+        there = after_of(done[-1]) if done else before_of(undone[0])
         obstacle = ""
         if any(change.job for change in undone):
             obstacle = BESIDE_JOB
@@ -163,14 +159,15 @@ def decide(
     # A file that was moved and can't go back is not deleted where it is: it would be nowhere. Nor
     # is one whose name differs in case from one that is there: many file systems take the two for
     # one.
-    kept_back = {
-        step.path: MOVED if step.now.digest in stuck else SAME_FILE
-        for step in steps
-        if not step.wanted.exists
-        and (step.now.digest in stuck or standing.get(step.path.casefold()) == step.now)
-    }
-    conflicts += [Conflict(path, reason) for path, reason in kept_back.items()]
-    return tuple(step for step in steps if step.path not in kept_back), tuple(conflicts)
+    possible: list[RestoreStep] = []
+    for step in steps:
+        if not step.wanted.exists and step.now.digest in stuck:
+            conflicts.append(Conflict(step.path, MOVED))
+        elif not step.wanted.exists and standing.get(step.path.casefold()) == step.now:
+            conflicts.append(Conflict(step.path, SAME_FILE))
+        else:
+            possible.append(step)
+    return tuple(possible), tuple(conflicts)
 
 
 def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
@@ -180,17 +177,21 @@ def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
     """
     steps = list(steps)
     places = {step.path for step in steps if step.wanted.exists}
-    needed = {str(parent) for path in places for parent in PurePosixPath(path).parents}
+    needed: set[str] = set()
+    for path in places:
+        needed |= _parents(path)
 
     def rank(step: RestoreStep) -> int:
         if step.wanted.exists:
             return 1
-        in_the_way = step.path in needed or any(
-            str(parent) in places for parent in PurePosixPath(step.path).parents
-        )
-        return 0 if in_the_way else 2
+        is_in_the_way = step.path in needed or not places.isdisjoint(_parents(step.path))
+        return 0 if is_in_the_way else 2
 
     return sorted(steps, key=rank)
+
+
+def _parents(path: str) -> set[str]:
+    return {str(parent) for parent in PurePosixPath(path).parents}
 
 
 def _reason(difference: Difference, now: Image) -> str:

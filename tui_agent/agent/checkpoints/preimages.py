@@ -85,13 +85,11 @@ class GitObjects:
 
     def content(self, name: str) -> bytes | None:
         if name not in self._read_ahead:
+            at = len(self._expected)
             if name in self._expected:
                 at = self._expected.index(name)
-            else:
-                at = len(self._expected)
-            self._read_ahead = self.read(
-                dict.fromkeys([name, *self._expected[at : at + READ_AHEAD]])
-            )
+            wanted = [name, *self._expected[at : at + READ_AHEAD]]
+            self._read_ahead = self.read(dict.fromkeys(wanted))
             del self._expected[: at + READ_AHEAD]
         return self._read_ahead.get(name)
 
@@ -134,25 +132,13 @@ class Shelf:
         """Make the manifest's files readable later as they are now, as far as time and room allow."""
         if self._end > MAX_SHELF_BYTES // 2:
             self._forget_gone(manifest)
-        missing = [
-            path
-            for path, stamp in manifest.items()
-            if (self._known.get(path) or (None,))[0] != stamp
-        ]
-        missing = [path for path in missing if manifest[path].size <= MAX_FILE_BYTES]
+        missing: list[str] = []
+        for path, stamp in manifest.items():
+            if stamp.size <= MAX_FILE_BYTES and not self._has(path, stamp):
+                missing.append(path)
         if len(missing) > MAX_UNCHECKED_FILES:
-            objects = self._unmodified()
-            sizes = self._git.sizes({name for path in missing if (name := objects.get(path))})
-            for path in missing:
-                # Another size: git stores it otherwise than it lies there (line endings, large file
-                # storage).
-                if (name := objects.get(path)) is not None and sizes.get(name) == manifest[
-                    path
-                ].size:
-                    self._known[path] = (manifest[path], _Object(name))
-            missing = [
-                path for path in missing if (self._known.get(path) or (None,))[0] != manifest[path]
-            ]
+            self._take_from_git(missing, manifest)
+            missing = [path for path in missing if not self._has(path, manifest[path])]
         # Files changed last are likely to change next.
         missing.sort(key=lambda path: manifest[path].modified, reverse=True)
         until = time.monotonic() + COPY_SECONDS
@@ -160,6 +146,21 @@ class Shelf:
             if time.monotonic() > until:
                 break
             self._copy(path, manifest[path])
+
+    def _has(self, path: str, stamp: Stamp) -> bool:
+        known = self._known.get(path)
+        return known is not None and known[0] == stamp
+
+    def _take_from_git(self, paths: Iterable[str], manifest: Manifest) -> None:
+        """Remember the files whose content is git's by its name for it."""
+        objects = self._unmodified()
+        named = {path: objects[path] for path in paths if path in objects}
+        sizes = self._git.sizes(set(named.values()))
+        for path, name in named.items():
+            # Another size: git stores it otherwise than it lies there (line endings, large file
+            # storage).
+            if sizes.get(name) == manifest[path].size:
+                self._known[path] = (manifest[path], _Object(name))
 
     def note(self, path: str, stamp: Stamp, digest: str) -> None:
         self._known[path] = (stamp, _Blob(digest))
@@ -215,16 +216,15 @@ class Shelf:
 
         Files still there are copied again.
         """
-        copies = {
-            path: (stamp, source)
-            for path, (stamp, source) in self._known.items()
-            if isinstance(source, _Copy)
-        }
-        used = sum(
-            source.size for path, (stamp, source) in copies.items() if manifest.get(path) == stamp
-        )
+        others: dict[str, tuple[Stamp, _Copy | _Blob | _Object]] = {}
+        used = 0
+        for path, (stamp, source) in self._known.items():
+            if not isinstance(source, _Copy):
+                others[path] = (stamp, source)
+            elif manifest.get(path) == stamp:
+                used += source.size
         if used < self._end // 2:
-            self._known = {path: known for path, known in self._known.items() if path not in copies}
+            self._known = others
             self._file.truncate(0)
             self._end = 0
 

@@ -8,9 +8,16 @@ they were. Nothing here may stop or fail a call: a failure costs the record, and
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import asynccontextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,7 +147,11 @@ class Recorder:
             finally:
                 await self._whatever_happens(self._end())
             return
-        known = {name: path for path in paths if (name := self._name(path)) is not None}
+        known: dict[str, Path] = {}
+        for path in paths:
+            name = self._name(path)
+            if name is not None:
+                known[name] = path
         if not known:
             yield
             return
@@ -200,9 +211,9 @@ class Recorder:
 
         None for one outside the project or in a repository's own data.
         """
-        if not path.is_relative_to(self._root) or any(
-            map(path.is_relative_to, self._keeping.apart)
-        ):
+        if not path.is_relative_to(self._root):
+            return None
+        if any(path.is_relative_to(place) for place in self._keeping.apart):
             return None
         relative = path.relative_to(self._root)
         if ".git" in relative.parts:
@@ -210,9 +221,10 @@ class Recorder:
         return relative.as_posix()
 
     async def _read(self, known: dict[str, Path]) -> dict[str, Reading]:
-        return await asyncio.to_thread(
-            lambda: {name: read_image(path) for name, path in known.items()}
-        )
+        def read() -> dict[str, Reading]:
+            return {name: read_image(path) for name, path in known.items()}
+
+        return await asyncio.to_thread(read)
 
     async def _compare_known(self, known: dict[str, Path], before: dict[str, Reading]) -> None:
         async with self._lock:
@@ -221,12 +233,13 @@ class Recorder:
             changed = await self._guarded(asyncio.to_thread(self._keep, pairs))
             self._note(changed or [])
             # The changes to these files are recorded now.
-            for manifest in [seen for seen in (self._seen, self._beside_jobs) if seen is not None]:
-                for name, reading in after.items():
-                    if reading.stamp is not None:
-                        manifest[name] = reading.stamp
-                    else:
-                        manifest.pop(name, None)
+            for manifest in (self._seen, self._beside_jobs):
+                if manifest is not None:
+                    for name, reading in after.items():
+                        if reading.stamp is not None:
+                            manifest[name] = reading.stamp
+                        else:
+                            manifest.pop(name, None)
 
     # -- commands that may change any file ------------------------------------------------------------------------
 
@@ -278,11 +291,12 @@ class Recorder:
     async def _compare(self, before: Manifest, after: Manifest, *, job: bool) -> None:
         if before is after:
             return
-        changed = await asyncio.to_thread(
-            lambda: sorted(
-                path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
-            )
-        )
+
+        def compare() -> list[str]:
+            paths = before.keys() | after.keys()
+            return sorted(path for path in paths if before.get(path) != after.get(path))
+
+        changed = await asyncio.to_thread(compare)
         self._omitted += max(0, len(changed) - MAX_CHANGES)
         changed = changed[:MAX_CHANGES]
         if changed:
@@ -299,20 +313,21 @@ class Recorder:
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
         if len(changed) <= MAX_STORED:
             changed, unread = _within(MAX_BYTES, changed, before, after)
-            lost = [
-                _change(path, _unread(before.get(path)), _unread(after.get(path)))
-                for path in unread
-            ]
-            return [*self._keep(self._pairs(changed, before, after, unsure=unsure)), *lost]
-        batches = (
-            changed[at : at + FILES_PER_BATCH] for at in range(0, len(changed), FILES_PER_BATCH)
-        )
-        pairs = chain.from_iterable(
-            self._pairs(batch, before, after, unsure=unsure) for batch in batches
-        )
-        return self._keep(
-            pairs, lambda path: shelf.object_of(path, before[path]) if path in before else ""
-        )
+            found = self._keep(self._pairs(changed, before, after, unsure=unsure))
+            for path in unread:
+                were = _unread(before.get(path))
+                found.append(_change(path, were, _unread(after.get(path))))
+            return found
+
+        def batches() -> Iterator[tuple[str, Reading, Reading]]:
+            for at in range(0, len(changed), FILES_PER_BATCH):
+                batch = changed[at : at + FILES_PER_BATCH]
+                yield from self._pairs(batch, before, after, unsure=unsure)
+
+        def object_of(path: str) -> str:
+            return shelf.object_of(path, before[path]) if path in before else ""
+
+        return self._keep(batches(), object_of)
 
     def _pairs(
         self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool

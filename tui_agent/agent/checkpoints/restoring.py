@@ -172,17 +172,22 @@ def diff_of(
     found: Sequence[Difference], restorer: Restorer, *, recorded: bool = False
 ) -> tuple[ChangedFile, ...]:
     """Return how files are now, or how they were here as ``recorded``, compared to how they were there."""
-    restorer.expect(
-        image for row in found for image in ((row.there, row.here) if recorded else (row.there,))
-    )
-    rows = []
+    expected: list[Image] = []
+    for row in found:
+        expected.append(row.there)
+        if recorded:
+            expected.append(row.here)
+    restorer.expect(expected)
+    changed: list[ChangedFile] = []
     for row in found:
         if recorded:
             reading = Reading(row.here, restorer.content(row.here))
         else:
             reading = restorer.current(row.path)
-        rows.append(_row(row, reading, restorer))
-    return tuple(filter(None, rows))
+        file = _row(row, reading, restorer)
+        if file is not None:
+            changed.append(file)
+    return tuple(changed)
 
 
 @frozen
@@ -203,28 +208,27 @@ def amounts_of(changes: Iterable[Sequence[Difference]], restorer: Restorer) -> l
     amounts = []
     for found in changes:
         restorer.expect(difference.there for difference in found)
-        lines = []
+        additions = 0
+        deletions = 0
         for difference in found:
-            key = difference.there.digest, difference.here.digest
+            key = (difference.there.digest, difference.here.digest)
             if key not in known:
-                old, new = (
-                    _text(restorer.content(image)) for image in (difference.there, difference.here)
-                )
-                if old is None or new is None:
-                    diff = None
-                else:
-                    diff = diff_texts(difference.path, old, new)
-                if diff is None:
-                    known[key] = (0, 0)
-                else:
-                    known[key] = (diff.additions, diff.deletions)
-            lines.append(known[key])
-        amounts.append(
-            ChangeAmount(
-                len(lines), sum(added for added, _ in lines), sum(gone for _, gone in lines)
-            )
-        )
+                known[key] = _lines_changed(difference, restorer)
+            added, gone = known[key]
+            additions += added
+            deletions += gone
+        amounts.append(ChangeAmount(len(found), additions, deletions))
     return amounts
+
+
+def _lines_changed(difference: Difference, restorer: Restorer) -> tuple[int, int]:
+    """Return how many lines came and went, none where they can't be compared."""
+    old = _text(restorer.content(difference.there))
+    new = _text(restorer.content(difference.here))
+    if old is None or new is None:
+        return 0, 0
+    diff = diff_texts(difference.path, old, new)
+    return diff.additions, diff.deletions
 
 
 def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFile | None:
@@ -243,18 +247,18 @@ def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFil
         mark = "M"
     if now.image.problem:
         return ChangedFile(mark, path, now.image.problem)
-    is_other_mode = there.mode and now.image.mode and there.mode != now.image.mode
-    facts = []
-    if is_other_mode:
-        facts = [f"mode {there.mode:o} → {now.image.mode:o}"]
+    facts: list[str] = []
+    if there.mode and now.image.mode and there.mode != now.image.mode:
+        facts.append(f"mode {there.mode:o} → {now.image.mode:o}")
     old = _text(content)
     new = _text(now.data)
     if old is None or new is None:
         return ChangedFile(mark, path, " ".join([*facts, "not compared: binary or large"]))
     diff = diff_texts(path, None if content is None else old, new)
-    facts += [
-        f"{sign}{lines}" for sign, lines in (("+", diff.additions), ("-", diff.deletions)) if lines
-    ]
+    if diff.additions:
+        facts.append(f"+{diff.additions}")
+    if diff.deletions:
+        facts.append(f"-{diff.deletions}")
     return ChangedFile(mark, path, " ".join(facts), diff.text)
 
 

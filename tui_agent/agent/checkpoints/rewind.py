@@ -105,20 +105,22 @@ class FileRewind:
         restorer = self._restorer
         if restorer is None:
             return {}
-        foreign = [conflict for conflict in plan.conflicts if conflict.is_foreign]
-        images = await asyncio.to_thread(
-            lambda: [restorer.current(conflict.path).image for conflict in foreign]
-        )
-        found = zip(foreign, images, strict=True)
-        return {
-            conflict: image
-            for conflict, image in found
-            if self._accepted.get(conflict.path) != image
-        }
+
+        def look() -> dict[Conflict, Image]:
+            found: dict[Conflict, Image] = {}
+            for conflict in plan.conflicts:
+                if conflict.is_foreign:
+                    image = restorer.current(conflict.path).image
+                    if self._accepted.get(conflict.path) != image:
+                        found[conflict] = image
+            return found
+
+        return await asyncio.to_thread(look)
 
     def accept(self, changes: Mapping[Conflict, Image]) -> None:
         """Take note that the user knows of these changes by others."""
-        self._accepted.update({conflict.path: image for conflict, image in changes.items()})
+        for conflict, image in changes.items():
+            self._accepted[conflict.path] = image
 
     async def foreign_changes(self, target: int | None) -> tuple[ChangedFile, ...]:
         """Return the changes by others to the files that differ at an entry: from how the session left them to now."""
@@ -133,17 +135,15 @@ class FileRewind:
         if self._restorer is None:
             return ()
         await self.settle()
-        return await asyncio.to_thread(
-            diff_of, self._differences(self._session.leaf, target), self._restorer
-        )
+        found = self._differences(self._session.leaf, target)
+        return await asyncio.to_thread(diff_of, found, self._restorer)
 
     async def diff_between(self, old: int | None, new: int | None) -> tuple[ChangedFile, ...]:
         """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``."""
         if self._restorer is None:
             return ()
-        return await asyncio.to_thread(
-            diff_of, self._differences(new, old), self._restorer, recorded=True
-        )
+        found = self._differences(new, old)
+        return await asyncio.to_thread(diff_of, found, self._restorer, recorded=True)
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
         """Return how much the session changed since each of some entries of its path, None for the beginning."""
@@ -152,10 +152,11 @@ class FileRewind:
             return [ChangeAmount() for _ in places]
         await self.settle()
         made = self._checkpoints(self._session.leaf, None)
-
-        # Ids ascend along a path.
-        since = ([entry for entry in made if entry.id > (place or 0)] for place in places)
-        changes = (differences(changes_in(later), ()) for later in since)
+        changes: list[list[Difference]] = []
+        for place in places:
+            # Ids ascend along a path.
+            later = [entry for entry in made if entry.id > (place or 0)]
+            changes.append(differences(changes_in(later), ()))
         return await asyncio.to_thread(amounts_of, changes, restorer)
 
     async def bring_back(self) -> Restored:

@@ -121,7 +121,10 @@ class Check:
         names = [os.path.join(".", path.relative_to(self.where)) for path in files]  # noqa: PTH118 - keeps the dot
         if self.is_users:
             return ("/bin/sh", "-c", self.words[0].replace(FILES, shlex.join(names)))
-        return tuple(part for word in self.words for part in (names if word == FILES else (word,)))
+        words: list[str] = []
+        for word in self.words:
+            words += names if word == FILES else [word]
+        return tuple(words)
 
 
 def checks_for(
@@ -134,33 +137,17 @@ def checks_for(
     """
     if not path.is_relative_to(root):
         return []
-    name = path.relative_to(root).as_posix()
-    chosen = [
-        commands
-        for pattern, commands in settings.commands.items()
-        if any(fnmatch.fnmatchcase(one, pattern) for one in (name, path.name))
-    ]
-    if chosen:
-        lines = [
-            line
-            for commands in chosen
-            for line in ((commands,) if isinstance(commands, str) else commands)
-        ]
-        lines = [line for line in dict.fromkeys(lines) if line.strip()]
-        return [
-            Check(Path(line.split(maxsplit=1)[0]).name, (line,), root, is_users=True)
-            for line in lines
-        ]
-    found = []
+    of_users = _checks_of_users(path.relative_to(root), root, settings)
+    if of_users is not None:
+        return of_users
+    found: list[Check] = []
     knows_types = False
     for checker in KNOWN_CHECKERS:
-        where = None
-        if any(map(path.match, checker.patterns)):
-            where = _place_of(checker, path, root)
-        program = None
-        if where is not None:
-            program = find_project_program(checker.name, where, root)
-        if where is not None and program is not None:
+        where = _place_of(checker, path, root)
+        if where is None:
+            continue
+        program = find_project_program(checker.name, where, root)
+        if program is not None:
             found.append(Check(checker.name, (program, *checker.arguments), where))
             knows_types = knows_types or bool(checker.markers)
     if server and not knows_types:
@@ -168,8 +155,27 @@ def checks_for(
     return found
 
 
+def _checks_of_users(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check] | None:
+    """Return the checks that the settings name for a file of the project, None where no pattern fits."""
+    found: dict[str, Check] = {}
+    is_named = False
+    for pattern, commands in settings.commands.items():
+        if not (
+            fnmatch.fnmatchcase(path.as_posix(), pattern) or fnmatch.fnmatchcase(path.name, pattern)
+        ):
+            continue
+        is_named = True
+        for line in [commands] if isinstance(commands, str) else commands:
+            if line.strip():
+                program = Path(line.split(maxsplit=1)[0]).name
+                found[line] = Check(program, (line,), root, is_users=True)
+    return list(found.values()) if is_named else None
+
+
 def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:
-    """Return the directory to run in: the nearest one that is set up for it; None where none is."""
+    """Return the directory to check a file in: the nearest one that is set up for it; None for none."""
+    if not any(path.match(pattern) for pattern in checker.patterns):
+        return None
     if not checker.markers:
         return root
     for directory in path.parents:
@@ -222,10 +228,7 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
         if written not in names:
             path = os.path.normpath(where / written)
             inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a text
-            if inside:
-                names[written] = Path(path).relative_to(root).as_posix()
-            else:
-                names[written] = ""
+            names[written] = Path(path).relative_to(root).as_posix() if inside else ""
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])
             found.append(problem_in(root, names[written], line, message))

@@ -41,7 +41,7 @@ from tui_agent.processes.process import Command, FinishedCommand, run_command
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.sandbox import SandboxError
 from tui_agent.sandbox.view import View, Writes
-from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, UserEntry
+from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, UserEntry, UserPart
 from tui_agent.text_files.encodings import user_text
 from tui_agent.tools.changes import MAX_CHANGED_BYTES
 from tui_agent.tools.code import CodeTool
@@ -141,22 +141,22 @@ class Diagnostics:
 
         for path, checks in (await asyncio.to_thread(found)).items():
             for check in checks:
-                self.checkers.setdefault(check, Checker(check)).edited.setdefault(
-                    path, before[path]
-                )
+                checker = self.checkers.setdefault(check, Checker(check))
+                checker.edited.setdefault(path, before[path])
 
     def _checks_for(self, path: Path) -> list[Check]:
         server = self._server_of(path)
-        name = ""
-        if server is not None:
-            name = server.name
+        name = server.name if server is not None else ""
         return checks_for(path, self._root, self._ports.diagnostics, name)
 
     def _server_of(self, path: Path) -> "LanguageServer | None":
         """Return the language server that runs for a file, None where there is none."""
-        tools = (tool for tool in self._ports.tools if isinstance(tool, CodeTool))
-        running = (tool.running_for(path, self._root) for tool in tools)
-        return next((server for server in running if server is not None), None)
+        for tool in self._ports.tools:
+            if isinstance(tool, CodeTool):
+                server = tool.running_for(path, self._root)
+                if server is not None:
+                    return server
+        return None
 
     async def findings(self) -> UserEntry | None:
         """Check edited files and return the entry with new findings for the model.
@@ -166,51 +166,62 @@ class Diagnostics:
         It waits for each check once, as long as the settings say, and not for one that took longer
         before; later findings come with a later call.
         """
-        for checker in self.checkers.values():
-            if checker.edited and not checker.running and not checker.gave_up and self.enabled:
-                checker.was_waited_for = False
-                checker.task = asyncio.get_running_loop().create_task(self._work(checker))
-        running = [
-            checker
-            for checker in self.checkers.values()
-            if checker.running and not checker.was_waited_for
-        ]
-        wait = self._ports.diagnostics.wait
-        waited = [checker for checker in running if (checker.seconds or 0) <= wait]
-        if waited and self.enabled:
-            for checker in waited:
-                checker.was_waited_for = True
-            self._emit(
-                ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited)))
-            )
-            await asyncio.wait([checker.task for checker in waited if checker.task], timeout=wait)
-        reported: dict[str, list[str]] = {}
-        for checker in self.checkers.values():
-            # Problems in files being changed or checked again may be gone.
-            moving = {
-                path.relative_to(self._root).as_posix()
-                for path in (*checker.edited, *checker.checking)
-            }
-            for problem in checker.untold:
-                if problem.path not in moving:
-                    reported.setdefault(problem.path, []).append(
-                        f"{problem} ({checker.check.name})"
-                    )
-            checker.untold = [problem for problem in checker.untold if problem.path in moving]
+        if self.enabled:
+            for checker in self.checkers.values():
+                if checker.edited and not checker.running and not checker.gave_up:
+                    checker.was_waited_for = False
+                    checker.task = asyncio.get_running_loop().create_task(self._work(checker))
+            await self._wait_for_checks()
+        reported = self._take_untold()
         if not reported:
             return None
-        files = list(reported.items())
-        parts = [
-            FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines))
-            for path, lines in files[:MAX_FILES_TOLD]
-        ]
-        more = ""
-        if files[MAX_FILES_TOLD:]:
-            more = f"\nThere is more in {len(files) - MAX_FILES_TOLD} other files."
-        return UserEntry(
-            parts=(TextPart(text=self._ports.prompt("diagnostics").strip() + more), *parts),
-            synthetic=REASON,
-        )
+        text = self._ports.prompt("diagnostics").strip()
+        more = len(reported) - MAX_FILES_TOLD
+        if more > 0:
+            text += f"\nThere is more in {more} other files."
+        parts: list[UserPart] = [TextPart(text=text)]
+        for path, lines in list(reported.items())[:MAX_FILES_TOLD]:
+            parts.append(FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines)))
+        return UserEntry(parts=tuple(parts), synthetic=REASON)
+
+    async def _wait_for_checks(self) -> None:
+        wait = self._ports.diagnostics.wait
+        names: dict[str, None] = {}
+        tasks: list[asyncio.Task[None]] = []
+        for checker in self.checkers.values():
+            is_quick = (checker.seconds or 0) <= wait
+            if (
+                checker.task is None
+                or not checker.running
+                or checker.was_waited_for
+                or not is_quick
+            ):
+                continue
+            checker.was_waited_for = True
+            names[checker.check.name] = None
+            tasks.append(checker.task)
+        if tasks:
+            self._emit(ChecksAwaited(tuple(names)))
+            await asyncio.wait(tasks, timeout=wait)
+
+    def _take_untold(self) -> dict[str, list[str]]:
+        """Take the findings that the model does not know, by file."""
+        taken: dict[str, list[str]] = {}
+        for checker in self.checkers.values():
+            # Problems in files being changed or checked again may be gone.
+            moving = {self._name(path) for path in (*checker.edited, *checker.checking)}
+            kept: list[Problem] = []
+            for problem in checker.untold:
+                if problem.path in moving:
+                    kept.append(problem)
+                else:
+                    text = f"{problem} ({checker.check.name})"
+                    taken.setdefault(problem.path, []).append(text)
+            checker.untold = kept
+        return taken
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix()
 
     async def aclose(self) -> None:
         tasks = [checker.task for checker in self.checkers.values() if checker.task is not None]
@@ -235,17 +246,18 @@ class Diagnostics:
             finally:
                 checker.checking = {}
         if checker.untold and not self.is_told_by_run:
-            files = ", ".join(dict.fromkeys(problem.path for problem in checker.untold))
-            found = f"{checker.check.name} found {len(checker.untold):,} new in {files}."
-            self._emit(
-                Notice(f"{found} The model is told with your next message.", action="diagnostics")
-            )
+            files = dict.fromkeys([problem.path for problem in checker.untold])
+            found = f"{checker.check.name} found {len(checker.untold):,} new in {', '.join(files)}."
+            self._say(f"{found} The model is told with your next message.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up = why
         checker.untold = []
         checker.edited = {}
-        text = f"{checker.check.name} {why} It is left alone from now on; /diagnostics on tries it again."
+        text = f"{checker.check.name} {why} It is left alone from now on"
+        self._say(f"{text}; /diagnostics on tries it again.")
+
+    def _say(self, text: str) -> None:
         self._emit(Notice(text, action="diagnostics"))
 
     async def _check(self, checker: Checker, edited: Before) -> None:
@@ -263,24 +275,25 @@ class Diagnostics:
             known = []
             if after:
                 known = await self._problems_before(checker.check, words, edited)
-        names = {path: path.relative_to(self._root).as_posix() for path in edited}
-        origins = await asyncio.to_thread(
-            lambda: {
-                name: _origins_of(edited[path], _content(path)) for path, name in names.items()
-            }
-        )
+
+        def read_origins() -> dict[str, list[int | None]]:
+            found: dict[str, list[int | None]] = {}
+            for path, was in edited.items():
+                found[self._name(path)] = _origins_of(was, _content(path))
+            return found
+
+        origins = await asyncio.to_thread(read_origins)
         new = await asyncio.to_thread(new_problems, known, after, origins)
         checker.known.pop(words, None)
         checker.known[words] = after
         if len(checker.known) > MAX_KNOWN:
             del checker.known[next(iter(checker.known))]
         still = {problem.key for problem in after}
-        kept = [
-            problem
-            for problem in checker.untold
-            if problem.path not in origins or problem.key in still
-        ]
-        checker.untold = list(dict.fromkeys([*kept, *new]))
+        untold: dict[Problem, None] = {}
+        for problem in checker.untold:
+            if problem.path not in origins or problem.key in still:
+                untold[problem] = None
+        checker.untold = list(untold | dict.fromkeys(new))
         checker.found = len(after)
 
     async def _told_by_server(self, edited: Before) -> tuple[list[Problem] | None, list[Problem]]:
@@ -294,7 +307,7 @@ class Diagnostics:
             content = await asyncio.to_thread(_content, path)
             if server is None or content is None:
                 continue
-            name = path.relative_to(self._root).as_posix()
+            name = self._name(path)
             try:
                 found = await server.documents.errors(path, user_text(content))
                 before = []
@@ -338,9 +351,8 @@ class Diagnostics:
         output = await asyncio.to_thread(plain_text, run.capture.raw())
         found = await asyncio.to_thread(parse_problems, output, check.where, self._root)
         if run.exit_code and not found:
-            said = next(
-                (line.strip() for line in output.splitlines() if line.strip()), "no output"
-            )[:160]
+            lines = output.strip().splitlines() or ["no output"]
+            said = lines[0].strip()[:160]
             raise _GaveUpError(
                 f"ended with exit code {run.exit_code} and named no place in a file (“{said}”)."
             )
@@ -367,21 +379,19 @@ class Diagnostics:
         launch = await sandbox.launch(
             words, check.where, ports.project, view, environment, replaced=replaced
         )
-        gone = launch.gone if launch.info >= 0 else None
         command = Command(
             launch.arguments,
             check.where,
             launch.environment,
-            timeout,
-            launch.descriptors,
-            gone=gone,
+            timeout=timeout,
+            descriptors=launch.descriptors,
+            gone=launch.gone if launch.info >= 0 else None,
         )
         try:
             await run_command(command, lambda _text: None, run)
         finally:
-            await asyncio.shield(
-                sandbox.finish(launch, "", None if run.timed_out else run.exit_code)
-            )
+            code = None if run.timed_out else run.exit_code
+            await asyncio.shield(sandbox.finish(launch, "", code))
 
     def _sandbox_for(self, check: Check) -> Sandbox | None:
         """Return the sandbox of a checker, None for one of the user's where there is none.
@@ -397,7 +407,8 @@ class Diagnostics:
 
 
 def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
-    before, after = (data or b"" for data in (was, now))
+    before = was or b""
+    after = now or b""
     if max(len(before), len(after)) > MAX_FILE_BYTES:
         return list(range(after.count(b"\n") + 1))
     return line_origins(user_text(before), user_text(after))
@@ -430,14 +441,12 @@ def _written(place: Path, edited: Before) -> dict[Path, Path]:
 
 def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
     for checker in diagnostics.checkers.values():
-        if checker.seconds is None:
-            took = ""
-        else:
-            took = f", {checker.seconds:.1f} s"
         if checker.gave_up:
             state = f"left alone: it {checker.gave_up}"
         elif checker.running:
             state = "running"
         else:
-            state = f"{checker.found:,} found in all{took}"
+            state = f"{checker.found:,} found in all"
+            if checker.seconds is not None:
+                state += f", {checker.seconds:.1f} s"
         yield f"{checker.check.name}: {state}"

@@ -7,6 +7,7 @@ it, rules with the paths they hold for, and the files that a line names with ``@
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import filterfalse
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import (
@@ -25,7 +26,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import Import, imports_of, without_comments
 from tui_agent.path_checks import at_home
-from tui_agent.places import in_home, places_of
+from tui_agent.places import Place, in_home, places_of
 from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
 
@@ -154,7 +155,7 @@ class InstructionFiles:
             DocumentError: there is one, and it may not be read.
         """
         target = Path(os.path.normpath(path.parent / at_home(named.path)))
-        if not os.path.isfile(target):  # noqa: PTH113 - Path.is_file raises where the way is closed
+        if not _is_there(target):
             if named.looks_like_a_file:
                 raise DocumentError("there is no such file")
             return None
@@ -192,14 +193,11 @@ class InstructionFiles:
         rules = list(self._rules(problems))
         self.for_paths = tuple(self.name(rule.path) for rule in rules if rule.holds_for is not None)
         yield from self._of_user()
-        yield from (
-            rule.path for rule in rules if rule.holds_for is None and self._is_users(rule.path)
-        )
+        always = [rule.path for rule in rules if rule.holds_for is None]
+        yield from filter(self._is_users, always)
         for folder in (*folders.above(), *reversed(folders.upward())):
             yield from self._of_directory(folder)
-        yield from (
-            rule.path for rule in rules if rule.holds_for is None and not self._is_users(rule.path)
-        )
+        yield from filterfalse(self._is_users, always)
         for pattern in self._wanted:
             if "://" in pattern:
                 problems.append(f"instructions: only files are read; save {pattern} as one.")
@@ -214,25 +212,27 @@ class InstructionFiles:
 
     def _of_user(self) -> Iterator[Path]:
         """Yield the user's own files: one of the config directory, then one per other program."""
-        yield from _first(self._folders.config / name for name in self._order)
+        yield from _first([self._folders.config / name for name in self._order])
         programs: dict[str, list[Path]] = {}
+        further: list[list[Path]] = []
         for place in self._folders.places("instructions"):
-            if place.home and not place.is_further:
-                programs.setdefault(place.whose, []).append(in_home(self._folders.home, place.home))
-        further = [
-            [in_home(self._folders.home, place.home)] for place in self._further if place.home
-        ]
+            if not place.home:
+                continue
+            path = in_home(self._folders.home, place.home)
+            if place.is_further:
+                further.append([path])
+            else:
+                programs.setdefault(place.whose, []).append(path)
         for paths in (*programs.values(), *further):
             yield from _first(paths)
 
     def _of_directory(self, folder: Path) -> Iterator[Path]:
         """Yield a directory's main file and the further ones beside it."""
-        mains = [
-            path
-            for name in self._order
-            for path in _first(folder / other for other in _spellings(name))
-            if not self._is_empty(path)
-        ]
+        mains: list[Path] = []
+        for name in self._order:
+            for path in _first([folder / spelling for spelling in _spellings(name)]):
+                if not self._is_empty(path):
+                    mains.append(path)
         if mains:
             chosen = self._most_complete(mains)
             program = _program_of(chosen, folder)
@@ -257,14 +257,12 @@ class InstructionFiles:
         first = mains[0]
         for other in mains[1:]:
             try:
-                named = {
-                    Path(os.path.normpath(other.parent / item.path))
-                    for item in imports_of(self.read(other))
-                }
+                text = self.read(other)
             except DocumentError:
                 continue
-            if first in named:
-                return other
+            for item in imports_of(text):
+                if Path(os.path.normpath(other.parent / item.path)) == first:
+                    return other
         return first
 
     def _rules(self, problems: list[str]) -> Iterator[_Rule]:
@@ -273,10 +271,8 @@ class InstructionFiles:
         https://docs.cursor.com/context/rules. Rules that Cursor's model chooses by their
         description are not read.
         """
-        for folder in (
-            *self._folders.of_user("rules"),
-            *self._folders.of_project("rules", problems),
-        ):
+        of_project = self._folders.of_project("rules", problems)
+        for folder in (*self._folders.of_user("rules"), *of_project):
             suffix = ".mdc" if folder.whose == "Cursor" else ".md"
             for path in folder.files(f"*{suffix}")[:MAX_FILES]:
                 try:
@@ -359,16 +355,14 @@ def _rule(path: Path, document: Document) -> _Rule | None:
     elif not value:
         return _Rule(path, None)
     # Commas separate globs, but not within braces.
-    if isinstance(value, list):
-        globs = value
-    else:
-        globs = re.split(r",(?![^{}]*\})", str(value))
+    globs = value if isinstance(value, list) else re.split(r",(?![^{}]*\})", str(value))
     patterns = [str(glob).strip() for glob in globs]
-    if all(pattern == "**" for pattern in patterns):
+    if set(patterns) <= {"**"}:
         return _Rule(path, None)
-    if costly := next(filter(is_costly, patterns), ""):
-        raise DocumentError(f"its pattern {costly[:60]} has too many stars")
-    return _Rule(path, tuple(map(compile_glob, patterns)))
+    for pattern in patterns:
+        if is_costly(pattern):
+            raise DocumentError(f"its pattern {pattern[:60]} has too many stars")
+    return _Rule(path, tuple(compile_glob(pattern) for pattern in patterns))
 
 
 def _body(text: str) -> str:
@@ -381,16 +375,21 @@ def _body(text: str) -> str:
 
 def _spellings(name: str) -> tuple[str, ...]:
     """Return the files that may stand in a main file's place, the one that counts first."""
-    instead = next(
-        (place.instead for place in places_of("instructions") if place.project == name), ()
-    )
-    return (*instead, name)
+    place = _place_named(name)
+    return (*place.instead, name) if place is not None else (name,)
 
 
 def _program_of(path: Path, folder: Path) -> str:
     """Return the program whose main file of a directory a file is, "" for several's."""
-    name = path.relative_to(folder).as_posix()
-    return next((place.whose for place in places_of("instructions") if place.project == name), "")
+    place = _place_named(path.relative_to(folder).as_posix())
+    return place.whose if place is not None else ""
+
+
+def _place_named(name: str) -> Place | None:
+    for place in places_of("instructions"):
+        if place.project == name:
+            return place
+    return None
 
 
 def _quoted(text: str) -> str:
@@ -400,13 +399,13 @@ def _quoted(text: str) -> str:
 def _first(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the first of some files that is there."""
     for path in paths:
-        if _existing(path):
+        if _is_there(path):
             yield path
             return
 
 
-def _existing(path: Path) -> Path | None:
-    return path if os.path.isfile(path) else None  # noqa: PTH113 - Path.is_file raises where the way is closed
+def _is_there(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises where the way is closed
 
 
 def _matching(project: Path, pattern: str) -> Iterator[Path]:
@@ -424,7 +423,8 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
     for count, name in enumerate(found):
         if count > MAX_FILES * 20:
             return
-        if path := _existing(Path(os.path.normpath(project / name))):
+        path = Path(os.path.normpath(project / name))
+        if _is_there(path):
             yield path
 
 
@@ -439,6 +439,7 @@ def _below(base: Path, pattern: str) -> Iterator[Path]:
         if not takes_hidden:
             folders[:] = [name for name in folders if not name.startswith(".")]
             names = [name for name in names if not name.startswith(".")]  # noqa: PLW2901 - as the folders
-        for path in (Path(directory) / name for name in names):
-            if expression.fullmatch(path.relative_to(base).as_posix()) and _existing(path):
+        for name in names:
+            path = Path(directory) / name
+            if expression.fullmatch(path.relative_to(base).as_posix()) and _is_there(path):
                 yield path
