@@ -8,7 +8,7 @@ import pytest
 from tests.support.texts import answered, said
 from tui_agent.acp.updates import Updates
 from tui_agent.context.branch_summary import holds_message
-from tui_agent.context.budget import RequestModel, Weights
+from tui_agent.context.budget import Weights
 from tui_agent.context.cache import BreakCause, prefix_break
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.tokens import TokenCounter
@@ -111,7 +111,7 @@ def test_the_request_and_its_weight_hold_it_if_it_is_sent(
     before, request = (project(known, ModelTraits(MODEL)) for known in (path[:3], path))
     sent = any(4 in message.origin for message in request.messages if message.role != "system")
     assert sent is SAMPLES[kind].is_sent
-    assert bool(Weights(view, TokenCounter(MODEL), RequestModel(MODEL)).of(path[-1])) is sent
+    assert bool(Weights(view, TokenCounter(MODEL), ModelTraits(MODEL)).of(path[-1])) is sent
     assert holds_message(Outlines((4,), (kind,), (1,)), lambda _ids: [path[-1]]) is sent
     changes_view = bool(view.states) or view.compaction is not None
     assert changes_view is KINDS[kind].edits_view

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from benchmarks.fidelity.traces import COUNTER
-from tui_agent.context.budget import RequestModel, ViewWeights, estimate_path
+from tui_agent.context.budget import ViewWeights, estimate_path
 from tui_agent.context.commit_plan import provisional
 from tui_agent.context.files import FileOperations
 from tui_agent.context.preserved import Budgets, Summarised, carry, digest
@@ -150,7 +150,7 @@ class Policy(ABC):
     def measured(self, path: Sequence[Entry]) -> int:
         """Return the tokens of a path's history."""
         return estimate_path(
-            path, replace(COUNTER, templates=self.templates), RequestModel(_MODEL)
+            path, replace(COUNTER, templates=self.templates), ModelTraits(_MODEL)
         ).history
 
     def summary(self, entries: Sequence[Entry], first_kept_id: int | None) -> CompactionEntry:

@@ -14,7 +14,6 @@ from tui_agent.context.budget import (
     Meter,
     ModelLimits,
     Report,
-    RequestModel,
     complaint,
     estimate_path,
     is_silent_overflow,
@@ -312,7 +311,7 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
         for message in request.messages
         if message.origin and not heads.intersection(message.origin)
     ]
-    estimate = estimate_path(path, COUNTER, RequestModel(model, vision))
+    estimate = estimate_path(path, COUNTER, ModelTraits(model, vision=vision))
     assert estimate.history == sum(map(COUNTER.message, sent))
 
 
@@ -320,7 +319,7 @@ def test_the_estimate_is_what_the_projected_request_counts(path, model, vision):
 @thorough
 def test_going_on_from_an_estimate_gives_what_starting_over_gives(grown, model, vision):
     path = [stored(entry) for entry in [*grown[0], grown[1]]]
-    asked = RequestModel(model, vision)
+    asked = ModelTraits(model, vision=vision)
 
     before = None
     for end in range(len(path) + 1):
@@ -508,7 +507,7 @@ def test_a_picture_that_was_taken_out_counts_no_more():
     edit = ContextEditEntry(
         id=2, parent_id=1, target=1, action="leave_out", parts=("a" * 64,), note="taken out"
     )
-    asked = RequestModel(MODEL, True)
+    asked = ModelTraits(MODEL)
     both = estimate_path([message], COUNTER, asked).total
     one = estimate_path([message, stored(edit)], COUNTER, asked).total
     picture = image_tokens(1_000, 1_000, MODEL)

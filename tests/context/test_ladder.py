@@ -9,7 +9,7 @@ from tests.support.entry_strategies import paths
 from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
-from tui_agent.context.budget import ContextSize, RequestModel, estimate_path
+from tui_agent.context.budget import ContextSize, estimate_path
 from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.compaction import (
     CompactionPlan,
@@ -333,7 +333,7 @@ class Work:
         )
 
     def measured(self, path) -> int:
-        return estimate_path(path, COUNTER, RequestModel("gpt-4o")).history
+        return estimate_path(path, COUNTER, ModelTraits("gpt-4o")).history
 
     def add(self, *entries: Entry) -> None:
         counted = (

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from tui_agent.session.entries import AssistantEntry
+
 LONG_ARGUMENT_CHARS = 200
 """Texts in arguments longer than this are cut in an answer that was cleared or masked."""
 
@@ -27,6 +29,14 @@ def strings_in(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from strings_in(item)
+
+
+def argument_texts(answer: AssistantEntry) -> list[str]:
+    """Return the texts in the arguments of an answer's calls."""
+    found: list[str] = []
+    for call in answer.tool_calls:
+        found += strings_in(parse_object(call.arguments))
+    return found
 
 
 def _refuse_constant(name: str) -> None:

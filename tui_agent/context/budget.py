@@ -12,7 +12,8 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Literal
 
-from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object, strings_in
+from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, argument_texts
+from tui_agent.context.projection import ModelTraits
 from tui_agent.context.rendering import short_count
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.settings import ContextSettings
@@ -26,13 +27,12 @@ from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
     ImagePart,
-    ReasoningPart,
     ShellEntry,
     SystemEntry,
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.path_queries import begins_with, newest, place_of_newest
+from tui_agent.session.path_queries import PathMark, newest, place_of_newest
 from tui_agent.session.records import Reported
 
 _NO_HEAD = 4 * REQUEST_TOKENS
@@ -106,9 +106,9 @@ class ModelLimits:
     step."""
 
     @property
-    def asked(self) -> "RequestModel":
+    def asked(self) -> ModelTraits:
         """The model, as far as it changes a request's size."""
-        return RequestModel(self.model, self.vision, self.documents)
+        return ModelTraits(self.model, vision=self.vision, documents=self.documents)
 
 
 @frozen
@@ -211,22 +211,10 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     )
 
 
-@frozen
-class RequestModel:
-    """The model that is asked, as far as it changes a request's size."""
-
-    model: str
-    vision: bool = True
-    documents: bool = False
-
-    def takes(self, image: ImagePart) -> bool:
-        return self.documents if image.is_document else self.vision
-
-
 class Weights:
     """Weighs the entries of one view as the model would be sent them."""
 
-    def __init__(self, view: ContextView, counter: TokenCounter, asked: RequestModel) -> None:
+    def __init__(self, view: ContextView, counter: TokenCounter, asked: ModelTraits) -> None:
         self._view = view
         self._counter = counter
         self._asked = asked
@@ -263,13 +251,8 @@ class Weights:
 
     def _answer(self, entry: AssistantEntry) -> int:
         results = self._view.results.get(entry.id, ())
-        states = self._view.states
-        parted = bool(states) and any(r and states.get(r.id) is EntryState.DROPPED for r in results)
-        foreign = entry.model != self._asked.model and any(
-            isinstance(p, ReasoningPart) for p in entry.parts
-        )
-        whole = self._is_whole(entry) and not parted and not foreign
-        if whole:
+        is_foreign = entry.model != self._asked.model and bool(entry.reasoning)
+        if self._is_whole(entry) and not self._is_parted(results) and not is_foreign:
             tokens = self._counter.stored(entry)
         else:
             tokens = self._counted(entry)
@@ -279,11 +262,18 @@ class Weights:
             return tokens + self._counter.messages(_STAND_IN) * results.count(None)
         return tokens
 
-    def _is_whole(self, entry: Entry) -> bool:
-        if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(
-            entry.details.pinned
-        ):
+    def _is_parted(self, results: Sequence[ToolResultEntry | None]) -> bool:
+        """Whether the user dropped a call of an answer with its result."""
+        states = self._view.states
+        if not states:
             return False
+        return any(one and states.get(one.id) is EntryState.DROPPED for one in results)
+
+    def _is_whole(self, entry: Entry) -> bool:
+        if isinstance(entry, CompactionEntry):
+            carried = entry.details.pinned
+            if len(self._view.pinned) < len(carried):
+                return False
         if entry.id in self._view.left_out:
             return False
         return self._view.is_open(entry.id) and all(map(self._asked.takes, images_of(entry)))
@@ -291,19 +281,10 @@ class Weights:
     def _counted(self, entry: Entry) -> int:
         """Count an entry that something changed as it is really sent."""
         counter = self._counter
-        messages = counter.told(
-            entry,
-            self._view,
-            model=self._asked.model,
-            vision=self._asked.vision,
-            documents=self._asked.documents,
-        )
-        sent = {
-            part.blob
-            for message in messages
-            for part in message.content
-            if isinstance(part, ImageRef)
-        }
+        messages = counter.told(entry, self._view, self._asked)
+        sent: set[str] = set()
+        for message in messages:
+            sent.update(part.blob for part in message.content if isinstance(part, ImageRef))
         return counter.messages(messages) + counter.images(entry, sent)
 
 
@@ -312,17 +293,15 @@ class Estimate:
     """The estimate of a path's request, in uncorrected tokens, and the state to continue from it.
 
     ``settled`` is history that no appended message can change: all before the newest answer, at
-    ``cut`` on the path. ``length``, ``first`` and ``last`` identify the path it was made of; it
-    cannot be continued when ``cut`` is None.
+    ``cut`` on the path. ``path`` is the one it was made of; it cannot be continued when ``cut`` is
+    None.
     """
 
     head: int
     settled: int
     unsettled: int
     cut: int | None
-    length: int
-    first: Entry | None
-    last: Entry | None
+    path: PathMark
 
     @property
     def history(self) -> int:
@@ -336,7 +315,7 @@ class Estimate:
 def estimate_path(
     path: Sequence[Entry],
     counter: TokenCounter,
-    asked: RequestModel,
+    asked: ModelTraits,
     before: Estimate | None = None,
 ) -> Estimate:
     """Estimate a path's request.
@@ -344,52 +323,45 @@ def estimate_path(
     ``before`` is an earlier estimate with the same counter and model; when the path only grew
     since, only the appended entries are counted. The result is the same with and without it.
     """
-    first, last = (path[0], path[-1]) if path else (None, None)
-    if (
-        before is not None
-        and before.cut is not None
-        and begins_with(path, before.first, before.last, before.length)
-        and not any(entry.breaks_prefix for entry in path[before.length :])
-    ):
+    if before is not None and before.cut is not None and _only_grew(path, before.path):
         tail = path[before.cut :]
         weights = Weights(resolve(tail), counter, asked)
         newest = place_of_newest(tail, AssistantEntry) or 0
-        settled = before.settled + sum(map(weights.of, tail[:newest]))
-        unsettled = sum(map(weights.of, tail[newest:]))
         return Estimate(
             head=before.head,
-            settled=settled,
-            unsettled=unsettled,
+            settled=before.settled + sum(map(weights.of, tail[:newest])),
+            unsettled=sum(map(weights.of, tail[newest:])),
             cut=before.cut + newest,
-            length=len(path),
-            first=first,
-            last=last,
+            path=PathMark.of(path),
         )
     weights = Weights(resolve(path), counter, asked)
     total = sum(tokens for _, tokens in weights.all())
     answer = place_of_newest(path, AssistantEntry)
     compaction = place_of_newest(path, CompactionEntry)
     # Results of calls before a compaction may still reach over it.
+    cut: int | None = answer or 0
     if compaction is not None and (answer is None or answer < compaction):
         cut = None
-    else:
-        cut = answer or 0
-    if cut is None:
-        unsettled = 0
-    else:
+    unsettled = 0
+    if cut is not None:
         unsettled = sum(map(weights.of, path[cut:]))
     return Estimate(
         head=weights.head(),
         settled=total - unsettled,
         unsettled=unsettled,
         cut=cut,
-        length=len(path),
-        first=first,
-        last=last,
+        path=PathMark.of(path),
     )
 
 
-def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: RequestModel) -> int:
+def _only_grew(path: Sequence[Entry], before: PathMark) -> bool:
+    """Whether a path goes on from another one without a change of what that one sends."""
+    if not before.begins(path):
+        return False
+    return not any(entry.breaks_prefix for entry in path[before.length :])
+
+
+def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: ModelTraits) -> int:
     """Return the uncorrected tokens of the entries after an answer whose size the provider reported.
 
     ``entries`` begins with that answer. Its calls that still wait for a result weigh nothing.
@@ -398,14 +370,11 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Requ
         return 0
     view = resolve(entries)
     weights = Weights(view, counter, asked)
-    answer = entries[0]
-    closed = any(entry.kind == "assistant" for entry in entries[1:])
-    stand_ins = 0
-    if closed:
-        stand_ins = view.results.get(answer.id, ()).count(None)
-    return sum(map(weights.of, entries[1:])) + (
-        stand_ins * counter.messages(_STAND_IN) if stand_ins else 0
-    )
+    tokens = sum(map(weights.of, entries[1:]))
+    missing = view.results.get(entries[0].id, ()).count(None)
+    if missing and newest(entries[1:], AssistantEntry) is not None:
+        tokens += missing * counter.messages(_STAND_IN)
+    return tokens
 
 
 def measure(
@@ -439,22 +408,19 @@ class Meter:
     counter: TokenCounter
     _estimate: Estimate | None = field(default=None, init=False)
     _head: tuple[SystemEntry, int] | None = field(default=None, init=False)
-    _barren: tuple[Entry, Entry, int] | None = field(default=None, init=False)
+    _barren: PathMark = field(default=PathMark(), init=False)
+    """The path in which no report was found that counts: it is not searched again."""
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
         """Measure the next request of a path."""
         limits = within(self.limits, self.settings)
         asked = limits.asked
-        # Entries known to hold no report that counts are not searched again.
         searched = 0
-        if self._barren is not None and begins_with(path, *self._barren):
-            searched = self._barren[2]
+        if self._barren.begins(path):
+            searched = self._barren.length
         anchor = find_anchor(path, limits.model, searched)
         if anchor is None:
-            if path:
-                self._barren = (path[0], path[-1], len(path))
-            else:
-                self._barren = None
+            self._barren = PathMark.of(path)
             self._estimate = estimate_path(path, self.counter, asked, self._estimate)
             fixed = self.counter.calibrated(self._estimate.head)
             total = self.counter.calibrated(self._estimate.total)
@@ -467,12 +433,8 @@ class Meter:
             total = reported + self.counter.calibrated(appended)
             exact_until = path[anchor].id
             # An answer that came from another program was given to a foreign head.
-            head = (
-                entry
-                for entry in path[: min(anchor, _HEAD_AMONG)]
-                if isinstance(entry, SystemEntry)
-            )
-            estimated = appended > 0 or not says_all or not any(entry.id for entry in head)
+            head = newest(path[: min(anchor, _HEAD_AMONG)], SystemEntry)
+            estimated = appended > 0 or not says_all or head is None
         return ContextSize(
             fixed=min(fixed, total),
             history=max(0, total - fixed),
@@ -530,10 +492,9 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     """Return the newest answer if it is whole, not followed by a compaction, and its report can be its size."""
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     if at is None:
-        entry = None
-    else:
-        entry = path[at]
-    if at is not None and isinstance(entry, AssistantEntry) and _tells_size(path, at):
+        return None
+    entry = path[at]
+    if isinstance(entry, AssistantEntry) and _tells_size(path, at):
         return entry
     return None
 
@@ -547,27 +508,17 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
     )
     if failed or judge(answer.usage, answer.estimate) is not Report.USABLE:
         return False
-    before = next(
-        (entry for entry in _answers_before(path, at, answer.model) if entry.usage is not None),
-        None,
-    )
     # Some servers report their first request's tokens every time: learnt from, each token would
     # weigh less.
-    repeats = (
-        before is not None
-        and before.usage is not None
-        and before.usage.prompt == answer.usage.prompt
-    )
-    if (
-        before is not None
-        and repeats
-        and abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
-    ):
-        return False
-    suspect = answer.usage.prompt > answer.estimate * SUSPECT_SHARE
-    return not suspect or not any(
-        is_stale(answer, entry) for entry in _answers_before(path, at, answer.model)
-    )
+    for before in _answers_before(path, at, answer.model):
+        if before.usage is not None:
+            differ = abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
+            if differ and before.usage.prompt == answer.usage.prompt:
+                return False
+            break
+    if answer.usage.prompt <= answer.estimate * SUSPECT_SHARE:
+        return True
+    return not any(is_stale(answer, one) for one in _answers_before(path, at, answer.model))
 
 
 def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
@@ -587,10 +538,9 @@ def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
     """
     if not isinstance(entry, AssistantEntry) or entry.usage is None:
         return 0, False
-    goes_back = any(isinstance(part, ReasoningPart) and part.blob for part in entry.parts)
-    written = entry.usage.output - (
-        0 if goes_back else min(entry.usage.reasoning, entry.usage.output)
-    )
+    written = entry.usage.output
+    if not any(part.blob for part in entry.reasoning):
+        written = max(0, written - entry.usage.reasoning)
     estimate = counter.entry(entry)
     if estimate * MIN_SHARE - SLACK_BELOW <= written <= estimate * MAX_SHARE + SLACK_ABOVE:
         return entry.usage.prompt + written, True
@@ -690,10 +640,8 @@ class ViewWeights:
             return self._count(entry)
         if isinstance(entry, AssistantEntry) and state is EntryState.PRUNED:
             kept = self.view.kept_chars.get(entry.id)
-            return round(
-                self._count(entry)
-                * (1 - long_share(entry, kept or LONG_ARGUMENT_CHARS, words=bool(kept)))
-            )
+            cut = long_share(entry, kept or LONG_ARGUMENT_CHARS, words=bool(kept))
+            return round(self._count(entry) * (1 - cut))
         note = len(self.view.notes.get(entry.id, "")) // _BYTES_PER_TOKEN
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
@@ -735,7 +683,7 @@ def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -
 
     With ``words`` the model's own text counts too. 0 where no text is much longer.
     """
-    texts = [text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments))]
+    texts = argument_texts(entry)
     long = texts
     if words:
         long = [*texts, entry.text]
@@ -751,20 +699,27 @@ def overhead(
     limits = within(limits, settings)
     tokens = counter.calibrated(counter.head(system))
     at = threshold(limits, settings)
-    budget = max(0, (limits.window - reserve(limits, settings) if at is None else at) - tokens)
+    room = limits.window - reserve(limits, settings) - tokens
+    budget = room if at is None else at - tokens
     parts = sorted(head_parts(system, counter), key=lambda part: -part.tokens)
     allowed = settings.for_model(limits.model).compaction
     crowded = budget < allowed.minimum_budget or tokens > allowed.overhead_share * limits.window
-    room = limits.window - reserve(limits, settings) - tokens
     early = at if budget < allowed.minimum_budget <= room else None
-    return Overhead(tokens, budget, crowded, tuple(parts), early)
+    return Overhead(tokens, max(0, budget), crowded, tuple(parts), early)
 
 
 def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
     """Return the names and tokens of a head's parts, all tools as one."""
-    tools = [part.tokens for part in parts if part.tool is not None]
-    named = [(part.label, part.tokens) for part in parts if part.tool is None]
-    return (*named, *([("tools", sum(tools))] if tools else []))
+    named: list[tuple[str, int]] = []
+    tools = 0
+    for part in parts:
+        if part.tool is None:
+            named.append((part.label, part.tokens))
+        else:
+            tools += part.tokens
+    if tools:
+        named.append(("tools", tools))
+    return tuple(named)
 
 
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:

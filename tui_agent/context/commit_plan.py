@@ -35,7 +35,7 @@ from tui_agent.context.preserved import CountText
 from tui_agent.context.pruning import PrunePlan
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import resolve
+from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
@@ -96,10 +96,10 @@ class _Rung:
 
     def entries(self) -> tuple[Entry, ...]:
         """Prunes come first: the compaction is the last thing said, so that nothing compacts right after it."""
-        return (
-            *(prune.entry() for prune in self.prunes),
-            *([self.compaction] if self.compaction else ()),
-        )
+        prunes: list[Entry] = [prune.entry() for prune in self.prunes]
+        if self.compaction is not None:
+            prunes.append(self.compaction)
+        return tuple(prunes)
 
 
 @frozen
@@ -196,12 +196,10 @@ def _first_that_fits(
         if rung.name and rung.name not in steps[-1:]:
             steps.append(rung.name)
         least = min(least, after)
-        sizes = {"tokens_before": goal.before, "tokens_after": after}
-        measured = (
-            entry.model_copy(update=sizes) if entry.kind == "compaction" else entry
-            for entry in entries
-        )
-        commit = Commit(tuple(measured), goal.before, after, tuple(steps))
+        if rung.compaction is not None:
+            sizes = {"tokens_before": goal.before, "tokens_after": after}
+            entries = (*entries[:-1], rung.compaction.model_copy(update=sizes))
+        commit = Commit(entries, goal.before, after, tuple(steps))
         if after >= goal.before:
             continue
         if after <= (goal.enough if rung.hard else goal.target):
@@ -224,6 +222,10 @@ def provisional(path: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
     return extended
 
 
+def _pruned_view(path: Sequence[Entry], prunes: Sequence[PrunePlan]) -> ContextView:
+    return resolve(provisional(path, [prune.entry() for prune in prunes]))
+
+
 def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
@@ -235,7 +237,7 @@ def _ladder(
     compaction = compact(plan)
     yield _Rung("", compaction, prunes)
 
-    view = resolve(provisional(path, [prune.entry() for prune in prunes]))
+    view = _pruned_view(path, prunes)
     pruned = prune_all(view, plan.settings, plan.budget, plan.tools, measures.entry)
     if pruned is not None and (cleared := _still_kept([pruned], plan)):
         prunes = (*prunes, *cleared)
@@ -245,7 +247,7 @@ def _ladder(
         prunes = (*prunes, *cut)
         yield _Rung(name, compaction, prunes)
 
-    view = resolve(provisional(path, [prune.entry() for prune in prunes]))
+    view = _pruned_view(path, prunes)
     if cut := cut_outputs(view, plan.kept, plan.keep_recent, measures.entry):
         prunes = (*prunes, *cut)
         yield _Rung(CUT_OUTPUTS, compaction, prunes)
@@ -300,9 +302,7 @@ def _cuts(
         ("cut kept outputs", outputs, settings.compaction.result_chars),
         ("cut kept arguments", arguments, settings.compaction.argument_chars),
     ):
-        cutter = Cutter(
-            resolve(provisional(path, [prune.entry() for prune in prunes])), entries, measures.entry
-        )
+        cutter = Cutter(_pruned_view(path, prunes), entries, measures.entry)
         if cut := cutter.to(chars // _CHARS_PER_TOKEN, longest, chars):
             prunes = (*prunes, *cut)
             yield name, cut
@@ -312,16 +312,12 @@ def _squeezed(
     path: Sequence[Entry], last: _Rung, entries: Sequence[Entry], measures: Measures, goal: _Goal
 ) -> Iterator[tuple[PrunePlan, ...]]:
     """Yield the prunes of a rung and, ever shorter, cuts of all texts that it leaves."""
-    view = resolve(provisional(path, [prune.entry() for prune in last.prunes]))
-    aside = measures.size_of(provisional(path, last.entries())) - sum(
-        weight for weight in map(ViewWeights(view, measures.entry).of, entries)
-    )
-    whole = replace(view, entries=tuple(entries))
+    view = _pruned_view(path, last.prunes)
+    texts = sum(map(ViewWeights(view, measures.entry).of, entries))
+    room = goal.enough + texts - measures.size_of(provisional(path, last.entries()))
+    cutter = Cutter(replace(view, entries=tuple(entries)), entries, measures.entry)
     for harder in _HARDER:
-        yield (
-            *last.prunes,
-            *Cutter(whole, entries, measures.entry).squeeze(goal.enough - aside, harder=harder),
-        )
+        yield (*last.prunes, *cutter.squeeze(room, harder=harder))
 
 
 def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[str, CompactionPlan]]:
@@ -348,7 +344,8 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:
     """Return the prunes without entries the compaction takes out of view anyway."""
     kept = frozenset(entry.id for entry in plan.kept)
-    return tuple(prune for whole in prunes if (prune := whole.only(kept)) is not None)
+    cut = [prune.only(kept) for prune in prunes]
+    return tuple(filter(None, cut))
 
 
 def _refusal(
@@ -365,11 +362,9 @@ def _refusal(
     fact = f"History would still take {after:,} tokens; {target:,} are the goal."
     pinned = sum(measures.text(pin.text) for pin in plan.view.pinned)
     weights = ViewWeights(plan.view, measures.entry)
-    pinned += sum(
-        weights.of(entry)
-        for entry in plan.view.entries
-        if plan.view.states.get(entry.id) == "pinned"
-    )
+    for entry in plan.view.entries:
+        if plan.view.state(entry.id) is EntryState.PINNED:
+            pinned += weights.of(entry)
     if pinned > target // 2:
         return Refusal(
             RefusalReason.PINNED, f"{fact} Pinned entries alone take {pinned:,}: unpin some."
@@ -379,8 +374,6 @@ def _refusal(
             RefusalReason.FIXED_OVERHEAD,
             f"{fact} {describe_overhead(size.fixed, size.window, overhead)}",
         )
-    culprit = (
-        too_large(plan.view.entries, weights.all(), target // 2)
-        or "There is too little to leave out."
-    )
+    culprit = too_large(plan.view.entries, weights.all(), target // 2)
+    culprit = culprit or "There is too little to leave out."
     return Refusal(RefusalReason.NO_PROGRESS, f"{fact} {culprit}")

@@ -27,7 +27,7 @@ from tui_agent.context.files import FileOperations, file_operations
 from tui_agent.context.kept_lines import shown_text, texts_of
 from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, digest, fit
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
-from tui_agent.context.rendering import pinned_text
+from tui_agent.context.rendering import carried_pins
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
@@ -66,8 +66,9 @@ def valid_cuts(view: ContextView, shown: Sequence[int]) -> list[bool]:
     for index, entry in enumerate(view.entries):
         is_start = starts_turn(entry) or isinstance(entry, AssistantEntry)
         valid.append(is_start and shown[index] > 0 and index > last_result)
-        results = [result for result in view.results.get(entry.id, ()) if result is not None]
-        last_result = max([last_result, *(position[result.id] for result in results)])
+        for result in view.results.get(entry.id, ()):
+            if result is not None:
+                last_result = max(last_result, position[result.id])
     return valid
 
 
@@ -86,10 +87,13 @@ def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, b
         if shown[index] and total >= keep:
             reached = index
             break
-    after = next((i for i in range(reached, len(shown)) if valid[i]), None)
-    if after is not None:
-        return after, False
-    return next((i for i in range(min(reached, len(shown) - 1), -1, -1) if valid[i]), 0), True
+    for index in range(reached, len(shown)):
+        if valid[index]:
+            return index, False
+    for index in range(min(reached, len(shown) - 1), -1, -1):
+        if valid[index]:
+            return index, True
+    return 0, True
 
 
 class RefusalReason(StrEnum):
@@ -195,10 +199,9 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
     None is between a call and its result.
     """
     view = resolve(path)
-    shown = ViewWeights(view, count).all()
-    return [
-        Boundary(view.entries[at].id, starts_turn(view.entries[at])) for at in _places(view, shown)
-    ]
+    places = _places(view, ViewWeights(view, count).all())
+    chosen = [view.entries[at] for at in places]
+    return [Boundary(entry.id, starts_turn(entry)) for entry in chosen]
 
 
 def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int]:
@@ -346,20 +349,17 @@ def _plan_up_to(
 ) -> CompactionPlan | Refusal:
     """Return the plan of a summary that ends before an entry; inside a step, before the step."""
     shown = ViewWeights(view, options.count).all()
-    at = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
-    if not at:
-        known = (
-            view.compaction is not None and bool(view.entries) and boundary <= view.entries[0].id
-        )
+    places = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
+    if not places:
         why = "There is nothing before it to summarise."
-        if known:
+        if view.compaction is not None and view.entries and boundary <= view.entries[0].id:
             why = "That is summarised already."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, why)
+    cut = places[-1]
+    plan = CompactionPlan(view, settings, options.tools, size.history, size.budget)
     return replace(
-        _with_cut(
-            CompactionPlan(view, settings, options.tools, size.history, size.budget), at[-1], shown
-        ),
-        boundary=view.entries[at[-1]].id,
+        _with_cut(plan, cut, shown),
+        boundary=view.entries[cut].id,
         trigger=options.trigger,
         instructions=options.instructions,
     )
@@ -429,29 +429,19 @@ def carried_details(
     plan: CompactionPlan, summary: str, count: CountText, templates: Templates | None = None
 ) -> SummaryDetails:
     """Return the details that code carries through this compaction beside the model's ``summary``."""
-    former = plan.view.compaction
-    if former is not None:
-        earlier = former.details
-    else:
-        earlier = SummaryDetails()
+    view = plan.view
     hidden = {EntryState.DROPPED, EntryState.MASKED}
-    summarised = [entry for entry in plan.dropped if plan.view.state(entry.id) not in hidden]
-    kept = [
-        entry
-        for entry in plan.kept
-        if plan.view.is_open(entry.id) or isinstance(entry, AssistantEntry)
-    ]
-    pins = {pin.id: pin for pin in plan.view.pinned}
-    for entry in plan.dropped:
-        if plan.view.state(entry.id) is EntryState.PINNED:
-            pins[entry.id] = pinned_text(entry, templates or Templates())
-    pinned = tuple(pins[entry_id] for entry_id in sorted(pins))
-    notes = plan.view.notes.values()
-    known = "\n".join([summary, shown_text(kept), *notes, *(pin.text for pin in pinned)])
+    summarised = [entry for entry in plan.dropped if view.state(entry.id) not in hidden]
+    pinned = carried_pins(view, plan.dropped, templates or Templates())
+    notes = view.notes.values()
+    known = [summary, *notes, *(pin.text for pin in pinned)]
+    for entry in plan.kept:
+        if view.is_open(entry.id) or isinstance(entry, AssistantEntry):
+            known.append(texts_of(entry))
     budgets = Budgets.of(plan.settings.compaction, plan.budget)
     asked = _asked_meanwhile(plan, summarised, "\n".join([summary, *notes]))
     gone = Summarised(summarised, plan.files, plan.tools, asked)
-    details = carry(gone, earlier, budgets, count, known)
+    details = carry(gone, view.carried, budgets, count, "\n".join(known))
     return details.model_copy(update={"pinned": pinned})
 
 
@@ -464,14 +454,15 @@ def _asked_meanwhile(
     """
     if plan.begun is None:
         return frozenset()
-    outputs = []
+    outputs: list[Entry] = []
     used: set[str] = set()
     for entry in plan.kept:
-        if not isinstance(entry, AssistantEntry):
+        if isinstance(entry, AssistantEntry):
+            if entry.id > plan.begun:
+                used |= names_in(texts_of(entry))
+        elif plan.view.is_open(entry.id):
             outputs.append(entry)
-        elif entry.id > plan.begun:
-            used |= names_in(texts_of(entry))
-    told = "\n".join([said, shown_text(entry for entry in outputs if plan.view.is_open(entry.id))])
+    told = "\n".join([said, shown_text(outputs)])
     gone = shown_text(summarised)
     return frozenset(name for name in used if name in gone and name not in told)
 
@@ -532,12 +523,14 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
     # the kept side. A turn whose start is no longer in view is not split: what precedes the cut is
     # history. A message sent while a call was running starts no turn of its own here, because the
     # call and its result stay together.
-    turn = start = cut
+    turn = cut
+    start = cut
     if not starts_turn(entries[cut]):
         valid = valid_cuts(plan.view, shown)
-        turn = next(
-            (i for i in range(cut - 1, -1, -1) if valid[i] and starts_turn(entries[i])), cut
-        )
+        for at in range(cut - 1, -1, -1):
+            if valid[at] and starts_turn(entries[at]):
+                turn = at
+                break
     while start > 0 and not entries[start - 1].is_sent:
         start -= 1
     return replace(
@@ -554,8 +547,7 @@ def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> Compactio
 
 
 def _files(plan: CompactionPlan, entries: Sequence[Entry]) -> FileOperations:
-    former = plan.view.compaction
-    return file_operations(entries, plan.tools, former.details if former is not None else None)
+    return file_operations(entries, plan.tools, plan.view.carried)
 
 
 def prune_all(

@@ -10,8 +10,8 @@ from tui_agent.context.budget import Weights
 from tui_agent.context.context_status import Standing
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import frozen
-from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
-from tui_agent.session.path_queries import begins_with, place_of_newest
+from tui_agent.session.entries import KINDS, AssistantEntry, Entry, ToolResultEntry
+from tui_agent.session.path_queries import PathMark, place_of_newest
 
 _OF_STATE = {
     EntryState.LIVE: Standing.SENT,
@@ -38,9 +38,8 @@ class Standings:
     known: Mapping[int, Standing] = field(default_factory=dict)
     edited: frozenset[int] = frozenset()
     """Entries whose standing is that of an edit or a prune, which can be taken back."""
-    _length: int = 0
-    _first: Entry | None = None
-    _last: Entry | None = None
+    path: PathMark = PathMark()
+    """The path that they are of."""
 
     def of(self, entry_id: int, kind: str) -> Standing:
         found = self.known.get(entry_id)
@@ -56,31 +55,29 @@ class Standings:
         return Standing.SENT
 
     def differs_from(self, other: "Standings") -> bool:
-        if (self.compaction, self.boundary, self.edited) != (
-            other.compaction,
-            other.boundary,
-            other.edited,
-        ):
+        if self.compaction != other.compaction or self.boundary != other.boundary:
             return True
-        return any(
-            self.known.get(entry_id) is not other.known.get(entry_id) for entry_id in self.edited
-        )
+        if self.edited != other.edited:
+            return True
+        mine = [self.known.get(entry_id) for entry_id in self.edited]
+        return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
         """Return the standings of a path; of one that only grew since, only new entries are looked at."""
-        if not begins_with(path, self._first, self._last, self._length):
+        before = self.path
+        if not before.begins(path):
             return standings(path)
-        appended = path[self._length :]
-        if not appended:
+        if before.length == len(path):
             return self
-        start = place_of_newest(path[: self._length], AssistantEntry)
-        tail = path[self._length if start is None else start :]
+        start = place_of_newest(path[: before.length], AssistantEntry)
+        tail = path[before.length if start is None else start :]
         if any(entry.edits_view or entry.sets_state for entry in tail):
             return standings(path)
-        since = {entry.id for entry in tail}
-        known = {entry_id: found for entry_id, found in self.known.items() if entry_id not in since}
+        known = dict(self.known)
+        for entry in tail:
+            known.pop(entry.id, None)
         known.update(_exceptions(resolve(tail)))
-        return replace(self, known=known, _length=len(path), _last=path[-1])
+        return replace(self, known=known, path=PathMark.of(path))
 
 
 def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:
@@ -99,9 +96,7 @@ def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standin
         head=view.system.id if view.system is not None else 0,
         known=dict(_exceptions(view)),
         edited=frozenset(view.states),
-        _length=len(path),
-        _first=path[0],
-        _last=path[-1],
+        path=PathMark.of(path),
     )
 
 
@@ -126,13 +121,10 @@ def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
         case ToolResultEntry():
             return entry.id in answered
         case AssistantEntry():
-            results = view.results.get(entry.id, ())
-            called = any(
-                one is None or view.states.get(one.id) is not EntryState.DROPPED for one in results
-            )
-            return called or any(
-                isinstance(part, TextPart) and part.text.strip() for part in entry.parts
-            )
+            for result in view.results.get(entry.id, ()):
+                if result is None or view.states.get(result.id) is not EntryState.DROPPED:
+                    return True
+            return bool(entry.text.strip())
         case _:
             return entry.is_sent
 

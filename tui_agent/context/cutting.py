@@ -7,7 +7,7 @@ English. A cut entry has its number in the cut, and stays in the session.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.context.arguments import argument_texts
 from tui_agent.context.budget import CountEntry, ViewWeights
 from tui_agent.context.pruning import Occasion, PrunePlan
 from tui_agent.context.tokens import images_of
@@ -48,8 +48,7 @@ def arguments(entry: Entry) -> int:
     """Return the characters of the longest text in the arguments of an answer's calls."""
     if not isinstance(entry, AssistantEntry):
         return 0
-    texts = (text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments)))
-    return max(map(len, texts), default=0)
+    return max(map(len, argument_texts(entry)), default=0)
 
 
 def words(entry: Entry) -> int:

@@ -37,10 +37,8 @@ def with_content(entry: Entry, text: str) -> Entry:
         case UserEntry(parts=parts):
             others = [part for part in parts if not isinstance(part, TextPart)]
             changes: dict[str, object] = {"parts": (TextPart(text=text), *others)}
-        case AssistantEntry(parts=parts):
-            unsigned = [
-                part.model_copy(update={"blob": None}) for part in parts if part.type == "reasoning"
-            ]
+        case AssistantEntry():
+            unsigned = [part.model_copy(update={"blob": None}) for part in entry.reasoning]
             changes = {"parts": (*unsigned, TextPart(text=text), *entry.tool_calls)}
         case ToolResultEntry(metadata=metadata):
             # It no longer is a part of the full output, or told relative to an earlier result.

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 
 from tui_agent.context.anchors import Anchor
-from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.context.arguments import argument_texts
 from tui_agent.context.edited import content_of
 from tui_agent.context.view import ContextView
 from tui_agent.lazy import LazyPattern, frozen
@@ -54,16 +54,10 @@ def shown_text(entries: Iterable[Entry]) -> str:
 def texts_of(entry: Entry) -> str:
     match entry:
         case UserEntry():
-            return "\n".join(
-                part.text for part in entry.parts if isinstance(part, TextPart | FilePart)
-            )
+            texts = [part.text for part in entry.parts if isinstance(part, TextPart | FilePart)]
+            return "\n".join(texts)
         case AssistantEntry():
-            given = (
-                text
-                for call in entry.tool_calls
-                for text in strings_in(parse_object(call.arguments))
-            )
-            return "\n".join([entry.text, *given])
+            return "\n".join([entry.text, *argument_texts(entry)])
         case ShellEntry():
             return f"{entry.command}\n{entry.output}"
         case _:
@@ -117,17 +111,7 @@ def choose_lines(
     is_shown = partial(_stands_in, shown, set(_WORD.findall(shown)))
     kept = [(entry_id, row) for entry_id, row in source.earlier if not is_shown(row)]
     asked = [anchor for anchor in anchors if anchor.text in source.first]
-    wanted: list[Anchor] = []
-    left = {kind: budget * share for kind, share in _SHARES.items()}
-    for anchor in anchors:
-        if is_shown(anchor.text):
-            continue
-        if anchor.kind in left:
-            cost = count(anchor.text) + _ADDRESS_TOKENS
-            if cost > left[anchor.kind]:
-                continue
-            left[anchor.kind] -= cost
-        wanted.append(anchor)
+    wanted = _within_shares([one for one in anchors if not is_shown(one.text)], budget, count)
     lines = _best_lines(wanted, source, kept, count)
     bare = round(budget * _BARE_SHARE)
     chosen = _Chosen(budget - bare, count)
@@ -143,13 +127,30 @@ def choose_lines(
     for anchor in (*asked, *wanted):
         chosen.take(anchor.entry_id, anchor.text, bare=True)
     missing = {anchor.text for anchor in wanted}
-    named = [
-        anchor for anchor in anchors if anchor.text not in missing and anchor.kind not in _SHARES
-    ]
+    named: list[Anchor] = []
+    for anchor in anchors:
+        if anchor.text not in missing and anchor.kind not in _SHARES:
+            named.append(anchor)
     for entry_id, line in _best_lines(named, source, kept, count):
         if not is_shown(line):
             chosen.take(entry_id, line)
     return chosen.in_order(source.texts)
+
+
+def _within_shares(
+    anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]
+) -> list[Anchor]:
+    """Return anchors, of the kinds that have a share of the budget as many as that holds."""
+    left = {kind: budget * share for kind, share in _SHARES.items()}
+    taken: list[Anchor] = []
+    for anchor in anchors:
+        if anchor.kind in left:
+            cost = count(anchor.text) + _ADDRESS_TOKENS
+            if cost > left[anchor.kind]:
+                continue
+            left[anchor.kind] -= cost
+        taken.append(anchor)
+    return taken
 
 
 class _Chosen:
@@ -194,7 +195,9 @@ def _best_lines(
         found = _line_of(anchor, source.texts, kept)
         if found is not None:
             values[found] = values.get(found, 0.0) + anchor.score
-    price = {line: (count(line[1]) + 1) / value if value else 1e9 for line, value in values.items()}
+    price: dict[tuple[int, str], float] = {}
+    for line, value in values.items():
+        price[line] = (count(line[1]) + 1) / value if value else 1e9
     return sorted(values, key=lambda line: (price[line], line))
 
 
@@ -217,11 +220,10 @@ def _line_of(
         # Whatever is further away is not in a sentence that is short enough.
         start = max(start, at - 2 * LONGEST_LINE)
         end = min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
-        sentences = _SENTENCE.split(text[start:end])
+        near = text[start:end]
+        holding = (one.strip() for one in _SENTENCE.split(near) if anchor.text in one)
         # A name may itself hold the end of a sentence, and then stands in none of them.
-        line = next(
-            (sentence.strip() for sentence in sentences if anchor.text in sentence), text[start:end]
-        )
+        line = next(holding, near)
     else:
         line = text[start:end].strip()
     if len(line) <= LONGEST_LINE:
@@ -243,15 +245,21 @@ def write_notes(
     name last.
     """
     gone = set(targets)
-    stays = shown_text(
-        entry
-        for entry in view.entries
-        if entry.id not in gone and (view.is_open(entry.id) or isinstance(entry, AssistantEntry))
-    )
-    source = Source.of(entry for entry in view.entries if entry.id in gone)
-    known = "\n".join([stays, *(note for target, note in view.notes.items() if target not in gone)])
-    of_outputs = [anchor for anchor in anchors if anchor.kind in _NOTED and anchor.entry_id in gone]
-    notes = choose_lines(of_outputs, source, budget, count, known)
+    cleared: list[Entry] = []
+    known: list[str] = []
+    for entry in view.entries:
+        if entry.id in gone:
+            cleared.append(entry)
+        elif view.is_open(entry.id) or isinstance(entry, AssistantEntry):
+            known.append(texts_of(entry))
+    for target, note in view.notes.items():
+        if target not in gone:
+            known.append(note)
+    of_outputs: list[Anchor] = []
+    for anchor in anchors:
+        if anchor.kind in _NOTED and anchor.entry_id in gone:
+            of_outputs.append(anchor)
+    notes = choose_lines(of_outputs, Source.of(cleared), budget, count, "\n".join(known))
     return tuple("\n".join(notes.get(target, ())) for target in targets)
 
 
@@ -260,13 +268,14 @@ def encode_lines(
 ) -> tuple[str, ...]:
     """Return lines as a summary carries them: one text per entry, its address first, then its title if it has one."""
     titles = titles or {}
-    named = {
-        entry_id: f" ({title})" if (title := titles.get(entry_id)) else "" for entry_id in chosen
-    }
-    return tuple(
-        f"#{entry_id}{named[entry_id]}: " + "\n".join(chosen[entry_id])
-        for entry_id in sorted(chosen)
-    )
+    texts: list[str] = []
+    for entry_id in sorted(chosen):
+        named = f"#{entry_id}"
+        if title := titles.get(entry_id):
+            named = f"{named} ({title})"
+        rows = "\n".join(chosen[entry_id])
+        texts.append(f"{named}: {rows}")
+    return tuple(texts)
 
 
 def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[int, str]]:

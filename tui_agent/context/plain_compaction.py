@@ -9,16 +9,14 @@ from collections.abc import Sequence
 
 from tui_agent.context.compaction import Trigger
 from tui_agent.context.preserved import CountText, digest, fit, known_rules
-from tui_agent.context.rendering import pinned_text
+from tui_agent.context.rendering import carried_pins
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import ContextView, EntryState
+from tui_agent.context.view import ContextView
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
-    PinnedText,
-    SummaryDetails,
     ToolResultEntry,
     UserEntry,
     typed_text,
@@ -100,14 +98,11 @@ def _compaction(
     if former is not None:
         earlier = fit(former.summary, order.summary // 3, count)
     lines = _digest(dropped, order.summary - count(earlier), count)
-    if former is not None:
-        details = former.details
-    else:
-        details = SummaryDetails()
+    details = view.carried
     carried = {
         "rules": tuple(rule.line for rule in known_rules(dropped, details)),
         "user_messages": _messages(dropped, details.user_messages, order, count),
-        "pinned": _pinned(view, dropped, templates),
+        "pinned": carried_pins(view, dropped, templates),
     }
     return CompactionEntry(
         summary="\n\n".join(filter(None, [earlier, lines])) or NOTHING_LISTED,
@@ -135,13 +130,3 @@ def _messages(
     texts = [fit(f"#{entry.id} {typed_text(entry.parts)}", room, count) for entry in typed]
     whole = [text for text in (*earlier, *texts) if text]
     return tuple(dict.fromkeys([*whole[:1], *whole[1:][-_CARRIED_MESSAGES + 1 :]]))
-
-
-def _pinned(
-    view: ContextView, dropped: Sequence[Entry], templates: Templates
-) -> tuple[PinnedText, ...]:
-    pins = {pin.id: pin for pin in view.pinned}
-    for entry in dropped:
-        if view.state(entry.id) is EntryState.PINNED:
-            pins[entry.id] = pinned_text(entry, templates)
-    return tuple(pins[entry_id] for entry_id in sorted(pins))

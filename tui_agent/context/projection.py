@@ -24,12 +24,10 @@ from tui_agent.context.rendering import (
     Shown,
     arguments_json,
     assistant_text,
-    branch_text,
     image_label,
     image_text,
     reasoning_blobs,
     result_text,
-    shell_text,
     summary_text,
     user_content,
 )
@@ -70,6 +68,10 @@ _PORTABLE_ID = LazyPattern(r"[A-Za-z0-9_-]{1,64}")
 _UNPORTABLE = LazyPattern(r"[^A-Za-z0-9_-]+")
 
 
+_AnsweredCall = tuple[RequestToolCall, ToolResultEntry | None]
+"""A call as it is sent, and its result where there is one."""
+
+
 @frozen
 class ModelTraits:
     """What a model and its server accept, as far as it changes a request.
@@ -93,6 +95,9 @@ class ModelTraits:
     hour_cache: bool = False
     searches: bool = False
     efforts: tuple[Effort, ...] = tuple(Effort)
+
+    def takes(self, image: ImagePart) -> bool:
+        return self.documents if image.is_document else self.vision
 
 
 def project(
@@ -131,21 +136,24 @@ class Builder:
 
     def summary(self) -> None:
         entry = self.view.compaction
-        if entry is not None and not self._is_shown(entry):
+        if entry is None:
+            return
+        if not self._is_shown(entry):
             if entry.first_kept_id is None:
                 self._start_with_user()
-        elif entry is not None:
-            shown = self._shown(entry)
-            text = summary_text(entry, self.view.pinned, shown, self.templates)
-            parts: Content = (ContentText(text),)
-            own: tuple[str, ...] = ()
-            if entry.item and shown.whole:
-                # Where its item is sent, the summary's part is not. Both count the same for every
-                # model.
-                head, mark, tail = text.partition("</summary>")
-                parts = (ContentText(f"{head}{mark}"), ContentText(tail))
-                own = (entry.item,) if entry.model == self.traits.model else ()
-            self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
+            return
+        shown = self._shown(entry)
+        text = summary_text(entry, self.view.pinned, shown, self.templates)
+        parts: Content = (ContentText(text),)
+        own: tuple[str, ...] = ()
+        if entry.item and shown.whole:
+            # Where its item is sent, the summary's part is not. Both count the same for every
+            # model.
+            head, mark, tail = text.partition("</summary>")
+            parts = (ContentText(f"{head}{mark}"), ContentText(tail))
+            if entry.model == self.traits.model:
+                own = (entry.item,)
+        self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
         """Add the messages of one entry; results come with the assistant entry they answer."""
@@ -154,56 +162,42 @@ class Builder:
                 pass
             case AssistantEntry():
                 self._put_assistant(entry)
-            case UserEntry() | ShellEntry(excluded=False) | BranchSummaryEntry() if (
-                not self._is_shown(entry)
-            ):
-                # A request of system messages alone is refused.
-                self._start_with_user()
-            case UserEntry():
-                self._put_user(user_content(entry, self._shown(entry), self.templates), entry.id)
-            case ShellEntry(excluded=False):
-                self._put_user(
-                    (ContentText(shell_text(entry, self._shown(entry), self.templates)),), entry.id
-                )
-            case BranchSummaryEntry():
-                self._put_user(
-                    (ContentText(branch_text(entry, self._shown(entry), self.templates)),), entry.id
-                )
+            case UserEntry() | ShellEntry(excluded=False) | BranchSummaryEntry():
+                self._put_user(entry)
             case _:
                 pass
 
     def result(self, entry: ToolResultEntry) -> None:
         if self._is_shown(entry):
-            self._put_results((RequestToolCall("", "", "{}"),), (entry,), 0)
+            self._put_results([(RequestToolCall("", "", "{}"), entry)], 0)
 
     def _is_shown(self, entry: Entry) -> bool:
         return self.view.states.get(entry.id) is not EntryState.DROPPED
 
     def _shown(self, entry: Entry) -> Shown:
         state = self.view.states.get(entry.id)
-        if type(entry) is ToolResultEntry:
-            known_from = entry.metadata.known_from
-        else:
-            known_from = None
-        lost = None if self.view.holds(known_from) else known_from
+        lost = None
+        if type(entry) is ToolResultEntry and not self.view.holds(entry.metadata.known_from):
+            lost = entry.metadata.known_from
         left_out = self.view.left_out.get(entry.id, frozenset())
         if state is None and lost is None and not left_out:
             return _AS_IT_IS[self.traits.vision, self.traits.documents]
-        kept_chars = self.view.kept_chars.get(entry.id, 0)
-        note = self.view.notes.get(entry.id, "")
         return Shown(
             state or EntryState.LIVE,
-            kept_chars,
+            self.view.kept_chars.get(entry.id, 0),
             vision=self.traits.vision,
             documents=self.traits.documents,
-            note=note,
+            note=self.view.notes.get(entry.id, ""),
             lost=lost,
             left_out=left_out,
         )
 
-    def _put_user(self, content: Content, entry_id: int) -> None:
-        if content:
-            self.messages.append(Message("user", content, origin=(entry_id,)))
+    def _put_user(self, entry: UserEntry | ShellEntry | BranchSummaryEntry) -> None:
+        if not self._is_shown(entry):
+            # A request of system messages alone is refused.
+            self._start_with_user()
+        elif content := user_content(entry, self._shown(entry), self.templates):
+            self.messages.append(Message("user", content, origin=(entry.id,)))
 
     def _put_assistant(self, entry: AssistantEntry) -> None:
         if not self._is_shown(entry):
@@ -211,55 +205,53 @@ class Builder:
         shown = self._shown(entry)
         text = assistant_text(entry, shown, self.templates)
         results = self.view.results.get(entry.id, ())
-        calls, answers = self._calls(entry, shown, results) if results else ([], [])
-        if not text and not calls:
+        answered = self._answered_calls(entry, shown, results) if results else []
+        if not text and not answered:
             return
         self._start_with_user()
-        unbound = self.traits.bound_reasoning and any(
-            changed < entry.id < by for changed, by in self.view.rewrites
-        )
-        is_taken = entry.id >= self.view.reasoning_from
-        untouched = shown.whole and len(calls) == len(results) and not unbound and is_taken
-        reasoning = reasoning_blobs(entry, self.traits.model) if untouched else ()
+        reasoning: tuple[str, ...] = ()
+        if shown.whole and len(answered) == len(results) and self._takes_reasoning(entry):
+            reasoning = reasoning_blobs(entry, self.traits.model)
         self.messages.append(
             Message(
                 "assistant",
                 (ContentText(text),) if text else (),
-                tool_calls=tuple(calls),
+                tool_calls=tuple(call for call, _result in answered),
                 reasoning=reasoning,
                 origin=(entry.id,),
             )
         )
-        if calls:
-            self._put_results(calls, answers, entry.id)
+        if answered:
+            self._put_results(answered, entry.id)
 
-    def _calls(
+    def _takes_reasoning(self, entry: AssistantEntry) -> bool:
+        """Whether the provider takes an answer's reasoning back, as far as the view tells."""
+        if entry.id < self.view.reasoning_from:
+            return False
+        if not self.traits.bound_reasoning:
+            return True
+        return not any(changed < entry.id < by for changed, by in self.view.rewrites)
+
+    def _answered_calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]
-    ) -> tuple[list[RequestToolCall], list[ToolResultEntry | None]]:
-        calls: list[RequestToolCall] = []
-        answers: list[ToolResultEntry | None] = []
-        for call, answer in zip(entry.tool_calls, results, strict=True):
-            if answer is not None and not self._is_shown(answer):
+    ) -> list[_AnsweredCall]:
+        """Return the calls whose results nobody dropped, with those."""
+        answered: list[_AnsweredCall] = []
+        for call, result in zip(entry.tool_calls, results, strict=True):
+            if result is not None and not self._is_shown(result):
                 continue
-            calls.append(
-                RequestToolCall(
-                    self._call_id(call, entry),
-                    tool_name(call.tool),
-                    arguments_json(call.arguments, shown, entry.id),
-                )
+            sent = RequestToolCall(
+                self._call_id(call, entry),
+                tool_name(call.tool),
+                arguments_json(call.arguments, shown, entry.id),
             )
-            answers.append(answer)
-        return calls, answers
+            answered.append((sent, result))
+        return answered
 
-    def _put_results(
-        self,
-        calls: Sequence[RequestToolCall],
-        answers: Sequence[ToolResultEntry | None],
-        entry_id: int,
-    ) -> None:
+    def _put_results(self, answered: Sequence[_AnsweredCall], entry_id: int) -> None:
         moved: list[ContentText | ImageRef] = []
         origin: list[int] = []
-        for call, answer in zip(calls, answers, strict=True):
+        for call, answer in answered:
             if answer is None:
                 stand_in = (ContentText(INTERRUPTED_OUTPUT),)
                 self.messages.append(
@@ -292,13 +284,11 @@ class Builder:
         if any(image.is_document for image in sent) and entry.metadata.path == sent[0].path:
             # The text is what the document says, for models that don't take it.
             return (ContentText(image_label(sent[0])),), sent
-        labels = (
-            image_text(image, entry.id, shown, self.templates)
-            for image in entry.attachments
-            if not image.is_document or image.blob in shown.left_out
-        )
-        labelled = "\n".join([text, *labels])
-        return (ContentText(labelled),), sent
+        lines = [text]
+        for image in entry.attachments:
+            if not image.is_document or image.blob in shown.left_out:
+                lines.append(image_text(image, entry.id, shown, self.templates))
+        return (ContentText("\n".join(lines)),), sent
 
     def _image_ref(self, entry: ToolResultEntry, image: ImagePart) -> ImageRef:
         text = ""
@@ -329,12 +319,12 @@ class Builder:
             base = _UNPORTABLE.sub("_", call.call_id)[: MAX_NAME_CHARS - 8] or "call"
         unique = base
         number = 1
+        if len(base) <= MAX_NAME_CHARS:
+            base = base[: MAX_NAME_CHARS - 8]
         # Two ids that only differ in characters some formats don't take would be one there.
         while (portable := _UNPORTABLE.sub("_", unique)) in self._used_ids:
             number += 1
-            unique = (
-                f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
-            )
+            unique = f"{base}_{number}"
         self._used_ids.add(portable)
         return unique
 
@@ -376,12 +366,9 @@ def tool_name(name: str) -> str:
 
 def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]:
     """Mark the messages of the head, so many, and the last of the conversation for the provider's cache."""
-    heads = range(min(head, CACHED_HEAD_MESSAGES, len(messages)))
-    tails = [
-        at
-        for at in range(max(0, len(messages) - CACHED_LAST_MESSAGES), len(messages))
-        if messages[at].role != "system"
-    ]
-    for at in (*heads, *tails):
-        messages[at] = replace(messages[at], cache=True)
+    heads = min(head, CACHED_HEAD_MESSAGES)
+    tails = len(messages) - CACHED_LAST_MESSAGES
+    for at, message in enumerate(messages):
+        if at < heads or (at >= tails and message.role != "system"):
+            messages[at] = replace(message, cache=True)
     return tuple(messages)

@@ -6,16 +6,15 @@ refuse NUL.
 
 import json
 from collections.abc import Iterable
-from itertools import groupby
 from typing import Any
 
 from tui_agent.context.anchors import one_line
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
 from tui_agent.context.files import path_rows
-from tui_agent.context.request import ContentText, ImageRef
+from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
-from tui_agent.context.view import EntryState
+from tui_agent.context.view import ContextView, EntryState
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.safe_text import valid, valid_texts
 from tui_agent.session.entries import (
@@ -90,10 +89,22 @@ class Shown:
         return self.state is EntryState.PRUNED and self.kept_chars > 0
 
 
-def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Content:
-    """Return a user message's content, empty when there is nothing to say."""
+def user_content(
+    entry: UserEntry | ShellEntry | BranchSummaryEntry, shown: Shown, templates: Templates
+) -> Content:
+    """Return the content of a message in the user's name, empty when there is nothing to say."""
     if shown.state is EntryState.MASKED:
         return (ContentText(masked_text(entry, templates)),)
+    match entry:
+        case UserEntry():
+            return _typed_content(entry, shown, templates)
+        case ShellEntry():
+            return (ContentText(_shell_text(entry, shown, templates)),)
+        case BranchSummaryEntry():
+            return (ContentText(_branch_text(entry, templates)),)
+
+
+def _typed_content(entry: UserEntry, shown: Shown, templates: Templates) -> Content:
     pieces: list[str | ImageRef] = []
     for part in entry.parts:
         match part:
@@ -107,12 +118,16 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
             case TextPart():
                 pieces.append(valid(_cut(part.text, shown, entry)))
     content: list[ContentText | ImageRef] = []
-    for _kind, group in groupby(pieces, type):
-        run = list(group)
-        text = "\n\n".join(piece for piece in run if isinstance(piece, str) and piece.strip())
-        content += (
-            [ContentText(text)] if text else [piece for piece in run if isinstance(piece, ImageRef)]
-        )
+    said: list[str] = []
+    for piece in (*pieces, None):
+        if isinstance(piece, str):
+            said.append(piece)
+            continue
+        if text := "\n\n".join(text for text in said if text.strip()):
+            content.append(ContentText(text))
+        said.clear()
+        if piece is not None:
+            content.append(piece)
     if not entry.mid_run or not content:
         return tuple(content)
     text = "\n\n".join(part.text for part in content if isinstance(part, ContentText))
@@ -120,25 +135,17 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
     return (ContentText(fill(templates.reminder, message=text)), *images)
 
 
-def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
-    if shown.state is EntryState.MASKED:
-        return masked_text(entry, templates)
+def _shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         output = _pruned(entry, shown, templates)
     else:
         output = _cut(entry.output, shown, entry)
-    if entry.exit_code is None:
-        status = "still running"
-    else:
+    if not output.strip():
+        output = templates.empty_output
+    status = "still running"
+    if entry.exit_code is not None:
         status = f"exit code {entry.exit_code}"
-    return valid(
-        fill(
-            templates.user_shell,
-            command=entry.command,
-            output=output if output.strip() else templates.empty_output,
-            status=status,
-        )
-    )
+    return valid(fill(templates.user_shell, command=entry.command, output=output, status=status))
 
 
 def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> str:
@@ -176,12 +183,14 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
     that was cut off or made by another model is refused (https://platform.claude.com/docs,
     "Extended thinking").
     """
-    parts = [part for part in entry.parts if part.type == "reasoning"]
-    if not parts or entry.error is not None or entry.interrupted:
+    if entry.error is not None or entry.interrupted:
         return ()
-    if any(not part.blob or (part.model or entry.model) != model for part in parts):
-        return ()
-    return tuple(part.blob for part in parts if part.blob)
+    blobs: list[str] = []
+    for part in entry.reasoning:
+        if not part.blob or (part.model or entry.model) != model:
+            return ()
+        blobs.append(part.blob)
+    return tuple(blobs)
 
 
 def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
@@ -200,7 +209,9 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
             kept = {INVALID_ARGUMENTS_KEY: valid(arguments[:most])}
         return json.dumps(kept, ensure_ascii=False)
     if not shown.whole:
-        most = shown.kept_chars if shown.cut else LONG_ARGUMENT_CHARS
+        most = LONG_ARGUMENT_CHARS
+        if shown.cut:
+            most = shown.kept_chars
         return json.dumps(_shortened(values, most, entry_id), ensure_ascii=False)
     if not arguments.isascii() or _SURROGATE_ESCAPE.search(arguments):
         cleaned = valid_texts(values)
@@ -220,9 +231,7 @@ def summary_text(
     return valid(fill(templates.compaction_summary, summary=entry.summary.strip(), blocks=blocks))
 
 
-def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -> str:
-    if shown.state is EntryState.MASKED:
-        return masked_text(entry, templates)
+def _branch_text(entry: BranchSummaryEntry, templates: Templates) -> str:
     blocks = carried_blocks(entry.details, entry.details.pinned)
     text = fill(
         templates.branch_summary_message,
@@ -235,38 +244,40 @@ def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -
 
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
     """Return the blocks of a summary message that code, not a model, wrote; empty ones are left out."""
+    shown = details.shown_files
+    messages = [f"<message>\n{text}\n</message>" for text in details.user_messages]
+    pins = [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]
     blocks = [
-        _block("read-files", path_rows(details.read_files, details.shown_files, details.file_ids)),
-        _block(
-            "modified-files",
-            path_rows(details.modified_files, details.shown_files, details.file_ids),
-        ),
+        _block("read-files", path_rows(details.read_files, shown, details.file_ids)),
+        _block("modified-files", path_rows(details.modified_files, shown, details.file_ids)),
         _block("anchors", details.anchors),
-        _block(
-            "user-messages", [f"<message>\n{text}\n</message>" for text in details.user_messages]
-        ),
+        _block("user-messages", messages),
         _block("rules-of-the-user", details.rules),
-        _block("pinned", [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]),
-        *(
-            _block(item.tool, [item.name, item.text] if item.name else [item.text])
-            for item in details.state
-        ),
+        _block("pinned", pins),
     ]
-    return "\n\n".join(block for block in blocks if block)
+    for item in details.state:
+        rows = [item.name, item.text] if item.name else [item.text]
+        blocks.append(_block(item.tool, rows))
+    return "\n\n".join(filter(None, blocks))
+
+
+def carried_pins(
+    view: ContextView, dropped: Iterable[Entry], templates: Templates
+) -> tuple[PinnedText, ...]:
+    """Return the pinned entries that a compaction carries: those of the one before and of what it drops."""
+    pins = {pin.id: pin for pin in view.pinned}
+    for entry in dropped:
+        if view.state(entry.id) is EntryState.PINNED:
+            pins[entry.id] = pinned_text(entry, templates)
+    return tuple(pins[entry_id] for entry_id in sorted(pins))
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
     """Return a pinned entry as a compaction carries it."""
     shown = Shown(vision=False)
     match entry:
-        case UserEntry():
-            text = "".join(
-                part.text
-                for part in user_content(entry, shown, templates)
-                if isinstance(part, ContentText)
-            )
-        case ShellEntry():
-            text = shell_text(entry, shown, templates)
+        case UserEntry() | ShellEntry():
+            text = Message("user", user_content(entry, shown, templates)).text
         case ToolResultEntry():
             labels = [image_label(image) for image in entry.attachments]
             text = "\n".join([f"{entry.tool} {entry.title}".strip(), entry.output, *labels])
@@ -314,15 +325,19 @@ def _image_name(image: ImagePart) -> str:
 
 def gist(entry: Entry) -> str:
     """Return one line that describes an output: its source, its length and how it went."""
-    lines = ending = ""
+    lines = ""
+    tokens = ""
+    ending = ""
     match entry:
         case ToolResultEntry():
-            failed = entry.metadata.exit_code not in (None, 0)
-            ending = f"exit {entry.metadata.exit_code}" if failed else _STATUS[entry.status]
+            ending = _STATUS[entry.status]
+            if code := entry.metadata.exit_code:
+                ending = f"exit {code}"
             subject = one_line(entry.title or entry.metadata.path or "", GIST_CHARS)
             source = f"{entry.tool} {subject}".strip()
         case ShellEntry():
-            ending = "" if entry.exit_code is None else f"exit {entry.exit_code}"
+            if entry.exit_code is not None:
+                ending = f"exit {entry.exit_code}"
             source = f"$ {one_line(entry.command, GIST_CHARS)}"
         case UserEntry():
             source = f"user message “{one_line(entry.text, GIST_CHARS)}”"
@@ -335,7 +350,8 @@ def gist(entry: Entry) -> str:
     if isinstance(entry, ToolResultEntry | ShellEntry):
         count = line_count(entry.output)
         lines = f"{count:,} line" if count == 1 else f"{count:,} lines"
-    tokens = f"{short_count(entry.tokens)} tokens" if entry.tokens else ""
+    if entry.tokens:
+        tokens = f"{short_count(entry.tokens)} tokens"
     return ", ".join(filter(None, (source, lines, tokens, ending)))
 
 
@@ -363,7 +379,9 @@ def masked_text(entry: Entry, templates: Templates) -> str:
 
 def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
     placeholder = fill(templates.placeholder_pruned, gist=gist(entry), id=str(entry.id))
-    return valid(f"{placeholder}\n{shown.note}" if shown.note else placeholder)
+    if shown.note:
+        placeholder = f"{placeholder}\n{shown.note}"
+    return valid(placeholder)
 
 
 def _cut(text: str, shown: Shown, entry: Entry) -> str:

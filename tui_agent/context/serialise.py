@@ -20,7 +20,6 @@ from tui_agent.session.entries import (
     Entry,
     FilePart,
     ImagePart,
-    ReasoningPart,
     ShellEntry,
     TextPart,
     ToolCallPart,
@@ -72,19 +71,18 @@ def blocks_of(
     templates: Templates | None = None,
 ) -> tuple[str, ...]:
     """Return entries as text for a summariser, without those the user took out of the model's view."""
-    replaced = {
-        entry.id: None
-        if view.state(entry.id) is EntryState.DROPPED
-        else masked_text(entry, templates or Templates())
-        for entry in entries
-        if view.state(entry.id) in {EntryState.DROPPED, EntryState.MASKED}
-    }
-    hidden_calls = {
-        (entry_id, result.call_id)
-        for entry_id, row in view.results.items()
-        for result in row
-        if result is not None and view.state(result.id) is EntryState.DROPPED
-    }
+    replaced: dict[int, str | None] = {}
+    for entry in entries:
+        state = view.state(entry.id)
+        if state is EntryState.DROPPED:
+            replaced[entry.id] = None
+        elif state is EntryState.MASKED:
+            replaced[entry.id] = masked_text(entry, templates or Templates())
+    hidden_calls: set[tuple[int, str]] = set()
+    for entry_id, row in view.results.items():
+        for result in row:
+            if result is not None and view.state(result.id) is EntryState.DROPPED:
+                hidden_calls.add((entry_id, result.call_id))
     return serialise(
         entries,
         result_chars=settings.result_chars,
@@ -112,35 +110,26 @@ def serialise(
     blocks: list[str] = []
     open_calls: dict[str, None] = {}
     for entry in entries:
-        if entry.id in replaced and not isinstance(entry, AssistantEntry):
-            if isinstance(entry, ToolResultEntry):
-                open_calls.pop(entry.call_id, None)
+        if isinstance(entry, ToolResultEntry):
+            open_calls.pop(entry.call_id, None)
+        if isinstance(entry, AssistantEntry):
+            blocks += [_INTERRUPTED] * len(open_calls)
+            open_calls = {}
+        if entry.id in replaced:
             blocks += _replacement(entry, replaced[entry.id])
             continue
         match entry:
             case ToolResultEntry():
-                open_calls.pop(entry.call_id, None)
-                output = "\n".join(
-                    [cut_middle(entry.output, result_chars), *map(image_label, entry.attachments)]
-                )
+                labels = [image_label(image) for image in entry.attachments]
+                output = "\n".join([cut_middle(entry.output, result_chars), *labels])
                 blocks.append(f"[Tool result]: {output}")
             case AssistantEntry():
-                blocks += [_INTERRUPTED] * len(open_calls)
-                hidden = entry.id in replaced
-                calls = [
-                    call
-                    for call in entry.tool_calls
-                    if (entry.id, call.call_id) not in hidden_calls
-                ]
-                blocks += (
-                    _replacement(entry, replaced[entry.id])
-                    if hidden
-                    else _assistant(entry, calls, argument_chars)
-                )
-                if hidden:
-                    open_calls = {}
-                else:
-                    open_calls = {call.call_id: None for call in calls}
+                calls: list[ToolCallPart] = []
+                for call in entry.tool_calls:
+                    if (entry.id, call.call_id) not in hidden_calls:
+                        calls.append(call)
+                        open_calls[call.call_id] = None
+                blocks += _assistant(entry, calls, argument_chars)
             case UserEntry() | ShellEntry() | BranchSummaryEntry() | CompactionEntry():
                 blocks += [_INTERRUPTED] * len(open_calls)
                 open_calls = {}
@@ -169,13 +158,11 @@ def _message(
         case ShellEntry():
             if entry.excluded:
                 return []
-            if entry.exit_code is None:
-                code = ""
-            else:
+            code = ""
+            if entry.exit_code is not None:
                 code = f" (exit code {entry.exit_code})"
-            return [
-                f"[User]: ran `{entry.command}`{code}\n{cut_middle(entry.output, result_chars)}".rstrip()
-            ]
+            output = cut_middle(entry.output, result_chars)
+            return [f"[User]: ran `{entry.command}`{code}\n{output}".rstrip()]
         case BranchSummaryEntry():
             return [f"[Summary of a branch that was left]: {entry.summary}"]
         case CompactionEntry():
@@ -195,8 +182,7 @@ def _user_part(part: TextPart | FilePart | ImagePart, limit: int) -> str:
 def _assistant(
     entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_chars: int
 ) -> list[str]:
-    reasoning = [part.text for part in entry.parts if isinstance(part, ReasoningPart)]
-    thoughts = "\n".join(text for text in reasoning if text.strip())
+    thoughts = "\n".join(part.text for part in entry.reasoning if part.text.strip())
     blocks = []
     if thoughts:
         blocks = [f"{THINKING}{thoughts}"]
@@ -207,9 +193,8 @@ def _assistant(
         given = call.arguments
         arguments = parse_object(call.arguments)
         if arguments is not None:
-            given = ", ".join(
-                f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items()
-            )
+            named = [f"{key}={json.dumps(arguments[key], ensure_ascii=False)}" for key in arguments]
+            given = ", ".join(named)
         described.append(f"{call.tool}({cut_middle(given, argument_chars)})")
     if described:
         blocks.append(f"[Assistant tool calls]: {'; '.join(described)}")

@@ -103,48 +103,42 @@ class TokenCounter:
         """Return the uncorrected tokens of an entry, which its ``tokens`` and ``scripts`` hold."""
         if isinstance(entry, SystemEntry):
             return self.head(entry)
-        messages = self.told(
-            entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
-        )
+        view = _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,))
+        messages = self.told(entry, view)
         count = self.messages(messages) + self.images(entry)
-        if isinstance(entry, AssistantEntry) and entry.usage and any(m.reasoning for m in messages):
+        if isinstance(entry, AssistantEntry) and entry.usage:
             # An encrypted blob says nothing of its size; the provider's report does, as far as the
             # blob can hold it.
-            blobs = [blob for message in messages for blob in message.reasoning]
-            hidden = entry.usage.reasoning - sum(self._text(_readable(blob)) for blob in blobs)
-            count += max(0, min(hidden, sum(map(len, blobs))))
+            hidden = entry.usage.reasoning
+            most = 0
+            for message in messages:
+                for blob in message.reasoning:
+                    hidden -= self._text(_readable(blob))
+                    most += len(blob)
+            count += max(0, min(hidden, most))
         return count
 
     def told(
-        self,
-        entry: Entry,
-        view: ContextView,
-        *,
-        model: str | None = None,
-        vision: bool = True,
-        documents: bool = True,
+        self, entry: Entry, view: ContextView, asked: ModelTraits | None = None
     ) -> list[Message]:
         """Return the messages that come from an entry of a view, without stand-ins for missing results.
 
-        ``model`` is the one that is asked; without it, the one that made the entry.
+        ``asked`` is the model that is sent them; without it, the one that made the entry.
         """
-        if model is None:
-            if isinstance(entry, AssistantEntry):
-                model = entry.model
-            else:
-                model = self.model
-        messages = messages_of(
-            entry, view, ModelTraits(model, vision=vision, documents=documents), self.templates
-        )
+        if asked is None:
+            model = entry.model if isinstance(entry, AssistantEntry) else self.model
+            asked = ModelTraits(model, documents=True)
+        messages = messages_of(entry, view, asked, self.templates)
         if isinstance(entry, ToolResultEntry):
             return messages
         return [message for message in messages if message.role != "tool"]
 
     def head(self, system: SystemEntry) -> int:
         """Return the uncorrected tokens of a request's head: its messages and tools."""
-        blocks = sum(self._message(message) for message in head_messages(system))
-        tools = sum(map(self._schema, system.tools))
-        return blocks + tools + (TOOLS_TOKENS if system.tools else 0)
+        tokens = self.messages(head_messages(system)) + sum(map(self._schema, system.tools))
+        if system.tools:
+            tokens += TOOLS_TOKENS
+        return tokens
 
     def messages(self, messages: Iterable[Message]) -> int:
         """Return the uncorrected tokens of messages, images apart."""

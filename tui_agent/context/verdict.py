@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from tui_agent.session.entries import AssistantEntry, ReasoningPart
+from tui_agent.session.entries import AssistantEntry
 
 _ANNOUNCES = (":", "：", "…", "...")
 """Ends of a text that announces what isn't there."""
@@ -60,17 +60,17 @@ def judge(
     said = text.strip()
     if not said:
         return Verdict.THINKING if is_thinking else Verdict.SILENT
-    is_promise = bool(unread) or (finish == "tool_calls" and said.endswith(_ANNOUNCES))
-    return Verdict.PROMISED if is_promise else Verdict.WHOLE
+    if unread or (finish == "tool_calls" and said.endswith(_ANNOUNCES)):
+        return Verdict.PROMISED
+    return Verdict.WHOLE
 
 
 def verdict_on(answer: AssistantEntry, unread: str = "") -> Verdict:
     """Return the verdict on an answer of the conversation."""
-    is_thinking = any(isinstance(part, ReasoningPart) for part in answer.parts)
     return judge(
         answer.finish,
         answer.text,
         calls=len(answer.tool_calls),
-        is_thinking=is_thinking,
+        is_thinking=bool(answer.reasoning),
         unread=unread,
     )

@@ -23,6 +23,7 @@ from tui_agent.session.entries import (
     ModelChangeEntry,
     PinnedText,
     PruneEntry,
+    SummaryDetails,
     SystemEntry,
     ToolResultEntry,
 )
@@ -84,10 +85,15 @@ class ContextView:
     @property
     def reasoning_from(self) -> int:
         """The entry behind those whose reasoning a provider refused; 0 where it refused none."""
-        return max(
-            (entry_id + 1 for entry_id, parts in self.left_out.items() if REASONING in parts),
-            default=0,
-        )
+        refused = [target for target, parts in self.left_out.items() if REASONING in parts]
+        return max(refused, default=-1) + 1
+
+    @property
+    def carried(self) -> SummaryDetails:
+        """What the summary in force carries beside its text, nothing without one."""
+        if self.compaction is None:
+            return SummaryDetails()
+        return self.compaction.details
 
     def state(self, entry_id: int) -> EntryState:
         return self.states.get(entry_id, EntryState.LIVE)
@@ -104,9 +110,10 @@ class ContextView:
 
     def answered(self) -> frozenset[int]:
         """Return the ids of all tool results that answer a call; the others are not sent."""
-        return frozenset(
-            result.id for row in self.results.values() for result in row if result is not None
-        )
+        answered: set[int] = set()
+        for row in self.results.values():
+            answered.update(result.id for result in row if result is not None)
+        return frozenset(answered)
 
 
 def resolve(path: Sequence[Entry]) -> ContextView:
@@ -120,33 +127,22 @@ def resolve(path: Sequence[Entry]) -> ContextView:
     assistant entry: a request was sent in between, and calls it showed as interrupted stay so.
     """
     system, model, mode = _head(path)
-    at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
-    if at is None:
-        compaction = None
-    else:
-        compaction = path[at]
-    if not isinstance(compaction, CompactionEntry):
-        compaction = None
-    entries = tuple(path)
-    if at is not None and compaction is not None:
-        first = compaction.first_kept_id
-        start = at
-        if first is not None:
-            start = next((i for i in range(at - 1, -1, -1) if path[i].id == first), at)
-        entries = (*path[start:at], *path[at + 1 :])
+    compaction, entries = _kept(path, model)
     edits = _apply_edits(entries, compaction)
-    originals = {entry.id: entry for entry in entries if entry.id in edits.texts}
-    if originals:
-        entries = tuple(
-            with_content(entry, edits.texts[entry.id]) if entry.id in originals else entry
-            for entry in entries
-        )
+    originals: dict[int, Entry] = {}
+    if edits.texts:
+        edited = list(entries)
+        for at, entry in enumerate(entries):
+            if entry.id in edits.texts:
+                originals[entry.id] = entry
+                edited[at] = with_content(entry, edits.texts[entry.id])
+        entries = tuple(edited)
     results = _pair(entries)
     for entry_id, row in results.items():
         if edits.states.get(entry_id) is EntryState.DROPPED:
-            edits.states.update(
-                (result.id, EntryState.DROPPED) for result in row if result is not None
-            )
+            for result in row:
+                if result is not None:
+                    edits.states[result.id] = EntryState.DROPPED
     return ContextView(
         system=system,
         model=model,
@@ -158,11 +154,25 @@ def resolve(path: Sequence[Entry]) -> ContextView:
         kept_chars=edits.kept_chars,
         notes=edits.notes,
         results=results,
-        pinned=tuple(pin for pin in edits.carried.values()),
+        pinned=tuple(edits.carried.values()),
         left_out={target: frozenset(parts) for target, parts in edits.left_out.items()},
         originals=originals,
         rewrites=tuple(_rewrites(entries if compaction is None else (*entries, compaction))),
     )
+
+
+def _kept(
+    path: Sequence[Entry], model: str | None
+) -> tuple[CompactionEntry | None, tuple[Entry, ...]]:
+    """Return the compaction in force, and the entries that it keeps and that followed it."""
+    at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
+    compaction = None if at is None else path[at]
+    if at is None or not isinstance(compaction, CompactionEntry):
+        return None, tuple(path)
+    start = at
+    if (first := compaction.first_kept_id) is not None:
+        start = next((place for place in range(at - 1, -1, -1) if path[place].id == first), at)
+    return compaction, (*path[start:at], *path[at + 1 :])
 
 
 def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
@@ -261,14 +271,13 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
     """Fold prunes and edits; one that stands before its target, or outside the view, changes nothing."""
     edits = _Edits()
-    if compaction is None and not any(entry.edits_view for entry in entries):
-        return edits
+    seen: set[int] = set()
     if compaction is not None:
-        edits.carried.update((pin.id, pin) for pin in compaction.details.pinned)
-    if compaction is None:
-        seen: set[int] = set()
-    else:
-        seen = {compaction.id}
+        seen.add(compaction.id)
+        for pin in compaction.details.pinned:
+            edits.carried[pin.id] = pin
+    elif not any(entry.edits_view for entry in entries):
+        return edits
     for entry in entries:
         seen.add(entry.id)
         if compaction is not None and entry.id < compaction.id:

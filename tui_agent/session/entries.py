@@ -28,6 +28,9 @@ DIAGNOSTICS_PREFIX = "diagnostics:"
 PLAN_PATH = "plan:"
 """The path of an attached part that is a plan the user approved."""
 
+_NAMED = ("#", SKILL_PREFIX, AGENT_PREFIX, SESSION_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)
+"""Begins the path of an attached part that is no file."""
+
 REASONING = "reasoning"
 """The part of answers that a provider refused to take back, as ``ContextEditEntry.parts`` says
 it."""
@@ -72,15 +75,7 @@ class FilePart(_Record):
 
     @property
     def is_file(self) -> bool:
-        named = (
-            "#",
-            SKILL_PREFIX,
-            AGENT_PREFIX,
-            SESSION_PREFIX,
-            DIAGNOSTICS_PREFIX,
-            PLAN_PATH,
-        )
-        is_named = self.path.startswith(named) or "://" in self.path
+        is_named = self.path.startswith(_NAMED) or "://" in self.path
         return not is_named and not self.path.endswith("/")
 
 
@@ -471,14 +466,15 @@ class UserEntry(EntryBase):
     @property
     def diagnostics(self) -> dict[str, int]:
         """How many problems checkers found that are new, by file of the project; empty for any other message."""
-        return {
-            part.path.removeprefix(DIAGNOSTICS_PREFIX): int(count)
-            for part in self.parts
-            if self.synthetic
-            and isinstance(part, FilePart)
-            and part.path.startswith(DIAGNOSTICS_PREFIX)
-            if (count := part.text.partition(" ")[0]).isdecimal()
-        }
+        found: dict[str, int] = {}
+        if not self.synthetic:
+            return found
+        for part in self.parts:
+            if isinstance(part, FilePart) and part.path.startswith(DIAGNOSTICS_PREFIX):
+                count = part.text.partition(" ")[0]
+                if count.isdecimal():
+                    found[part.path.removeprefix(DIAGNOSTICS_PREFIX)] = int(count)
+        return found
 
 
 class ShellEntry(EntryBase):
@@ -534,6 +530,10 @@ class AssistantEntry(EntryBase):
     def text(self) -> str:
         """The answer without reasoning and tool calls."""
         return "".join([part.text for part in self.parts if part.type == "text"])
+
+    @property
+    def reasoning(self) -> tuple[ReasoningPart, ...]:
+        return tuple([part for part in self.parts if part.type == "reasoning"])
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:

@@ -7,6 +7,7 @@ paths are long.
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
+from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -18,11 +19,23 @@ from tui_agent.session.entries import (
 EntryT = TypeVar("EntryT", bound=EntryBase)
 
 
-def begins_with(
-    path: Sequence[Entry], first: Entry | None, last: Entry | None, length: int
-) -> bool:
-    """Whether a path goes on from one that had so many entries, the very same at its ends; False for an empty one."""
-    return 0 < length <= len(path) and path[0] is first and path[length - 1] is last
+@frozen
+class PathMark:
+    """A path as it was: its length and the very entries at its ends."""
+
+    length: int = 0
+    first: Entry | None = None
+    last: Entry | None = None
+
+    @classmethod
+    def of(cls, path: Sequence[Entry]) -> "PathMark":
+        return cls(len(path), path[0], path[-1]) if path else cls()
+
+    def begins(self, path: Sequence[Entry]) -> bool:
+        """Whether a path is this one, or goes on from it; False for an empty one."""
+        if not 0 < self.length <= len(path):
+            return False
+        return path[0] is self.first and path[self.length - 1] is self.last
 
 
 def place_of_newest(
