@@ -6,7 +6,7 @@ cut off or could mean two things is refused with a message that says what to sen
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from tui_agent.errors import ToolError
 from tui_agent.json_text import loads, read_literal
 from tui_agent.lazy import LazyPattern
-from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolInput
+from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolInput, plain_name
 
 _ALIASES = {
     "path": (
@@ -195,40 +195,38 @@ def _only_text(tool: Tool[Any]) -> str | None:
     """Return the field that a bare text can only be meant for: the one that has to be there."""
     if isinstance(tool, DynamicTool):
         return None
-    required = [name for name, field in tool.Input.model_fields.items() if field.is_required()]
-    return (
-        required[0]
-        if len(required) == 1 and tool.Input.model_fields[required[0]].annotation is str
-        else None
-    )
+    fields: Mapping[str, FieldInfo] = tool.Input.model_fields
+    required = [name for name, field in fields.items() if field.is_required()]
+    if len(required) == 1 and fields[required[0]].annotation is str:
+        return required[0]
+    return None
 
 
 def _tidied(fields: Mapping[str, FieldInfo], values: dict[str, Any]) -> dict[str, Any]:
     tidy: dict[str, Any] = {}
     for name, value in values.items():
-        plain = _plain(name)
-        alike = (
-            field for field in fields if plain == _plain(field) or plain in _ALIASES.get(field, ())
-        )
-        if name in fields:
-            known = name
-        else:
-            known = next(alike, name)
-        if known not in fields and plain in _COMMENTS:
+        known = _known(name, fields)
+        if known not in fields and plain_name(name) in _COMMENTS:
             continue
         if known != name and (known in values or known in tidy):
             known = name
         field = fields.get(known)
-        if field is None or not (value is None and not field.is_required()):
-            if field is None:
-                tidy[known] = value
-            else:
-                tidy[known] = _fitting(known, field, value)
+        if field is None:
+            tidy[known] = value
+        elif value is not None or field.is_required():
+            tidy[known] = _fitting(known, field, value)
     return tidy
 
 
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
+def _known(name: str, fields: Iterable[str]) -> str:
+    """Return the field that a name means, the name itself where there is none."""
+    plain = plain_name(name)
+    if name in fields:
+        return name
+    for field in fields:
+        if plain == plain_name(field) or plain in _ALIASES.get(field, ()):
+            return field
+    return name
 
 
 def _fitting(name: str, field: FieldInfo, value: Any) -> Any:
@@ -289,10 +287,10 @@ def _problems(tool: Tool[Any], found: Sequence[ErrorDetails]) -> Iterator[str]:
 def _fields(tool: Tool[Any]) -> str:
     parameters = tool.schema().parameters
     required = set(parameters.get("required", ()))
-    names = [
-        f"{name} ({_kind(schema)}{', required' if name in required else ''})"
-        for name, schema in parameters.get("properties", {}).items()
-    ]
+    names = []
+    for name, schema in parameters.get("properties", {}).items():
+        needed = ", required" if name in required else ""
+        names.append(f"{name} ({_kind(schema)}{needed})")
     return f"Fields: {', '.join(names)}."
 
 

@@ -1,15 +1,14 @@
 """``ask``: the model asks the user what only they can decide, and gets their answers as its result."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import frozen
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import FreeTool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.questions import Answer, FormField, ModelQuestions, as_text
+from tui_agent.tools.questions import Answer, FieldKind, FormField, ModelQuestions, as_text
 
 MAX_QUESTIONS = 4
 MAX_OPTIONS = 6
@@ -17,22 +16,6 @@ _RECOMMENDED = "*"
 """Before the option the model recommends."""
 NOBODY = "Nobody can be asked here. Decide it yourself and say what you assumed, or end your turn with the question."
 UNANSWERED = "The user gave no answer. Decide it yourself if that is safe, else end your turn."
-
-
-@frozen
-class Option:
-    """One answer to choose."""
-
-    label: str
-    about: str = ""
-    is_recommended: bool = False
-
-    @classmethod
-    def read(cls, text: str) -> "Option":
-        """Return an option as the model wrote it: ``*`` before the recommended one, a sentence after a colon."""
-        is_recommended = text.startswith(_RECOMMENDED)
-        label, _colon, about = text.removeprefix(_RECOMMENDED).partition(": ")
-        return cls(label.strip() or text, about.strip(), is_recommended)
 
 
 class AskQuestion(ToolInput):
@@ -63,7 +46,9 @@ class AskInput(ToolInput):
     @field_validator("questions", mode="before")
     @classmethod
     def _as_questions(cls, value: Any) -> Any:
-        return [value] if isinstance(value, dict) else value
+        if isinstance(value, dict):
+            return [value]
+        return value
 
 
 class AskTool(FreeTool[AskInput]):
@@ -91,15 +76,17 @@ class AskTool(FreeTool[AskInput]):
         return ()
 
     def title(self, arguments: AskInput) -> str:
-        return " · ".join(" ".join(one.question.split()) for one in arguments.questions)[:120]
+        questions = [" ".join(one.question.split()) for one in arguments.questions]
+        return " · ".join(questions)[:120]
 
 
 def _line(option: Mapping[str, Any]) -> str:
     """Return an option that was written as an object, as other programs take it."""
     label = str(option.get("label") or option.get("value") or option.get("title") or "")
     about = str(option.get("about") or option.get("description") or "")
-    mark = _RECOMMENDED if option.get("recommended") else ""
-    return f"{mark}{label}: {about}" if about else f"{mark}{label}"
+    if option.get("recommended"):
+        label = f"{_RECOMMENDED}{label}"
+    return f"{label}: {about}" if about else label
 
 
 def questions_of(arguments: AskInput) -> ModelQuestions:
@@ -113,38 +100,49 @@ def questions_of(arguments: AskInput) -> ModelQuestions:
 def _field(number: int, asked: AskQuestion) -> FormField:
     if len(asked.options) > MAX_OPTIONS:
         raise ToolError(f"A question has at most {MAX_OPTIONS} options.")
-    options = [Option.read(text) for text in asked.options]
-    labels = [option.label for option in options]
-    if len(set(labels)) != len(labels):
+    options: dict[str, str] = {}
+    recommended = None
+    for text in asked.options:
+        label, shown = _option(text)
+        options[label] = shown
+        if text.startswith(_RECOMMENDED) and recommended is None:
+            recommended = label
+    if len(options) != len(asked.options):
         raise ToolError("Two options of a question have the same label.")
-    recommended = next((option.label for option in options if option.is_recommended), None)
-    kind: Literal["text", "choice", "choices"] = "text"
-    if labels:
+    kind: FieldKind = "text"
+    if options:
         kind = "choices" if asked.several else "choice"
     return FormField(
         name=str(number),
         title=asked.question,
         kind=kind,
-        options=tuple((option.label, _shown(option)) for option in options),
+        options=tuple(options.items()),
         default=recommended,
         required=True,
         is_free=True,
     )
 
 
-def _shown(option: Option) -> str:
-    label = option.label
-    if option.about:
-        label = f"{label}: {option.about}"
-    if option.is_recommended:
-        label = f"{label} (recommended)"
-    return label
+def _option(text: str) -> tuple[str, str]:
+    """Return the label of an option as the model wrote it, and how it is shown.
+
+    It has ``*`` before the recommended one, and a sentence after a colon.
+    """
+    label, _colon, about = text.removeprefix(_RECOMMENDED).partition(": ")
+    label = label.strip() or text
+    shown = label
+    if about.strip():
+        shown = f"{label}: {about.strip()}"
+    if text.startswith(_RECOMMENDED):
+        shown = f"{shown} (recommended)"
+    return label, shown
 
 
 def words_of(questions: ModelQuestions, answer: Answer) -> str:
     """Return the answers as the model reads them."""
     if answer.action != "accept":
         return UNANSWERED
-    return "\n\n".join(
-        f"{field.title}\n→ {as_text(answer.values.get(field.name))}" for field in questions.fields
-    )
+    said = []
+    for field in questions.fields:
+        said.append(f"{field.title}\n→ {as_text(answer.values.get(field.name))}")
+    return "\n\n".join(said)

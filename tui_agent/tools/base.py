@@ -333,6 +333,11 @@ def _written_parameters() -> dict[str, dict[str, Any]]:
     return written
 
 
+def plain_name(name: str) -> str:
+    """Return a name without case, hyphens and underscores, by which other programs' names are known."""
+    return name.replace("_", "").replace("-", "").lower()
+
+
 def input_name(accepted: type[ToolInput]) -> str:
     return f"{accepted.__module__}.{accepted.__qualname__}"
 
@@ -344,25 +349,27 @@ def made_parameters(accepted: type[ToolInput]) -> dict[str, Any]:
 
 def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
     """Return a JSON schema with references inlined, without noise and the docstrings of models."""
-    definitions = definitions or schema.get("$defs", {})
+    schema = dict(schema)
+    definitions = schema.pop("$defs", {}) if definitions is None else definitions
     if "$ref" in schema:
-        described = {key: value for key, value in schema.items() if key == "description"}
-        return slim_schema(definitions[schema["$ref"].rpartition("/")[2]], definitions) | described
+        slim = slim_schema(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+        if "description" in schema:
+            slim["description"] = schema["description"]
+        return slim
     if "anyOf" in schema:
-        options = [option for option in schema["anyOf"] if option != {"type": "null"}]
+        options = [option for option in schema.pop("anyOf") if option != {"type": "null"}]
         if len(options) == 1:
-            rest = {key: value for key, value in schema.items() if key != "anyOf"}
-            return slim_schema(options[0] | rest, definitions)
+            return slim_schema(options[0] | schema, definitions)
         return {"anyOf": [slim_schema(option, definitions) for option in options]}
-    dropped = _NOISE | {"$defs"} | ({"description"} if "properties" in schema else set())
-    slim = {key: value for key, value in schema.items() if key not in dropped}
-    if "properties" in slim:
-        slim["properties"] = {
-            name: slim_schema(field, definitions) for name, field in slim["properties"].items()
-        }
-    if "items" in slim:
-        slim["items"] = slim_schema(slim["items"], definitions)
-    return slim
+    for name in _NOISE:
+        schema.pop(name, None)
+    if "properties" in schema:
+        schema.pop("description", None)
+        fields = schema["properties"].items()
+        schema["properties"] = {name: slim_schema(field, definitions) for name, field in fields}
+    if "items" in schema:
+        schema["items"] = slim_schema(schema["items"], definitions)
+    return schema
 
 
 class RawInput(ToolInput):
@@ -391,10 +398,9 @@ class DynamicTool(Tool[RawInput]):
         return self._schema
 
     def title(self, arguments: RawInput) -> str:
-        texts = (
-            value for value in arguments.values.values() if isinstance(value, str) and value.strip()
-        )
-        shown = next(texts, None) or ", ".join(
-            f"{name}={value}" for name, value in arguments.values.items()
-        )
+        shown = ", ".join(f"{name}={value}" for name, value in arguments.values.items())
+        for value in arguments.values.values():
+            if isinstance(value, str) and value.strip():
+                shown = value
+                break
         return " ".join(shown.split())[:80]

@@ -1,27 +1,115 @@
-"""Shared by ``write`` and ``edit``: when a file may be changed, and the preview shown to the user before."""
+"""The change of a file by ``write`` and ``edit``: when it may be made, its preview for the user, and its result."""
 
+import asyncio
 import os
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
+from tui_agent.editing.diffs import FileDiff
 from tui_agent.errors import ToolError
-from tui_agent.files.secret_files import MAX_BYTES, is_secret_file, shown_text
+from tui_agent.files.inside import make_directories
+from tui_agent.files.secret_files import MAX_BYTES, is_secret_file, shown_diff, shown_text
 from tui_agent.files.sensitive import (
     is_bare_repository,
     is_of_repository,
     is_sensitive,
     rules_programs,
 )
+from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.session.entries import ToolMetadata
 from tui_agent.text_files.encodings import DETECTED_BYTES
+from tui_agent.text_files.replacing import replace_file
 from tui_agent.text_files.structure import made_invalid
-from tui_agent.tools.base import ToolContext
-from tui_agent.tools.paths import Location, explain, path_needs
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.paths import Location, explain, locate, path_needs, relocate
 
 MAX_CHANGED_BYTES = DETECTED_BYTES
 """Largest file that is changed in memory."""
+
+
+@frozen
+class Change:
+    """A change of one file. ``before`` is None for a new file, ``data`` are the bytes to write."""
+
+    before: str | None
+    text: str
+    data: bytes
+    diff: FileDiff
+    count: int | None = None
+    """Places that are changed, where they are counted."""
+    loosely: tuple[str, ...] = ()
+    """Differences between the file and the text to replace that were ignored."""
+
+
+class ChangeInput(ToolInput):
+    """Arguments of a tool that changes a file."""
+
+    path: str
+
+
+InputT = TypeVar("InputT", bound=ChangeInput)
+
+
+class ChangeTool(Tool[InputT]):
+    """Changes one file. The change is planned for the question to the user, and again to be made."""
+
+    @abstractmethod
+    def plan(self, arguments: InputT, location: Location, context: ToolContext) -> Change:
+        """Return the change; raises ToolError or OSError where it can't be made."""
+
+    @abstractmethod
+    def words(self, arguments: InputT, location: Location, change: Change, note: str) -> str:
+        """Return the text for the model. ``note`` is a sentence to go with it, or ""."""
+
+    def place(self, arguments: InputT, context: ToolContext) -> Location:
+        """Return where the file is, before anybody is asked for it."""
+        return locate(arguments.path, context)
+
+    def needs(self, arguments: InputT, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        location = self.place(arguments, context)
+        return change_needs(
+            location, lambda: self.plan(arguments, location, context).diff.text, context
+        )
+
+    async def run(self, arguments: InputT, context: ToolContext) -> ToolResult:
+        location = relocate(arguments.path, Permission.EDIT, context)
+        return await asyncio.to_thread(self._change, arguments, location, context)
+
+    def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...]:
+        return (locate(arguments.path, context).real,)
+
+    def title(self, arguments: InputT) -> str:
+        return arguments.path
+
+    def _change(self, arguments: InputT, location: Location, context: ToolContext) -> ToolResult:
+        try:
+            change = self.plan(arguments, location, context)
+            if change.before is None:
+                make_directories(location.real.parent)
+            replace_file(location.real, change.data)
+        except OSError as error:
+            raise explain(error, location.shown) from error
+        context.reads.note(location.real)
+        before = change.before or ""
+        diff = shown_diff(location.real, (before, change.text), change.diff.text)
+        note = validity_note(location, before, change.text)
+        return ToolResult(
+            self.words(arguments, location, change, note),
+            title=location.shown,
+            metadata=ToolMetadata(
+                path=location.pattern,
+                diff=diff or None,
+                additions=change.diff.additions,
+                deletions=change.diff.deletions,
+                count=change.count,
+                modified_files=(location.pattern,),
+            ),
+        )
 
 
 def change_needs(
@@ -51,12 +139,12 @@ def change_needs(
         if is_open and all(context.verdict(need) != "deny" for need in reading):
             raise explain(error, location.shown) if isinstance(error, OSError) else error from None
         return needs
-    return tuple(
-        replace(need, detail=text, detail_kind="diff")
-        if need.permission is Permission.EDIT
-        else need
-        for need in needs
-    )
+    shown = []
+    for need in needs:
+        if need.permission is Permission.EDIT:
+            need = replace(need, detail=text, detail_kind="diff")  # noqa: PLW2901 - the same need
+        shown.append(need)
+    return tuple(shown)
 
 
 def _bare_around(path: Path, project: Path) -> Iterator[str]:
@@ -84,17 +172,13 @@ def refuse_left_out(before: str, after: str, location: Location) -> None:
             f"{location.shown} would have {REMOVED} in the place of a secret, which you were not shown; nothing was "
             "changed. Edit the lines around it."
         )
-    start = before[:MAX_BYTES]
     if is_secret_file(location.real):
-        secrets = []
-    else:
-        secrets = [start[found.start : found.end] for found in find_secrets(start)]
-    pieces = {
-        piece
-        for text in secrets
-        for at in range(0, len(text), 3)
-        if len(piece := text[at : at + 6]) == 6
-    }
+        return
+    start = before[:MAX_BYTES]
+    pieces: set[str] = set()
+    for found in find_secrets(start):
+        for at in range(found.start, found.end - 5, 3):
+            pieces.add(start[at : at + 6])
     if pieces:
         now = shown_text(location.real, after)
         was = shown_text(location.real, before)

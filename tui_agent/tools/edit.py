@@ -1,35 +1,32 @@
 """The ``edit`` tool: parts of one file, all of a call's edits or none."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from tui_agent.editing.diffs import FileDiff, diff_texts
+from tui_agent.editing.diffs import diff_texts
 from tui_agent.errors import ToolError
-from tui_agent.files.secret_files import file_holds_secret, shown_diff, shown_line
+from tui_agent.files.secret_files import file_holds_secret, shown_line
 from tui_agent.lazy import frozen
-from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.text_files.encodings import odd_bytes_shown
 from tui_agent.text_files.lines import line_at, lines_of
 from tui_agent.text_files.notebook import opened
 from tui_agent.text_files.reading import load
-from tui_agent.text_files.replacing import replace_file
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import ToolContext, ToolInput, plain_name
 from tui_agent.tools.changes import (
     MAX_CHANGED_BYTES,
-    change_needs,
+    Change,
+    ChangeInput,
+    ChangeTool,
     refuse_left_out,
     refuse_unless_file,
     stale,
-    validity_note,
 )
 from tui_agent.tools.outputs import counted
-from tui_agent.tools.paths import Location, explain, find, locate, missing, relocate
+from tui_agent.tools.paths import Location, find, missing
 
 if TYPE_CHECKING:
     from tui_agent.editing.matching import Replaced
@@ -71,10 +68,9 @@ class Edit(ToolInput):
         return values
 
 
-class EditInput(ToolInput):
+class EditInput(ChangeInput):
     """Arguments of ``edit``."""
 
-    path: str
     edits: tuple[Edit, ...] = Field(min_length=1)
 
     @model_validator(mode="before")
@@ -95,25 +91,15 @@ class EditInput(ToolInput):
         if "all" in values:
             # Beside the edits it means each of them.
             beside = {"all": values.pop("all")}
-            values["edits"] = edits = [beside | edit for edit in edits]
+            edits = [beside | edit for edit in edits]
+            values["edits"] = edits
         named = {str(edit["path"]) for edit in edits if "path" in edit}
         path = values.get("path") or next(iter(named), None)
         if named != {path}:
             return values
-        return values | {
-            "path": path,
-            "edits": [{key: edit[key] for key in edit if key != "path"} for edit in edits],
-        }
-
-
-@frozen
-class _Plan:
-    before: str
-    data: bytes
-    text: str
-    diff: FileDiff
-    count: int
-    loosely: tuple[str, ...]
+        values["path"] = path
+        values["edits"] = [_without_path(edit) for edit in edits]
+        return values
 
 
 @frozen
@@ -125,7 +111,7 @@ class _Done:
     loosely: tuple[str, ...]
 
 
-class EditTool(Tool[EditInput]):
+class EditTool(ChangeTool[EditInput]):
     """Replaces text in a file."""
 
     name = "edit"
@@ -145,90 +131,46 @@ class EditTool(Tool[EditInput]):
         says_arguments=True,
     )
 
-    def needs(self, arguments: EditInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        location = find(arguments.path, context)
+    def place(self, arguments: EditInput, context: ToolContext) -> Location:
+        return find(arguments.path, context)
 
-        def diff() -> str:
-            try:
-                return _plan(arguments, location, context).diff.text
-            except (FileNotFoundError, NotADirectoryError):
-                raise _absent(location, context) from None
-
-        return change_needs(location, diff, context)
-
-    async def run(self, arguments: EditInput, context: ToolContext) -> ToolResult:
-        location = relocate(arguments.path, Permission.EDIT, context)
+    def plan(self, arguments: EditInput, location: Location, context: ToolContext) -> Change:
         try:
-            plan = await asyncio.to_thread(_edit, arguments, location, context)
+            location.real.lstat()
         except (FileNotFoundError, NotADirectoryError):
-            raise await asyncio.to_thread(_absent, location, context) from None
-        except OSError as error:
-            raise explain(error, location.shown) from error
-        diff = await asyncio.to_thread(
-            shown_diff, location.real, (plan.before, plan.text), plan.diff.text
-        )
-        head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
-        if plan.loosely:
-            head += f" (old differed from the file in {', '.join(plan.loosely)})"
-        note = await asyncio.to_thread(validity_note, location, plan.before, plan.text)
-        lines = lines_of(odd_bytes_shown(plan.text))
-        now = await asyncio.to_thread(_changed_lines, location.real, lines, plan.diff.changed)
-        return ToolResult(
-            "\n".join([f"{head}.{note} Now:", *now]),
-            title=location.shown,
-            metadata=ToolMetadata(
-                path=location.pattern,
-                diff=diff,
-                additions=plan.diff.additions,
-                deletions=plan.diff.deletions,
-                count=plan.count,
-                modified_files=(location.pattern,),
-            ),
-        )
+            raise _absent(location, context) from None
+        refuse_unless_file(location)
+        if context.reads.changed_since(location.real):
+            raise stale(location)
+        file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
+        notebook = opened(location.real.name, file.text)
+        before = file.text if notebook is None else notebook.text
+        try:
+            done = _all(arguments.edits, before, location)
+            written = done.text if notebook is None else notebook.changed(done.text)
+        except ToolError:
+            if notebook is None or not all(edit.old in file.text for edit in arguments.edits):
+                raise
+            # It is meant as it is on disk.
+            before = file.text
+            done = _all(arguments.edits, before, location)
+            written = done.text
+        refuse_left_out(before, done.text, location)
+        if written == file.text:
+            raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
+        data = file.encoded(written, location.shown)
+        diff = diff_texts(location.pattern, before, done.text)
+        return Change(before, done.text, data, diff=diff, count=done.count, loosely=done.loosely)
 
-    def touches(self, arguments: EditInput, context: ToolContext) -> tuple[Path, ...]:
-        return (locate(arguments.path, context).real,)
-
-    def title(self, arguments: EditInput) -> str:
-        return arguments.path
-
-
-def _edit(arguments: EditInput, location: Location, context: ToolContext) -> _Plan:
-    plan = _plan(arguments, location, context)
-    replace_file(location.real, plan.data)
-    context.reads.note(location.real)
-    return plan
-
-
-def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Plan:
-    location.real.lstat()
-    refuse_unless_file(location)
-    if context.reads.changed_since(location.real):
-        raise stale(location)
-    file = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
-    notebook = opened(location.real.name, file.text)
-    before = file.text if notebook is None else notebook.text
-    try:
-        done = _all(arguments.edits, before, location)
-        written = done.text if notebook is None else notebook.changed(done.text)
-    except ToolError:
-        if notebook is None or not all(edit.old in file.text for edit in arguments.edits):
-            raise
-        # It is meant as it is on disk.
-        before = file.text
-        done = _all(arguments.edits, before, location)
-        written = done.text
-    refuse_left_out(before, done.text, location)
-    if written == file.text:
-        raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
-    return _Plan(
-        before=before,
-        data=file.encoded(written, location.shown),
-        text=done.text,
-        diff=diff_texts(location.pattern, before, done.text),
-        count=done.count,
-        loosely=done.loosely,
-    )
+    def words(self, arguments: EditInput, location: Location, change: Change, note: str) -> str:  # noqa: ARG002 - as inherited
+        places = counted(change.count or 0, "place")
+        diff = change.diff
+        head = f"Edited {location.shown}: {places}, +{diff.additions} -{diff.deletions}"
+        if change.loosely:
+            head += f" (old differed from the file in {', '.join(change.loosely)})"
+        lines = lines_of(odd_bytes_shown(change.text))
+        now = _changed_lines(location.real, lines, diff.changed)
+        return "\n".join([f"{head}.{note} Now:", *now])
 
 
 def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
@@ -244,13 +186,13 @@ def _all(edits: Sequence[Edit], before: str, location: Location) -> _Done:
         try:
             done = _one(text, edit)
         except ToolError as error:
-            failed = _failed(error, edit, (number, len(edits)), before=before, now=text)
-            # The lines that it quotes may be those with secrets.
-            raise (
-                ToolError(str(failed).split("\n")[0])
-                if file_holds_secret(location.real)
-                else failed
-            ) from None
+            reason = _reason(error, edit, before=before, now=text)
+            if len(edits) > 1:
+                reason = f"Nothing was changed. Edit {number} of {len(edits)}: {reason}"
+            if file_holds_secret(location.real):
+                # The lines that it quotes may be those with secrets.
+                reason = reason.partition("\n")[0]
+            raise ToolError(reason) from None
         text = done.text
         count += done.count
         if done.loosely:
@@ -276,22 +218,18 @@ def _one(text: str, edit: Edit) -> "Replaced":
         raise ToolError(str(error)) from None
 
 
-def _failed(
-    error: ToolError, edit: Edit, which: tuple[int, int], *, before: str, now: str
-) -> ToolError:
-    """Return the error for an edit that can't be made: which it is, and the changes in between."""
+def _reason(error: ToolError, edit: Edit, *, before: str, now: str) -> str:
+    """Return why an edit can't be made, with the changes in between and a small file as it is."""
     reason = str(error)
     if edit.old and edit.old != edit.new and edit.old not in now:
         if edit.old in before:
             reason = "an edit before it changed the same place. Make one edit of them."
         elif len(edit.new.strip()) >= _TOLD_CHARS and edit.new in now:
-            reason = f"old was not found, but new is there already, at line {line_at(now, now.index(edit.new))}."
-    if "\n" not in reason:
-        reason += _whole(before)
-    number, total = which
-    return ToolError(
-        reason if total == 1 else f"Nothing was changed. Edit {number} of {total}: {reason}"
-    )
+            line = line_at(now, now.index(edit.new))
+            reason = f"old was not found, but new is there already, at line {line}."
+    if "\n" in reason:
+        return reason
+    return f"{reason}{_whole(before)}"
 
 
 def _whole(text: str) -> str:
@@ -303,11 +241,16 @@ def _whole(text: str) -> str:
     return "\n".join(["", "The file is:", *rows])
 
 
+def _without_path(edit: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in edit.items() if name != "path"}
+
+
 def _renamed(values: dict[str, Any]) -> dict[str, Any]:
-    names = {
-        key: _OTHER_NAMES.get(key.replace("_", "").replace("-", "").lower(), key) for key in values
-    }
-    return {names[key] if names[key] not in values else key: value for key, value in values.items()}
+    renamed = {}
+    for key, value in values.items():
+        name = _OTHER_NAMES.get(plain_name(key), key)
+        renamed[key if name in values else name] = value
+    return renamed
 
 
 # -- answers to the model -----------------------------------------------------------------------------------
@@ -339,9 +282,10 @@ def _joined(spans: Iterable[range], total: int) -> list[range]:
 
 
 def _rows(path: Path, lines: list[str], span: range) -> list[str]:
-    rows = [
-        f"{at + 1}\t{shown_line(path, at + 1, lines[at].rstrip())[:_LINE_CHARS]}" for at in span
-    ]
+    rows = []
+    for at in span:
+        line = shown_line(path, at + 1, lines[at].rstrip())
+        rows.append(f"{at + 1}\t{line[:_LINE_CHARS]}")
     if len(rows) <= 2 * _HUNK_EDGE:
         return rows
     return [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]

@@ -57,15 +57,14 @@ class GlobTool(Tool[GlobInput]):
         scope = scope_of(arguments.path, arguments.pattern, context)
         await asyncio.to_thread(check_exists, scope, context)
         if scope.single_file is not None:
-            found = list(filter(scope.takes, [scope.single_file]))
+            paths = [scope.single_file]
         else:
-            found = [path for path in await shared_files(scope.directory) if scope.takes(path)]
-        found = await asyncio.to_thread(_newest_first, scope.directory, found)
-        shown = list(map(scope.shown, found[:MAX_FILES]))
-
-        if found:
-            nothing = ""
-        else:
+            paths = await shared_files(scope.directory)
+        taken = [path for path in paths if scope.takes(path)]
+        found = await asyncio.to_thread(_newest_first, scope.directory, taken)
+        shown = [scope.shown(path) for path in found[:MAX_FILES]]
+        nothing = ""
+        if not found:
             nothing = await asyncio.to_thread(_nothing, scope)
         narrower = partial(NARROWER.format, total=len(found), what="files")
         output = Output(
@@ -88,10 +87,10 @@ def _nothing(scope: Scope) -> str:
         return f"No files match: {name} is a directory. For what is in it use {name}/**."
     unseen = unseen_files(scope.directory, scope.takes)
     if unseen.paths:
-        groups = [
-            f"{reason}: {scope.some([path for path, why in unseen.paths.items() if why == reason])}"
-            for reason in dict.fromkeys(unseen.paths.values())
-        ]
+        by_reason: dict[str, list[str]] = {}
+        for path, reason in unseen.paths.items():
+            by_reason.setdefault(reason, []).append(path)
+        groups = [f"{reason}: {scope.some(paths)}" for reason, paths in by_reason.items()]
         return f"The only matches are files that searches skip ({'; '.join(groups)})."
     if unseen.is_complete:
         literally = ""

@@ -51,7 +51,6 @@ MAX_CONTEXT = 20
 _BINARY = "[Binary, not searched to the end unless named as path: {names}.]"
 _IGNORED = "[Ignored by git, not searched unless named as path: {names}.]"
 _CUT_SHORT = b": WARNING: stopped searching binary file"
-_SECRETS_SHOWN = 3
 _LINE = re.compile(rb"(\d+)([:-])(\d+)[:-](.*)", re.DOTALL)
 _SHORTENED = re.compile(rb" \[\.\.\. [^\[\]]*\]$")
 """How ripgrep ends a line of which it shows the beginning."""
@@ -172,11 +171,11 @@ def _rows_in(file: BinaryIO, rows: list[_Row]) -> list[_Row]:
     # In another encoding, or behind a mark of one.
     file.seek(0)
     text = text_in(file.read(_MAX_OTHER_BYTES))
-    return [
-        row
-        for row in rows
-        if _is_at_offset(file, row) or _text_of(row).decode(errors="replace") in text
-    ]
+    there = []
+    for row in rows:
+        if _is_at_offset(file, row) or _text_of(row).decode(errors="replace") in text:
+            there.append(row)
+    return there
 
 
 def _is_at_offset(file: BinaryIO, row: _Row) -> bool:
@@ -217,13 +216,14 @@ class GrepInput(ToolInput):
         if not isinstance(values, dict):
             return values
         values = {name: value for name, value in values.items() if name not in _IGNORED_ARGUMENTS}
-        said = [_says(values.pop(name), "true") for name in _IGNORING_CASE if name in values]
-        if any(said) or _says(values.pop("case_sensitive", None), "false"):
-            literal = _says(values.pop("literal", None), "true")
-            pattern = str(values.get("pattern", ""))
-            values["pattern"] = (
-                f"(?i){re.escape(pattern) if literal else pattern.removeprefix('(?i)')}"
-            )
+        ignores_case = _says(values.pop("case_sensitive", None), "false")
+        for name in _IGNORING_CASE:
+            ignores_case |= _says(values.pop(name, None), "true")
+        if ignores_case:
+            pattern = str(values.get("pattern", "")).removeprefix("(?i)")
+            if _says(values.pop("literal", None), "true"):
+                pattern = re.escape(str(values.get("pattern", "")))
+            values["pattern"] = f"(?i){pattern}"
         around = [values.pop(name) for name in _AROUND if name in values]
         if values.get("output_mode") == "content":
             del values["output_mode"]
@@ -297,9 +297,8 @@ async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
             raise ToolError(
                 f"pattern is not a valid regular expression: {error}. Escape ( ) [ ] {{ }} . * + ? with \\."
             ) from None
-        return found, [
-            f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"
-        ]
+        note = f"[pattern is not a valid regular expression ({error}), so this is where it stands as text.]"
+        return found, [note]
     if not found.total and _by_name(scope):
         # Names that only look as the glob says have other characters.
         scope = replace(scope, glob="")
@@ -345,8 +344,10 @@ async def _names(query: _Query, scope: Scope, *options: str) -> list[str]:
     found: list[str] = []
 
     def sink(names: list[bytes]) -> None:
-        paths = map(os.fsdecode, names)
-        found.extend(path for path in paths if scope.takes(path) and not is_sensitive(path))
+        for name in names:
+            path = os.fsdecode(name)
+            if scope.takes(path) and not is_sensitive(path):
+                found.append(path)
 
     arguments = [
         *_matching(query),
@@ -381,16 +382,14 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
     def footer(shown: list[tuple[str, bool]]) -> str:
         hits = sum(hit for _text, hit in shown)
-        narrower = []
-        if hits < found.total:
-            narrower = [NARROWER.format(shown=hits, total=found.total, what=what)]
-        return "\n".join([*narrower, *notes])
+        if hits >= found.total:
+            return "\n".join(notes)
+        narrower = NARROWER.format(shown=hits, total=found.total, what=what)
+        return "\n".join([narrower, *notes])
 
     if secrets := _beneath(scope, found.secrets):
-        more = ", ..." if len(secrets) > _SECRETS_SHOWN else ""
-        names = ", ".join(map(scope.shown, sorted(secrets)[:_SECRETS_SHOWN]))
         notes.append(
-            f"[Not shown, may hold secrets: {names}{more}. Name one as path to search it.]"
+            f"[Not shown, may hold secrets: {scope.some(secrets)}. Name one as path to search it.]"
         )
     if unread := _beneath(scope, found.unread):
         notes.append(f"[Not UTF-8, only searched for ASCII characters: {scope.some(unread)}.]")
@@ -474,7 +473,8 @@ async def _run(
             path = os.fsdecode(raw_path).removeprefix("./")
             hit = parts[2] == b":"
             if is_sensitive(path) and not shown_secrets:
-                secrets.update({path: None} if hit else {})
+                if hit:
+                    secrets[path] = None
             elif shown_secrets or scope.takes(path):
                 found.add(path, _Row(int(parts[1]), int(parts[3]), parts[4], hit))
 
@@ -487,19 +487,16 @@ async def _run(
         _expression(query),
         "--",
     ]
+    arguments += [f"./{path}" for path in paths]
     try:
-        search = await run_ripgrep(
-            [*arguments, *(f"./{path}" for path in paths)], scope.directory, sink
-        )
+        search = await run_ripgrep(arguments, scope.directory, sink)
     except NoRipgrepError:
         raise ToolError(
             "No ripgrep runs here to the end of a search. Search with grep in bash."
         ) from None
     # Code 2 and not a word: a file could not be read, which does not spoil the rest.
     if search.code == 2 and search.errors and not found.total:
-        reason = " ".join(
-            line.strip() for line in search.errors.removeprefix("rg: ").splitlines() if line.strip()
-        )
+        reason = " ".join(search.errors.removeprefix("rg: ").split())
         if "regex" in reason:
             raise _BadPatternError(
                 reason.rpartition("error: ")[2].partition(" Consider enabling")[0]
@@ -512,10 +509,10 @@ async def _run(
 def _matching(query: _Query) -> list[str]:
     """Return ripgrep's options for what is a match."""
     options = ["--crlf"]
-    options += ["--ignore-case"] if query.ignoring_case else []
-    multiline = "\n" in query.pattern or (not query.literal and "\\n" in query.pattern)
-    if multiline:
-        return [*options, "--multiline"]
+    if query.ignoring_case:
+        options.append("--ignore-case")
+    if "\n" in query.pattern or (not query.literal and "\\n" in query.pattern):
+        options.append("--multiline")
     return options
 
 

@@ -136,37 +136,27 @@ def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None
     Raises:
         ToolError: one of the needs is none that was allowed.
     """
-    new = [
-        need
-        for need in needs
-        if context.allowed is not None and (need.permission, need.pattern) not in context.allowed
-    ]
-    if new:
-        what = new[0].pattern
-        raise ToolError(
-            f"It leads somewhere else than when it was allowed, to {what}; nothing was done."
-        )
+    if context.allowed is None:
+        return
+    for need in needs:
+        if (need.permission, need.pattern) not in context.allowed:
+            raise ToolError(
+                f"It leads somewhere else than when it was allowed, to {need.pattern}; nothing was done."
+            )
 
 
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
     """Return the permissions to touch the path: itself, a link's target, and the directory if it is outside."""
-    patterns = dict.fromkeys((location.pattern, location.real_pattern))
-    secret = (
-        permission is Permission.READ
-        and not is_sensitive(location.real)
-        and is_secret_file(location.real)
-    )
-    needs = tuple(PermissionNeed(permission, pattern, secret=secret) for pattern in patterns)
-    if location.inside:
-        return needs
-    if is_directory(location.real):
-        directory = location.real
-    else:
-        directory = location.real.parent
-    return (
-        *needs,
-        PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(location.real)),
-    )
+    real = location.real
+    secret = permission is Permission.READ and not is_sensitive(real) and is_secret_file(real)
+    needs = [PermissionNeed(permission, location.pattern, secret=secret)]
+    if location.real_pattern != location.pattern:
+        needs.append(PermissionNeed(permission, location.real_pattern, secret=secret))
+    if not location.inside:
+        directory = real if is_directory(real) else real.parent
+        outside = PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(real))
+        needs.append(outside)
+    return tuple(needs)
 
 
 def missing(location: Location, context: ToolContext) -> ToolError:
@@ -186,25 +176,25 @@ def missing(location: Location, context: ToolContext) -> ToolError:
 
 
 def _suggestions(location: Location, context: ToolContext) -> list[str]:
-    name = location.path.name
     found = []
     if meant := _same_end(location, context):
-        found = [meant]
-    found += [
-        _relative(location.path.parent / near, context.cwd)
-        for near in _close_siblings(location.path)
-    ]
+        found.append(meant)
+    for near in _close_siblings(location.path):
+        found.append(_relative(location.path.parent / near, context.cwd))
     if location.inside:
-        files = {
-            _relative(path, context.cwd): path.name
-            for path in walk_files(context.project, limit=_FILES_LOOKED_AT)
-            if path.name == name or path.name.lower() == name.lower()
-        }
-        found += sorted(
-            files,
-            key=lambda path: (-len(set(path.split("/")) & set(location.shown.split("/"))), path),
-        )
+        found += _same_name(location, context)
     return [valid(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
+
+
+def _same_name(location: Location, context: ToolContext) -> list[str]:
+    """Return the project's files of a name, those first that share most directories with the path."""
+    name = location.path.name.lower()
+    files = []
+    for path in walk_files(context.project, limit=_FILES_LOOKED_AT):
+        if path.name.lower() == name:
+            files.append(_relative(path, context.cwd))
+    parts = set(location.shown.split("/"))
+    return sorted(files, key=lambda path: (-len(parts.intersection(path.split("/"))), path))
 
 
 def explain(error: OSError, shown: str) -> ToolError:
@@ -240,10 +230,10 @@ def _with_home(text: str) -> Path:
 
 
 def _relative(path: Path, *bases: Path) -> str:
-    base = next((base for base in bases if path.is_relative_to(base)), None)
-    if base is None:
-        return path.as_posix()
-    return path.relative_to(base).as_posix()
+    for base in bases:
+        if path.is_relative_to(base):
+            return path.relative_to(base).as_posix()
+    return path.as_posix()
 
 
 def _close_siblings(path: Path) -> list[str]:
@@ -253,17 +243,15 @@ def _close_siblings(path: Path) -> list[str]:
     except OSError:
         return []
     lowered = {name.lower(): name for name in sorted(names)}
-    return [
-        lowered[near]
-        for near in difflib.get_close_matches(path.name.lower(), lowered, _SUGGESTIONS, 0.7)
-    ]
+    close = difflib.get_close_matches(path.name.lower(), lowered, _SUGGESTIONS, 0.7)
+    return [lowered[near] for near in close]
 
 
 def _same_end(location: Location, context: ToolContext) -> str:
     """Return the project's path that shares this one's longest end, "" when there is none."""
     parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
-    ends = (context.project.joinpath(*parts[start:]) for start in range(len(parts)))
-    found = next((path for path in ends if os.path.lexists(path) and path != location.path), None)
-    if found is None:
-        return ""
-    return valid(_relative(found, context.cwd))
+    for start in range(len(parts)):
+        path = context.project.joinpath(*parts[start:])
+        if os.path.lexists(path) and path != location.path:
+            return valid(_relative(path, context.cwd))
+    return ""

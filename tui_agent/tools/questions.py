@@ -5,12 +5,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from tui_agent.json_text import as_dict, as_list, objects
 from tui_agent.lazy import dataclass, frozen
 
 if TYPE_CHECKING:
     from mcp.types import ElicitRequestParams
 
 Value = str | int | float | bool | list[str]
+FieldKind = Literal["text", "integer", "number", "yes_no", "choice", "choices"]
+
+_KINDS: dict[str, FieldKind] = {
+    "integer": "integer",
+    "number": "number",
+    "boolean": "yes_no",
+    "array": "choices",
+}
+"""Kinds of fields by the types of a schema; others are texts or choices."""
+_BOUNDS = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
+"""Keywords of a type's bounds; those of numbers are minimum and maximum."""
 
 
 @frozen
@@ -20,7 +32,7 @@ class FormField:
     name: str
     title: str
     about: str = ""
-    kind: Literal["text", "integer", "number", "yes_no", "choice", "choices"] = "text"
+    kind: FieldKind = "text"
     options: tuple[tuple[str, str], ...] = ()
     default: Value | None = None
     required: bool = False
@@ -33,48 +45,57 @@ class FormField:
     def read(self, text: str) -> Value | None:
         """Return the typed text as a value, None for nothing where that is allowed; raises ValueError."""
         text = text.strip()
+        if not text and self.required:
+            raise ValueError(f"{self.title} is needed.")
         if not text:
-            if self.required:
-                raise ValueError(f"{self.title} is needed.")
             return None
         match self.kind:
             case "integer" | "number":
-                try:
-                    number = int(text) if self.kind == "integer" else float(text)
-                except ValueError:
-                    whole = "whole " if self.kind == "integer" else ""
-                    raise ValueError(f"{self.title} has to be a {whole}number.") from None
-                return self._within(number)
+                number = self._number(text)
+                self._check_size(number, "has to be {:g} or more", "has to be {:g} or less")
+                return number
             case "yes_no":
                 return text == "yes"
             case "choices":
-                known = {word: value for value, label in self.options for word in (value, label)}
-                chosen = [word.strip() for word in text.split(",") if word.strip()]
-                if wrong := [word for word in chosen if word not in known]:
-                    raise ValueError(
-                        f"“{wrong[0]}” is none of {', '.join(label for _value, label in self.options)}."
-                    )
-                self._within(len(chosen), "choices")
-                return [known[word] for word in chosen]
-            case _:
-                if self.kind == "text":
-                    self._within(len(text), "characters")
-                return text
+                chosen = self._chosen(text)
+                self._check_size(
+                    len(chosen), "needs at least {:g} choices", "takes at most {:g} choices"
+                )
+                return chosen
+            case "text":
+                self._check_size(
+                    len(text), "needs at least {:g} characters", "takes at most {:g} characters"
+                )
+        return text
 
-    def _within(self, size: float, unit: str = "") -> float:
+    def _number(self, text: str) -> float:
+        try:
+            return int(text) if self.kind == "integer" else float(text)
+        except ValueError:
+            whole = "whole " if self.kind == "integer" else ""
+            raise ValueError(f"{self.title} has to be a {whole}number.") from None
+
+    def _chosen(self, text: str) -> list[str]:
+        """Return the values of a list of values or labels, separated by commas."""
+        known: dict[str, str] = {}
+        for value, label in self.options:
+            known |= {value: value, label: value}
+        chosen = []
+        for part in text.split(","):
+            word = part.strip()
+            if word and word not in known:
+                labels = ", ".join([label for _value, label in self.options])
+                raise ValueError(f"“{word}” is none of {labels}.")
+            if word:
+                chosen.append(known[word])
+        return chosen
+
+    def _check_size(self, size: float, few: str, many: str) -> None:
+        """Raise ValueError for a size that is out of bounds; ``few`` and ``many`` say so, with the bound."""
         if self.least is not None and size < self.least:
-            if unit:
-                few = f"needs at least {self.least:g} {unit}"
-            else:
-                few = f"has to be {self.least:g} or more"
-            raise ValueError(f"{self.title} {few}.")
+            raise ValueError(f"{self.title} {few.format(self.least)}.")
         if self.most is not None and size > self.most:
-            if unit:
-                many = f"takes at most {self.most:g} {unit}"
-            else:
-                many = f"has to be {self.most:g} or less"
-            raise ValueError(f"{self.title} {many}.")
-        return size
+            raise ValueError(f"{self.title} {many.format(self.most)}.")
 
 
 @frozen
@@ -145,61 +166,58 @@ def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | Serv
     if params.mode == "url":
         return ServerLink(server, params.message, params.url)
     schema = params.requested_schema
-    properties = schema.get("properties")
-    required = schema.get("required")
-    wanted = required if isinstance(required, list) else []
-    rows = properties.items() if isinstance(properties, dict) else ()
-    fields = (_field(str(name), row, name in wanted) for name, row in rows if isinstance(row, dict))
+    required = as_list(schema.get("required"))
+    fields = []
+    for name, row in as_dict(schema.get("properties")).items():
+        if isinstance(row, dict):
+            fields.append(_field(str(name), row, required=name in required))
     return ServerForm(server, params.message, tuple(fields))
 
 
-def _field(name: str, row: Mapping[str, Any], required: bool) -> FormField:  # noqa: FBT001 - of the schema
-    kind = row.get("type")
-    inner = row.get("items") if kind == "array" else row
-    options = _options(inner if isinstance(inner, dict) else {})
-    bounds = {"array": ("minItems", "maxItems"), "string": ("minLength", "maxLength")}
-    given = map(row.get, bounds.get(str(kind), ("minimum", "maximum")))
-    least, most = (
-        one if isinstance(one, int | float) and not isinstance(one, bool) else None for one in given
-    )
-    kinds: dict[object, Any] = {
-        "integer": "integer",
-        "number": "number",
-        "boolean": "yes_no",
-        "array": "choices",
-    }
+def _field(name: str, row: Mapping[str, Any], *, required: bool) -> FormField:
+    kind = str(row.get("type"))
+    options = _options(as_dict(row.get("items")) if kind == "array" else row)
+    lower, upper = _BOUNDS.get(kind, ("minimum", "maximum"))
     return FormField(
         name=name,
         title=str(row.get("title") or name),
         about=str(row.get("description") or ""),
-        kind=kinds.get(kind, "choice" if options else "text"),
+        kind=_KINDS.get(kind, "choice" if options else "text"),
         options=options,
         default=row.get("default"),
         required=required,
-        least=least,
-        most=most,
+        least=_number_in(row, lower),
+        most=_number_in(row, upper),
     )
 
 
+def _number_in(row: Mapping[str, Any], name: str) -> float | None:
+    value = row.get(name)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    return None
+
+
 def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    options = []
     if isinstance(values := row.get("enum"), list):
-        names = row.get("enumNames")
-        labels = values
-        if isinstance(names, list) and len(names) == len(values):
-            labels = names
-        return tuple((str(value), str(label)) for value, label in zip(values, labels, strict=True))
-    titled = row.get("oneOf") or row.get("anyOf")
-    rows = []
-    if isinstance(titled, list):
-        rows = [one for one in titled if isinstance(one, dict) and "const" in one]
-    return tuple((str(one["const"]), str(one.get("title") or one["const"])) for one in rows)
+        labels = as_list(row.get("enumNames"))
+        if len(labels) != len(values):
+            labels = values
+        for value, label in zip(values, labels, strict=True):
+            options.append((str(value), str(label)))
+        return tuple(options)
+    for one in objects(row.get("oneOf") or row.get("anyOf")):
+        if "const" in one:
+            options.append((str(one["const"]), str(one.get("title") or one["const"])))
+    return tuple(options)
 
 
 def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join([str(one) for one in value])
     if value is None:
         return ""
     if isinstance(value, str):

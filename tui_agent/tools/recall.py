@@ -12,7 +12,14 @@ from tui_agent.context.recalling import fits, outline, recall_limits
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import FoundEntry, FreeTool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import (
+    Archive,
+    FoundEntry,
+    FreeTool,
+    ToolContext,
+    ToolInput,
+    ToolResult,
+)
 from tui_agent.tools.outputs import Output, counted, finish
 
 MAX_HITS = 12
@@ -56,7 +63,7 @@ class RecallTool(FreeTool[RecallInput]):
             if address[2]:
                 arguments = arguments.model_copy(update=_span(address[2], address[3]))
             roomy = replace(context, limits=recall_limits(context.limits))
-            return await self._entry(int(address[1]), arguments, roomy)
+            return await self._entry(int(address[1]), arguments, context.archive, roomy)
         if remembered := _REMEMBERED.fullmatch(arguments.what):
             text = await asyncio.to_thread(context.archive.remembered, remembered[1])
             if text is not None:
@@ -64,9 +71,9 @@ class RecallTool(FreeTool[RecallInput]):
         found = await asyncio.to_thread(context.archive.search, arguments.what, MAX_HITS)
         if not found:
             raise ToolError(f"Nothing in this session matches {arguments.what!r}; try other words.")
-        lines = [
-            line for place, hit in enumerate(found) for line in _told(hit, whole=place < WITH_LINES)
-        ]
+        lines = []
+        for place, hit in enumerate(found):
+            lines += _told(hit, whole=place < WITH_LINES)
         footer = "[Recall an entry by its #number to see all of it.]"
         metadata = ToolMetadata(count=len(found))
         title = f"“{arguments.what}”"
@@ -75,12 +82,10 @@ class RecallTool(FreeTool[RecallInput]):
         )
 
     @staticmethod
-    async def _entry(entry_id: int, wanted: RecallInput, context: ToolContext) -> ToolResult:
-        archive = context.archive
-        if archive is not None:
-            text = await asyncio.to_thread(archive.text, entry_id)
-        else:
-            text = None
+    async def _entry(
+        entry_id: int, wanted: RecallInput, archive: Archive, context: ToolContext
+    ) -> ToolResult:
+        text = await asyncio.to_thread(archive.text, entry_id)
         if text is None:
             raise ToolError(f"There is no entry #{entry_id} in this session.")
         lines = text.removesuffix("\n").split("\n")
@@ -92,18 +97,13 @@ class RecallTool(FreeTool[RecallInput]):
         if offset > len(lines):
             end = before + len(lines)
             raise ToolError(f"#{entry_id} ends at line {end:,}; {wanted.offset} is beyond its end.")
-        if (
-            archive is not None
-            and wanted == RecallInput(what=wanted.what)
-            and not fits(lines, context.limits)
-        ):
+        if wanted == RecallInput(what=wanted.what) and not fits(lines, context.limits):
             names = await asyncio.to_thread(archive.names_in_use)
             shown = await asyncio.to_thread(outline, lines, names, context.limits)
             return await finish(_part(entry_id, lines, shown, before), context)
         total = len(lines)
-        numbers = [
-            at for at in range(offset, total + 1) if wanted.grep.lower() in lines[at - 1].lower()
-        ]
+        words = wanted.grep.lower()
+        numbers = [at for at in range(offset, total + 1) if words in lines[at - 1].lower()]
         if not numbers:
             raise ToolError(
                 f"No line of #{entry_id} from {offset} on holds {wanted.grep!r}; it has {total}."
@@ -123,11 +123,12 @@ class RecallTool(FreeTool[RecallInput]):
                 f'[Lines {first}-{last} of {before + total}. Go on with "#{entry_id} {last + 1}-".]'
             )
 
+        rows = []
+        for at in given:
+            number = f"{at}: " if wanted.grep and not before else ""
+            rows.append(f"{number}{lines[at - 1]}")
         output = Output(
-            "\n".join(
-                f"{at}: {lines[at - 1]}" if wanted.grep and not before else lines[at - 1]
-                for at in given
-            ),
+            "\n".join(rows),
             f"#{entry_id}",
             cut_hint=lambda cut: footer(cut.kept_lines),
             footer=footer(len(given)) if wanted.grep or len(given) < len(numbers) else "",
@@ -135,7 +136,7 @@ class RecallTool(FreeTool[RecallInput]):
             stored=False,
         )
         result = await finish(output, context)
-        if archive is None or not context.vision or wanted.grep or offset > 1:
+        if not context.vision or wanted.grep or offset > 1:
             return result
         return replace(result, attachments=tuple(await asyncio.to_thread(archive.images, entry_id)))
 
@@ -155,10 +156,10 @@ def _span(first: str, last: str | None) -> dict[str, int]:
 def _part(entry_id: int, lines: list[str], shown: list[tuple[int, str]], before: int) -> Output:
     """Return the beginning of a text and the most telling lines after it, numbered where they are not already."""
     head = next((at for at, row in enumerate(shown) if row != (at, lines[at])), len(shown))
-    rows = [text for _, text in shown[:head]]
-    rows += [
-        text if _NUMBERED.match(text) else f"{before + at + 1}: {text}" for at, text in shown[head:]
-    ]
+    rows = []
+    for place, (at, text) in enumerate(shown):
+        number = "" if place < head or _NUMBERED.match(text) else f"{before + at + 1}: "
+        rows.append(f"{number}{text}")
     more = ""
     if len(shown) > head:
         more = ", and those that hold names in use or new ones, some (…) cut to them"
@@ -179,8 +180,9 @@ def _told(hit: FoundEntry, *, whole: bool) -> list[str]:
     best = max((text for _, text in hit.lines), key=len, default="").strip()
     if not whole:
         return [f"{head}: {best}" if best else head]
+    rows = [head]
     if hit.beside:
-        beside = [f"  ({hit.beside})"]
-    else:
-        beside = []
-    return [head, *beside, *(f"  {number}: {text}" for number, text in hit.lines)]
+        rows.append(f"  ({hit.beside})")
+    for number, text in hit.lines:
+        rows.append(f"  {number}: {text}")
+    return rows

@@ -9,7 +9,7 @@ from typing import Any
 
 from tui_agent.errors import ToolError
 from tui_agent.session.tool_traits import TraitsByName
-from tui_agent.tools.base import Tool, ToolInput
+from tui_agent.tools.base import Tool, ToolInput, plain_name
 
 OFFERED = (
     "read",
@@ -46,13 +46,15 @@ BUILTIN = (*_MODULES, "code", "skill", "task")
 @cache
 def tool_traits() -> TraitsByName:
     """Return the built-in tools' traits, by name. Loads their modules."""
-    return TraitsByName({tool.name: tool.traits for tool in map(_class_of, BUILTIN)})
+    return TraitsByName({name: _class_of(name).traits for name in BUILTIN})
 
 
 def _class_of(name: str) -> type[Tool[Any]]:
-    held = vars(import_module(f"tui_agent.tools.{name}{_MODULES.get(name, '')}")).values()
-    tools = (thing for thing in held if isinstance(thing, type) and issubclass(thing, Tool))
-    return next(tool for tool in tools if vars(tool).get("name") == name)
+    module = import_module(f"tui_agent.tools.{name}{_MODULES.get(name, '')}")
+    for thing in vars(module).values():
+        if isinstance(thing, type) and issubclass(thing, Tool) and vars(thing).get("name") == name:
+            return thing
+    raise LookupError(f"{module.__name__} has no tool {name}")
 
 
 def builtin_inputs() -> tuple[type[ToolInput], ...]:
@@ -68,17 +70,14 @@ def builtin_tools(*set_up: Tool[Any]) -> tuple[Tool[Any], ...]:
 def builtin_named(name: str) -> str:
     """Return the built-in tool that other programs call by a name (``TodoWrite``), "" for none."""
     plain = name.strip().lower()
-    squeezed = plain.replace("_", "").replace("-", "")
-    if plain in BUILTIN or squeezed in BUILTIN:
-        return plain if plain in BUILTIN else squeezed
-    return next(
-        (
-            known
-            for known, traits in tool_traits().items()
-            if squeezed in traits.other_names.split()
-        ),
-        "",
-    )
+    squeezed = plain_name(plain)
+    for known in (plain, squeezed):
+        if known in BUILTIN:
+            return known
+    for known, traits in tool_traits().items():
+        if squeezed in traits.other_names.split():
+            return known
+    return ""
 
 
 def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from tui_agent.errors import ToolError
@@ -56,17 +57,19 @@ class Scope:
         return self.matcher is None or self._matches(path) != self.excludes
 
     def shown(self, path: str) -> str:
-        base = (
-            self.location.shown
-            if self.single_file is None
-            else os.path.dirname(self.location.shown)  # noqa: PTH120
-        )
-        return path if base in {"", "."} else f"{base.rstrip('/')}/{path}"
+        base = self.location.shown
+        if self.single_file is not None:
+            base = os.path.dirname(base)  # noqa: PTH120 - a text that may be relative
+        if base in {"", "."}:
+            return path
+        return f"{base.rstrip('/')}/{path}"
 
-    def some(self, paths: list[str]) -> str:
+    def some(self, paths: Iterable[str]) -> str:
         """Return the names of the first files for an answer."""
-        more = ", ..." if len(paths) > MAX_NAMED else ""
-        return ", ".join(map(self.shown, sorted(paths)[:MAX_NAMED])) + more
+        names = [self.shown(path) for path in sorted(paths)]
+        if len(names) > MAX_NAMED:
+            names[MAX_NAMED:] = ["..."]
+        return ", ".join(names)
 
     def _matches(self, path: str) -> bool:
         if self.matcher is None or self.matcher.fullmatch(path) is not None:
@@ -114,10 +117,9 @@ def scope_of(path: str, glob: str, context: ToolContext) -> Scope:
 
 def _parts(glob: str, *, excludes: bool, is_name: bool) -> list[str]:
     """Return the globs that a text holds, separated by commas; first the text as it is."""
+    plain = glob.strip()
     if excludes:
-        plain = glob.strip().removeprefix("!")
-    else:
-        plain = glob.strip()
+        plain = plain.removeprefix("!")
     if is_name and glob != plain:
         return [glob]
     parts = [plain]

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
@@ -75,19 +75,19 @@ class Declared(BaseModel):
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
 
     def words(self) -> str:
-        changed = tuple(
-            "files of the project" if _place(path) is None else path for path in self.WRITES
-        )
+        changed = []
+        for path in self.WRITES:
+            changed.append("files of the project" if _place(path) is None else path)
         rows = {
             "reaches": self.NETWORK,
             "reads": self.READS,
             "changes": changed,
             "gets": self.ENVIRONMENT,
-            "changes nothing": ("",) if self.READ_ONLY else (),
         }
-        return "; ".join(
-            f"{what} {', '.join(names)}".strip() for what, names in rows.items() if names
-        )
+        said = [f"{what} {', '.join(names)}" for what, names in rows.items() if names]
+        if self.READ_ONLY:
+            said.append("changes nothing")
+        return "; ".join(said)
 
 
 class FileTool(DynamicTool):
@@ -117,29 +117,26 @@ class FileTool(DynamicTool):
 
         declared = self.declared
         sandbox = self._sandbox(context)
-        changes_project = any(not _place(path) for path in declared.WRITES)
+        written = _places(declared.WRITES)
+        changes_project = len(written) < len(declared.WRITES) and not declared.READ_ONLY
         run = PermissionNeed(
             Permission.TOOL,
             self.name,
             detail=self.command(arguments),
             sandboxed=sandbox is not None,
-            changes=("sources",) if changes_project and not declared.READ_ONLY else (),
+            changes=("sources",) if changes_project else (),
         )
-        hosts = declared.NETWORK if sandbox is not None else ()
-        touched = list(filter(None, map(_place, (*declared.READS, *declared.WRITES))))
-        hidden = [
-            path for path in touched if sandbox is None or not sandbox.shows(path, context.project)
-        ]
-        return (
-            run,
-            *(PermissionNeed(Permission.NETWORK, host, aliases=(self.name,)) for host in hosts),
-            *map(outside, hidden),
-            *(
-                PermissionNeed(Permission.EDIT, str(path))
-                for path in filter(None, map(_place, declared.WRITES))
-            ),
-            *(PermissionNeed(Permission.READ, f"${name}", secret=True) for name in self._given()),
-        )
+        needs = [run]
+        for host in declared.NETWORK if sandbox is not None else ():
+            needs.append(PermissionNeed(Permission.NETWORK, host, aliases=(self.name,)))
+        for path in (*_places(declared.READS), *written):
+            if sandbox is None or not sandbox.shows(path, context.project):
+                needs.append(outside(path))
+        for path in written:
+            needs.append(PermissionNeed(Permission.EDIT, str(path)))
+        for name in self._given():
+            needs.append(PermissionNeed(Permission.READ, f"${name}", secret=True))
+        return tuple(needs)
 
     def _given(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self.declared.ENVIRONMENT if name in os.environ}
@@ -184,9 +181,8 @@ class FileTool(DynamicTool):
         if answer is None:
             raise ToolError(ended.why(self.declared.TIMEOUT))
         if answer.error:
-            raise ToolError(
-                "\n".join([answer.error, *(f"  {frame}" for frame in answer.frames), note]).rstrip()
-            )
+            said = "\n  ".join([answer.error, *answer.frames])
+            raise ToolError(f"{said}\n{note}".rstrip())
         return await told(
             Returned(answer.text, answer.images), self.title(arguments), context, footer=note
         )
@@ -230,6 +226,16 @@ def _place(text: str) -> Path | None:
     return None
 
 
+def _places(texts: Iterable[str]) -> list[Path]:
+    """Return the paths outside of the project."""
+    places = []
+    for text in texts:
+        place = _place(text)
+        if place is not None:
+            places.append(place)
+    return places
+
+
 class Answer(BaseModel):
     """The process's answer. Exactly the fields it was asked for are filled in, or ``error``."""
 
@@ -263,12 +269,9 @@ class Ended:
             said = f"It took longer than {seconds:g} s and was stopped."
         else:
             said = f"Its process ended without an answer. {ending(self.program.run)}".strip()
-        return "\n".join(
-            filter(
-                None,
-                [said, self.printed and f"It printed last:\n{self.printed}", self.program.note],
-            )
-        )
+        if self.printed:
+            said = f"{said}\nIt printed last:\n{self.printed}"
+        return f"{said}\n{self.program.note}".rstrip()
 
 
 async def run_file(  # noqa: PLR0913 - a file and how to run it

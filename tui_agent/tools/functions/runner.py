@@ -48,9 +48,9 @@ def main() -> None:
         said = {
             "error": _told(error),
             "line": frames[-1].lineno if frames else 0,
-            "frames": list(map(_shown, frames)),
+            "frames": [_shown(frame) for frame in frames],
         }
-        sys.stderr.write("\n".join([_told(error), *(f"  {frame}" for frame in said["frames"]), ""]))
+        sys.stderr.write("\n  ".join([_told(error), *said["frames"]]) + "\n")
     if os.getpid() != process:
         os._exit(0)  # a copy of this process that came back from the function says nothing
     # Names of files that are not UTF-8 come as lone surrogates, which no answer can hold.
@@ -95,22 +95,15 @@ def _loaded(path: Path, source: str) -> ModuleType:
 def _functions(module: ModuleType) -> list[Callable[..., Any]]:
     """Return the functions of a module that are to be tools, in their order."""
     named = getattr(module, "__all__", None)
+    held = vars(module)
     if named is not None:
-        return [
-            getattr(module, name)
-            for name in named
-            if inspect.isfunction(getattr(module, name, None))
-        ]
-    own = [
-        thing
-        for name, thing in vars(module).items()
-        if inspect.isfunction(thing) and not name.startswith("_")
-    ]
-    return [
-        thing
-        for thing in dict.fromkeys(own)
-        if thing.__module__ == module.__name__ and thing.__doc__
-    ]
+        return [held[name] for name in named if inspect.isfunction(held.get(name))]
+    found: dict[Callable[..., Any], None] = {}
+    for name, thing in held.items():
+        is_own = inspect.isfunction(thing) and thing.__module__ == module.__name__
+        if is_own and thing.__doc__ and not name.startswith("_"):
+            found[thing] = None
+    return list(found)
 
 
 def _described(module: ModuleType) -> dict[str, Any]:
@@ -122,12 +115,13 @@ def _described(module: ModuleType) -> dict[str, Any]:
         except FunctionError as error:
             problems.append({"text": str(error), "line": function.__code__.co_firstlineno})
         else:
-            named = {
-                "name": signature.name,
-                "description": signature.description,
-                "parameters": signature.parameters,
-            }
-            tools.append(named)
+            tools.append(
+                {
+                    "name": signature.name,
+                    "description": signature.description,
+                    "parameters": signature.parameters,
+                }
+            )
     declared = {name: getattr(module, name) for name in DECLARATIONS if hasattr(module, name)}
     return {
         "tools": tools,
@@ -148,21 +142,21 @@ def _frames(error: BaseException) -> list[traceback.FrameSummary]:
     """Return where in tool files an error was raised, its own place last."""
     if isinstance(error, SyntaxError) and error.filename:
         return [traceback.FrameSummary(error.filename, error.lineno or 0, "<module>", line="")]
-    places = {
-        str(Path(module.__file__).parent)
-        for name, module in tuple(sys.modules.items())
-        if name.startswith("tools_") and module.__file__
-    }
+    places = set()
+    for name, module in tuple(sys.modules.items()):
+        if name.startswith("tools_") and module.__file__:
+            places.add(str(Path(module.__file__).parent))
     passed = traceback.extract_tb(error.__traceback__)
     return [frame for frame in passed if str(Path(frame.filename).parent) in places][-MAX_FRAMES:]
 
 
 def _shown(frame: traceback.FrameSummary) -> str:
-    if frame.name == "<module>":
-        function = ""
-    else:
-        function = f" in {frame.name}"
-    return f"{Path(frame.filename).name}:{frame.lineno}{function}{f': {frame.line}' if frame.line else ''}"
+    shown = f"{Path(frame.filename).name}:{frame.lineno}"
+    if frame.name != "<module>":
+        shown = f"{shown} in {frame.name}"
+    if frame.line:
+        shown = f"{shown}: {frame.line}"
+    return shown
 
 
 if __name__ == "__main__":

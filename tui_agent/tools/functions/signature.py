@@ -53,16 +53,13 @@ class FunctionSignature:
         try:
             taken = self.accepted.model_validate(dict(arguments))
         except ValidationError as error:
-            raise FunctionError(
-                f"{'; '.join(map(_problem, error.errors(include_url=False)))}."
-            ) from None
+            problems = [_problem(one) for one in error.errors(include_url=False)]
+            raise FunctionError(f"{'; '.join(problems)}.") from None
         # Only fields that were sent: a default stays the function's own.
-        by_alias = {field.alias or name: name for name, field in self.accepted.model_fields.items()}
-        given = {
-            alias: getattr(taken, name)
-            for alias, name in by_alias.items()
-            if name in taken.model_fields_set
-        }
+        given = {}
+        for name, field in self.accepted.model_fields.items():
+            if name in taken.model_fields_set:
+                given[field.alias or name] = getattr(taken, name)
         returned = self.function(**given)
         if inspect.isawaitable(returned):
             return await returned
@@ -171,13 +168,19 @@ def returned(value: Any) -> Returned:
     if (image := _image(value)) is not None:
         return Returned(images=(image,))
     is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    if is_list and any(
-        isinstance(part, bytes | bytearray) or hasattr(type(part), "_repr_png_") for part in value
-    ):
-        parts = [returned(part) for part in value]
-        text = "\n\n".join(part.text for part in parts if part.text)
-        return Returned(text, tuple(image for part in parts for image in part.images))
+    if is_list and any(_may_be_image(part) for part in value):
+        texts: list[str] = []
+        images: list[bytes] = []
+        for part in map(returned, value):
+            if part.text:
+                texts.append(part.text)
+            images += part.images
+        return Returned("\n\n".join(texts), tuple(images))
     return Returned(_text(value))
+
+
+def _may_be_image(value: Any) -> bool:
+    return isinstance(value, bytes | bytearray) or hasattr(type(value), "_repr_png_")
 
 
 def image_type(data: bytes) -> str:

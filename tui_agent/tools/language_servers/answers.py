@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, ValidationError
 
+from tui_agent.json_text import as_dict, as_list, as_text, objects
 from tui_agent.lazy import LazyPattern, frozen
 
 MAX_NESTED = 50
@@ -147,31 +148,33 @@ def plain_names(name: str) -> tuple[str, ...]:
 
 def callers_of(result: Any) -> list[Place]:
     """Return the places of calls in an answer about incoming calls."""
-    return [
-        Place.model_construct(uri=caller.place.uri, start=start)
-        for caller in _rows(result, _Caller)
-        for start in _starts(caller)
-    ]
+    places = []
+    for caller in _rows(result, _Caller):
+        for start in _starts(caller):
+            places.append(Place.model_construct(uri=caller.place.uri, start=start))
+    return places
 
 
 def _starts(caller: _Caller) -> list[Position]:
-    found = [row.get("start") for row in caller.at if isinstance(row, dict)]
+    found = [row.get("start") for row in objects(caller.at)]
     return list(_rows(found, Position)) or [caller.place.start]
 
 
 def errors_of(result: Any) -> list[Finding]:
     """Return the errors among diagnostics, without notes on other places."""
-    rows = result[:MAX_FINDINGS] if isinstance(result, list) else []
-    return [
-        Finding(one.start.line, one.message.partition("\n\n")[0])
-        for one in _rows(rows, _Diagnostic)
-        if one.severity == _ERROR
-    ]
+    found = []
+    for one in _rows(as_list(result)[:MAX_FINDINGS], _Diagnostic):
+        if one.severity == _ERROR:
+            found.append(Finding(one.start.line, one.message.partition("\n\n")[0]))
+    return found
 
 
 def hover_text(result: Any) -> str:
     """Return the text of a hover, in whichever of its forms."""
-    contents = result.get("contents") if isinstance(result, dict) else None
-    parts = contents if isinstance(contents, list) else [contents]
-    texts = [part.get("value") if isinstance(part, dict) else part for part in parts]
-    return "\n\n".join(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    contents = as_dict(result).get("contents")
+    texts = []
+    for part in contents if isinstance(contents, list) else [contents]:
+        said = part.get("value") if isinstance(part, dict) else part
+        if text := as_text(said).strip():
+            texts.append(text)
+    return "\n\n".join(texts)

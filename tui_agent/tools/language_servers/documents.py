@@ -114,16 +114,18 @@ class Documents:
         kinds |= {name: _CHANGED for name in seen if before.get(name, seen[name]) != seen[name]}
         if not kinds:
             return
-        project = self._place.project
-        changes = [
-            {"uri": self._place.uri_of(project / name), "type": kind}
-            for name, kind in kinds.items()
-        ]
+        changes = []
+        opened = []
+        written = []
+        for name, kind in kinds.items():
+            path = self._place.project / name
+            changes.append({"uri": self._place.uri_of(path), "type": kind})
+            if path in self._open:
+                opened.append(path)
+            if self._is_written(name, kind):
+                written.append(path)
         await self._notify("workspace/didChangeWatchedFiles", {"changes": changes})
-        opened = [name for name in kinds if project / name in self._open]
-        written = [name for name, kind in kinds.items() if self._is_written(name, kind)]
-        for name in dict.fromkeys([*opened, *written[-MAX_OPENED:]]):
-            path = project / name
+        for path in dict.fromkeys([*opened, *written[-MAX_OPENED:]]):
             await self._send(path, await asyncio.to_thread(self._content, path))
 
     def _is_written(self, name: str, kind: int) -> bool:
@@ -135,8 +137,12 @@ class Documents:
         names = await shared_files(self._place.project, MAX_WATCHED)
 
         def look() -> dict[str, tuple[int, int]]:
-            stamps = ((name, _stamp(self._place.project / name)) for name in names[:MAX_WATCHED])
-            return {name: stamp for name, stamp in stamps if stamp is not None}
+            stamps = {}
+            for name in names[:MAX_WATCHED]:
+                stamp = _stamp(self._place.project / name)
+                if stamp is not None:
+                    stamps[name] = stamp
+            return stamps
 
         return await asyncio.to_thread(look)
 

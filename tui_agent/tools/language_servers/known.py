@@ -113,12 +113,12 @@ def find_server(language: Language, root: Path, settings: CodeSettings) -> Serve
     if chosen is not None:
         words = tuple(shlex.split(chosen))
         return ServerCommand(language, words, is_users=True) if words else None
-    own = (find_own_program(words[0], root, root) for words in language.servers)
-    installed = (find_program(words[0], root) for words in language.servers)
-    for places in (own, installed):
-        for path, words in zip(places, language.servers, strict=True):
-            if path is not None:
-                return ServerCommand(language, (path, *words[1:]))
+    for name, *options in language.servers:
+        if (path := find_own_program(name, root, root)) is not None:
+            return ServerCommand(language, (path, *options))
+    for name, *options in language.servers:
+        if (path := find_program(name, root)) is not None:
+            return ServerCommand(language, (path, *options))
     return None
 
 
@@ -131,8 +131,11 @@ def has_server(root: Path, settings: CodeSettings, has_sandbox: Callable[[], boo
     if not served:
         return False
     rows = nearest_files([root], _is_of_project, names=MAX_NAMES, depth=MAX_DEPTH)
-    languages = (language_of(row.name, settings) for row in rows)
-    return any(language is not None and language.name in served for language in languages)
+    for row in rows:
+        language = language_of(row.name, settings)
+        if language is not None and language.name in served:
+            return True
+    return False
 
 
 def _is_of_project(directory: str) -> bool:

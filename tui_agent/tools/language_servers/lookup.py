@@ -119,8 +119,10 @@ class Lookup:
             spots = await self._in_line(question, question.line)
         if question.op == "hover":
             return await self._hover(spots)
-        asked = [spot for spot in spots if not self._place.keeps_back(spot.path)][:MAX_SPOTS]
-        places = [place for spot in asked for place in await self._places(question.op, spot)]
+        shown = [spot for spot in spots if not self._place.keeps_back(spot.path)]
+        places: list[Spot] = []
+        for spot in shown[:MAX_SPOTS]:
+            places += await self._places(question.op, spot)
         if question.op == "definition":
             return self._answer(places)
         return self._answer(_sorted(places))
@@ -138,7 +140,7 @@ class Lookup:
         seem: set[Path] = set()
         if is_directory(where):
             mentioned = await self._mentions(names[-1], where, "--word-regexp")
-            files = list(dict.fromkeys(mention.path for mention in mentioned))
+            files = _files(mentioned)
             seem = {mention.path for mention in mentioned if mention.is_declared}
         for path in files[: len(seem) or 1][:MAX_CANDIDATES]:
             symbols = await self._symbols_in(path)
@@ -148,12 +150,10 @@ class Lookup:
         if len(seem) <= MAX_CANDIDATES:
             asked = [path for path in files if self._is_indexed(path)]
         if is_directory(where):
-            found += [
-                spot
-                for spot, symbol in await self._symbols_known(names[-1], asked)
-                if symbol.is_called(names) and spot.path.is_relative_to(where)
-            ]
-        named = await asyncio.to_thread(lambda: [at_name(spot, names[-1]) for spot in found])
+            for spot, symbol in await self._symbols_known(names[-1], asked):
+                if symbol.is_called(names) and spot.path.is_relative_to(where):
+                    found.append(spot)
+        named = [await asyncio.to_thread(at_name, spot, names[-1]) for spot in found]
         return list(dict.fromkeys(named))
 
     async def _mentioned(self, name: str, where: Path) -> list[Spot]:
@@ -181,13 +181,13 @@ class Lookup:
             return spots[:1]
         if question.column is not None:
             return [Spot(path, Position(line=number - 1, character=question.column - 1))]
-        near = [
-            (Spot(path, symbol.start), symbol.names[-1])
-            for symbol in await self._symbols_in(path)
-            if number - MAX_ABOVE < symbol.start.line + 1 <= number
-        ]
-        named = await asyncio.to_thread(lambda: [at_name(spot, name) for spot, name in near])
-        declared = [spot for spot in dict.fromkeys(named) if spot.at.line == number - 1]
+        begun: dict[Spot, None] = {}
+        for symbol in await self._symbols_in(path):
+            if number - MAX_ABOVE < symbol.start.line + 1 <= number:
+                spot = Spot(path, symbol.start)
+                named = await asyncio.to_thread(at_name, spot, symbol.names[-1])
+                begun[named] = None
+        declared = [spot for spot in begun if spot.at.line == number - 1]
         words = words_in(line)
         if len(words) == 1:
             declared = spots_in_line(path, number - 1, line, words[0])
@@ -204,10 +204,9 @@ class Lookup:
         if not symbol:
             raise ToolError("Name a file as path, or part of a name as symbol.")
         mentioned = await self._mentions(symbol, path, "--ignore-case")
-        files = list(dict.fromkeys(mention.path for mention in mentioned))
-        known = await self._symbols_known(symbol, files)
-        able = [one for one in self._asked if one.capabilities.get(_KNOWS_SYMBOLS)]
-        if self._asked and not able:
+        known = await self._symbols_known(symbol, _files(mentioned))
+        is_able = any(one.capabilities.get(_KNOWS_SYMBOLS) for one in self._asked)
+        if self._asked and not is_able:
             raise ToolError(f"{self._asked[0].name} lists symbols of one file. Name it as path.")
         return [spot for spot, _symbol in known if spot.path.is_relative_to(path)]
 
@@ -234,7 +233,8 @@ class Lookup:
         """Return the lines with a name in files that a server is there for."""
         root = where if is_directory(where) else where.parent
         globs = [f"*{suffix}" for language in LANGUAGES for suffix in language.suffixes]
-        found = await mentions(name, root, [*globs, *self._settings.servers], *options)
+        globs += self._settings.servers
+        found = await mentions(name, root, globs, *options)
         if is_file(where):
             found = [mention for mention in found if mention.path == where]
         usable = [mention for mention in found if self._command(mention.path) is not None]
@@ -339,8 +339,17 @@ class Lookup:
         return self._answer([])
 
     def _spots(self, places: Iterable[Place]) -> list[Spot]:
-        named = ((self._place.path_of(place.uri), place.start) for place in places)
-        return [Spot(path, start) for path, start in named if path is not None]
+        spots = []
+        for place in places:
+            path = self._place.path_of(place.uri)
+            if path is not None:
+                spots.append(Spot(path, place.start))
+        return spots
+
+
+def _files(found: Iterable[Mention]) -> list[Path]:
+    """Return the files of mentions, each once."""
+    return list(dict.fromkeys([mention.path for mention in found]))
 
 
 def _sorted(spots: Iterable[Spot]) -> list[Spot]:
