@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
+    from tui_agent.session.session import Session
 
 _CODE = LazyPattern(
     r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
@@ -31,44 +32,48 @@ _CODE = LazyPattern(
     words="clipboard, code block, yank, output",
 )
 async def copy(controller: Controller, argument: str) -> None:
+    session = controller.open_agent.session
+    wanted = argument.strip().lower()
+    number = wanted.removeprefix("#")
+    match wanted:
+        case "":
+            text = next(iter(_answers(session)), "")
+            nothing = "There is no answer to copy yet."
+        case "code":
+            text = last_code(_answers(session)) or ""
+            nothing = "There is no code to copy yet."
+        case "all":
+            text = await _whole_branch(controller, session)
+            nothing = "There is nothing to copy yet."
+        case _ if number.isdecimal():
+            text = text_of(session.entry(int(number)), controller.services.store.blob)
+            nothing = f"#{number} has no text."
+        case _:
+            raise CommandError("Write /copy, /copy code, /copy all or /copy #12.")
+    if text.strip():
+        controller.frontend.copy(text)
+    else:
+        controller.say(nothing)
+
+
+async def _whole_branch(controller: Controller, session: Session) -> str:
+    from tui_agent.app.exporting import ExportOrder, export_text
+
+    if session.leaf is None:
+        return ""
+    order = ExportOrder(session.id, leaf=session.leaf)
+    return await asyncio.to_thread(export_text, controller.services.store, order)
+
+
+def _answers(session: Session) -> list[str]:
+    """Return the texts of the model's answers on the path, the newest first."""
     from tui_agent.session.entries import AssistantEntry
 
-    wanted = argument.strip().lower()
-    session = controller.open_agent.session
-    if wanted == "all":
-        from tui_agent.app.exporting import ExportOrder, export_text
-
-        if session.leaf is None:
-            raise CommandError("There is nothing to copy yet.")
-        order = ExportOrder(session.id, leaf=session.leaf)
-        controller.frontend.copy(
-            await asyncio.to_thread(export_text, controller.services.store, order)
-        )
-    elif wanted in {"", "code"}:
-        said = (
-            entry.text
-            for entry in reversed(session.active_path())
-            if isinstance(entry, AssistantEntry)
-        )
-        answers = [text for text in said if text.strip()]
-        if wanted:
-            text = last_code(answers)
-        else:
-            text = next(iter(answers), None)
-        if text is None:
-            controller.say(
-                "There is no code to copy yet." if wanted else "There is no answer to copy yet."
-            )
-        else:
-            controller.frontend.copy(text)
-    elif (number := wanted.removeprefix("#")).isdecimal():
-        text = text_of(session.entry(int(number)), controller.services.store.blob)
-        if text.strip():
-            controller.frontend.copy(text)
-        else:
-            controller.say(f"#{number} has no text.")
-    else:
-        raise CommandError("Write /copy, /copy code, /copy all or /copy #12.")
+    answers = []
+    for entry in reversed(session.active_path()):
+        if isinstance(entry, AssistantEntry) and entry.text.strip():
+            answers.append(entry.text)
+    return answers
 
 
 def last_code(answers: Iterable[str]) -> str | None:
@@ -88,9 +93,8 @@ def text_of(entry: Entry, blob: Callable[[str], bytes | None] = lambda _digest: 
         case entries.UserEntry():
             return typed_text(entry.parts)
         case entries.AssistantEntry():
-            return entry.text or "\n".join(
-                f"{call.tool} {call.arguments}" for call in entry.tool_calls
-            )
+            calls = [f"{call.tool} {call.arguments}" for call in entry.tool_calls]
+            return entry.text or "\n".join(calls)
         case entries.ToolResultEntry(full_output=str(digest)) if (full := blob(digest)) is not None:
             return full.decode("utf-8", errors="replace")
         case entries.ShellEntry():

@@ -50,9 +50,10 @@ def plan_edit(
     blocks: Sequence[ContextBlock], places: Sequence[int], action: EditAction
 ) -> Edit | str:
     """Return the effect of an action on blocks, or a sentence that says why it has none."""
-    entries = [
-        place for place in sorted(places) if not blocks[place].is_head and blocks[place].origin
-    ]
+    entries = []
+    for place in sorted(places):
+        if not blocks[place].is_head and blocks[place].origin:
+            entries.append(place)
     if not entries:
         return FIXED
     after = _AFTER[action]

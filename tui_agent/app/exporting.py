@@ -233,15 +233,14 @@ class Scrubber:
         needed = set()
         for entry in copy.entries:
             needed.update(blobs_of(entry))
-        contents = {}
+        blobs = {}
+        renamed = {}
         for digest in needed:
-            if (content := copy.blob(digest)) is not None:
-                contents[digest] = content
-        scrubbed = {digest: self._content(content) for digest, content in contents.items()}
-        renamed = {
-            digest: hashlib.sha256(content).hexdigest() for digest, content in scrubbed.items()
-        }
-        blobs = {renamed[digest]: content for digest, content in scrubbed.items()}
+            content = copy.blob(digest)
+            if content is not None:
+                scrubbed = self._content(content)
+                renamed[digest] = hashlib.sha256(scrubbed).hexdigest()
+                blobs[renamed[digest]] = scrubbed
         dumped = [self._value(entry.model_dump(), renamed) for entry in copy.entries]
         cwd, title, first = map(
             self.text, (copy.info.cwd, copy.info.title, copy.info.first_message)
@@ -250,9 +249,9 @@ class Scrubber:
         # Titles have the lines of a text in one, where a secret may not look like one.
         shorten = partial(_shortened, secrets=sorted(self._found, key=len, reverse=True))
         for entry in dumped:
-            entry |= {
-                name: shorten(entry[name]) for name in ("title", "preview") if entry.get(name)
-            }
+            for name in ("title", "preview"):
+                if entry.get(name):
+                    entry[name] = shorten(entry[name])
         entries = [EntryAdapter.validate_python(entry) for entry in dumped]
         info = replace(copy.info, cwd=cwd, title=shorten(title), first_message=shorten(first))
         labels = {entry_id: shorten(label) for entry_id, label in labels.items()}

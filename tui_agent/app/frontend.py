@@ -77,11 +77,11 @@ class Choice(Question[str]):
     @property
     def keys(self) -> list[str]:
         """The keys of the answers: their names where those are letters, else their numbers."""
-        numbered = enumerate(self.answers, 1)
-        return [
-            name if len(name) == 1 and name.isalpha() else str(number)
-            for number, (name, _text) in numbered
-        ]
+        keys = []
+        for number, (name, _text) in enumerate(self.answers, 1):
+            is_letter = len(name) == 1 and name.isalpha()
+            keys.append(name if is_letter else str(number))
+        return keys
 
 
 @frozen

@@ -67,11 +67,14 @@ def tools_lines(
     count: Callable[[ToolSchema], int],
     model: ModelTraits,
 ) -> list[str]:
-    lines = [
-        f"Built in: {', '.join(tool.name for tool in own if tool.offered_to(model))}.",
-        "Tools of servers: /mcp.",
-        *(tool.missing for tool in own if tool.missing and not tool.offered_to(model)),
-    ]
+    offered = []
+    missing = []
+    for tool in own:
+        if tool.offered_to(model):
+            offered.append(tool.name)
+        elif tool.missing:
+            missing.append(tool.missing)
+    lines = [f"Built in: {', '.join(offered)}.", "Tools of servers: /mcp.", *missing]
     for shown, tools in groupby(files.tools, lambda tool: tool.shown):
         lines += ["", Heading(visible(shown))]
         for number, tool in enumerate(tools):

@@ -82,7 +82,10 @@ def _words(argument: str) -> tuple[str, str]:
 
 async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
     """Return the provider of a name, or the one the user picks."""
-    by_name = {key: row for row in rows for key in (row.name.lower(), row.id)}
+    by_name: dict[str, LoginRow] = {}
+    for one in rows:
+        by_name[one.name.lower()] = one
+        by_name[one.id] = one
     if name and name not in by_name:
         known = ", ".join(row.id for row in rows[:6])
         controller.say(

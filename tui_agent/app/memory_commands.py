@@ -30,6 +30,7 @@ HOW = "Say /memory take TOPIC, /memory drop TOPIC, /memory undo, or /memory alon
 )
 async def remember(controller: Controller, argument: str) -> None:
     from tui_agent.session.entries import SystemEntry, TextPart, UserEntry
+    from tui_agent.session.path_queries import newest
 
     if not argument.strip():
         await memory(controller, "")
@@ -37,9 +38,8 @@ async def remember(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
     view = await _view(controller)
     line = await asyncio.to_thread(view.memory.add, argument, view.clock())
-    if not agent.running and any(
-        isinstance(entry, SystemEntry) for entry in agent.session.active_path()
-    ):
+    has_head = newest(agent.session.active_path(), SystemEntry) is not None
+    if has_head and not agent.running:
         # The session's head is older than the line.
         text = f"The user wrote into the project's memory: {line.text}"
         agent.keep(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))

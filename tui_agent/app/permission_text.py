@@ -66,8 +66,9 @@ def _command_question(request: PermissionRequest, need: PermissionNeed) -> str:
 
 def _amount(diff: str) -> str:
     """Return how many lines the diff of a file adds and removes: `` (+502 lines)``, `` (+3 −1)``."""
-    rows = diff.partition("\n@@")[2].splitlines()[1:]
-    added, removed = (sum(row.startswith(sign) for row in rows) for sign in "+-")
+    signs = [row[:1] for row in diff.partition("\n@@")[2].splitlines()[1:]]
+    added = signs.count("+")
+    removed = signs.count("-")
     if added and removed:
         return f" (+{added} −{removed})"
     if added:

@@ -122,17 +122,12 @@ def headline(row: RaceRunner) -> str:
 
 
 def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
-    table = []
-    for number, row in ranked(rows):
-        table.append((number, row, (f"{number}", headline(row), *cells(row))))
-    widths = []
-    if table:
-        widths = [max(len(line[at]) for _, _, line in table) for at in range(len(table[0][2]))]
+    in_order = list(ranked(rows))
+    table = [(f"{number}", headline(row), *cells(row)) for number, row in in_order]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines: list[str] = []
-    for number, row, line in table:
-        text = "  ".join(
-            cell.ljust(width) for cell, width in zip(line, widths, strict=True)
-        ).rstrip()
+    for (number, row), line in zip(in_order, table, strict=True):
+        text = "  ".join(map(str.ljust, line, widths)).rstrip()
         lines.append(f"{text}  ← taken" if number == taken else text)
         if row.problem:
             lines.append(f"   {one_line(row.problem, 200)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, RunnerChanged
@@ -147,18 +147,15 @@ class RaceView:
             return race_commands.answer_of(
                 self._controller.open_agent.session, self.runners[number - 1]
             )
-        own = (
-            entry
-            for entry in reversed(agent.session.active_path())
-            if entry.id > (self._start or 0)
-        )
-        newest_first = islice((entry for entry in own if isinstance(entry, AssistantEntry)), NEWEST)
-        lines = [self.streamed(number)]
-        for entry in newest_first:
-            lines += [
-                _call_line(call.tool, call.arguments) for call in reversed(entry.tool_calls)
-            ] + [entry.text]
-        return "\n".join(filter(None, reversed(lines)))
+        start = self._start or 0
+        own = takewhile(lambda entry: entry.id > start, reversed(agent.session.active_path()))
+        answers = [entry for entry in own if isinstance(entry, AssistantEntry)]
+        lines = []
+        for answer in reversed(answers[:NEWEST]):
+            lines.append(answer.text)
+            lines += [_call_line(call.tool, call.arguments) for call in answer.tool_calls]
+        lines.append(self.streamed(number))
+        return "\n".join(filter(None, lines))
 
     async def diff(self, number: int, other: int | None) -> None:
         """Show a runner's changes since the start, or how its files differ from another's."""

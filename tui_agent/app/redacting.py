@@ -107,10 +107,10 @@ class Redaction:
     def lines(self, finding: Finding) -> list[str]:
         """Return the places where secrets were found, a line each, without the secrets."""
         stored = finding.store
-        found = [
-            f"{plural(count, 'entry')} of “{self._title(self._store.session(session_id))}”"
-            for session_id, count in stored.entries.items()
-        ]
+        found = []
+        for session_id, count in stored.entries.items():
+            title = self._title(self._store.session(session_id))
+            found.append(f"{plural(count, 'entry')} of “{title}”")
         if stored.deleted:
             found.append(f"{plural(stored.deleted, 'entry')} of deleted sessions")
         if stored.blobs:
@@ -163,11 +163,9 @@ class Redaction:
 
     def _own_files(self, found: StoreFinding) -> Iterator[Path]:
         """Yield every file that is searched, once; the store's own are not."""
-        listed = [
-            *self._in_directories(),
-            self._places.project / NOTES_FILE,
-            *(path for session_id in found.entries for path in self._exports(session_id)),
-        ]
+        listed = [*self._in_directories(), self._places.project / NOTES_FILE]
+        for session_id in found.entries:
+            listed.extend(self._exports(session_id))
         for path in dict.fromkeys(listed):
             if is_file(path) and not is_link(path):
                 yield path

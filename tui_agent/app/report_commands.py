@@ -57,11 +57,11 @@ def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     if not todos:
         return ["The model has made no list here. It makes one for work of several steps."]
     done = sum(status == "done" for status, _text in todos)
-    rows = [
-        f"{TODO_MARKS.get(status, '○')} {visible(text)}{_STATES.get(status, '')}"
-        for status, text in todos
-    ]
-    return [Heading(f"{done} of {len(todos)} done"), "", *rows]
+    lines = [Heading(f"{done} of {len(todos)} done"), ""]
+    for status, text in todos:
+        mark = TODO_MARKS.get(status, "○")
+        lines.append(f"{mark} {visible(text)}{_STATES.get(status, '')}")
+    return lines
 
 
 @Command(

@@ -54,7 +54,9 @@ def _net_changes(
     left_out: list[Conflict] = []
     mixed: list[str] = []
     for path, made in sorted(by_path.items()):
-        images = [image for change in made for image in (before_of(change), after_of(change))]
+        images = []
+        for change in made:
+            images += [before_of(change), after_of(change)]
         if reason := _why_not(images, content):
             left_out.append(Conflict(path, reason))
             continue

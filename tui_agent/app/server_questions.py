@@ -91,10 +91,10 @@ def _place(asked: ModelQuestions, at: int) -> str:
 
 
 async def _checked(dialogs: Dialogs, asked: ModelQuestions, values: Mapping[str, Value]) -> bool:
-    lines = [
-        f"{one_line(field.title, 120)}\n  {one_line(as_text(values[field.name]), 200)}"
-        for field in asked.fields
-    ]
+    lines = []
+    for field in asked.fields:
+        answer = one_line(as_text(values[field.name]), 200)
+        lines.append(f"{one_line(field.title, 120)}\n  {answer}")
     decision = await dialogs.ask(
         Choice(
             "Send these answers?",
@@ -144,10 +144,10 @@ async def _several(
     marked = known.intersection(before if isinstance(before, list) else [as_text(before)])
     at = None
     while True:
-        rows = [
-            (value, f"[{'x' if value in marked else ' '}] {visible(one_line(label, 300))}")
-            for value, label in field.options
-        ]
+        rows = []
+        for value, label in field.options:
+            box = "[x]" if value in marked else "[ ]"
+            rows.append((value, f"{box} {visible(one_line(label, 300))}"))
         chosen = await dialogs.ask(
             Choice(
                 f"{title} (several may be chosen)",
@@ -172,18 +172,21 @@ async def _several(
 
 
 async def _form(dialogs: Dialogs, form: ServerForm) -> Answer:
-    needed = [field.title for field in form.fields if field.required]
-    others = [field.title for field in form.fields if not field.required]
-    parts = [("Needed", needed), ("May be left out", others)]
-    details = "\n".join(
-        f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles
-    )
+    titles: dict[str, list[str]] = {"Needed": [], "May be left out": []}
+    for field in form.fields:
+        titles["Needed" if field.required else "May be left out"].append(field.title)
+    details = []
+    for what, named in titles.items():
+        if named:
+            details.append(f"{what}: {one_line(', '.join(named), _TITLE_CHARS)}")
     asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
     answers = [
         ("y", "yes, answer" if form.fields else "yes"),
         ("n", "no: it is told that you won't say"),
     ]
-    decision = await dialogs.ask(Choice(visible(asked), answers, visible(details), inline=True))
+    decision = await dialogs.ask(
+        Choice(visible(asked), answers, visible("\n".join(details)), inline=True)
+    )
     if decision != "y":
         return _without_one(decision)
     values: dict[str, Value] = {}

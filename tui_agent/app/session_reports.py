@@ -1,15 +1,16 @@
 """Output of ``/tree``, ``/context``, ``/cost`` and ``/compact --preview`` without a screen, as lines or JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from tui_agent.agent.context_inspector import RoomMade
-from tui_agent.agent.context_map import ContextMap
+from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.context_text import miss_cause
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.spending import PING_CAUSE, Spending, spending_sections
+from tui_agent.context.budget import ContextSize
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.session.records import EntryHeader, children
@@ -20,16 +21,15 @@ def tree_json(session: Session) -> str:
     labels = session.labels()
     leaf = session.leaf
     active = set(session.path_outline().ids)
-    rows = (
-        {
-            **header._asdict(),
+    lines = []
+    for header in session.skeleton():
+        row = header._asdict() | {
             "label": labels.get(header.id),
             "active": header.id in active,
             "leaf": header.id == leaf,
         }
-        for header in session.skeleton()
-    )
-    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+        lines.append(json.dumps(row, ensure_ascii=False))
+    return "\n".join(lines)
 
 
 def tree_lines(session: Session) -> list[str]:
@@ -38,47 +38,64 @@ def tree_lines(session: Session) -> list[str]:
     ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch is one line.
     """
     labels = session.labels()
-    leaf = session.leaf
     active = set(session.path_outline().ids)
     calls = {entry.id: entry.call for entry in session.subagents()}
-    headers = [
-        header._replace(parent_id=calls.get(header.id, header.parent_id))
-        for header in session.skeleton()
-    ]
-    below = children(headers)
-    by_id: dict[int, EntryHeader] = {header.id: header for header in headers}
+    by_id: dict[int, EntryHeader] = {}
+    for header in session.skeleton():
+        parent = calls.get(header.id, header.parent_id)
+        by_id[header.id] = header._replace(parent_id=parent)
+    below = children(by_id.values())
     lines: list[str] = []
-    stack: list[tuple[int, str, str]] = [(root, "", "") for root in reversed(below.get(None, []))]
+    # Entries to be drawn, the next one last: what stands before its line, and before those below it.
+    stack: list[tuple[int, str, str]] = []
+    for root in reversed(below.get(None, [])):
+        stack.append((root, "", ""))
     while stack:
         entry_id, first, rest = stack.pop()
         header = by_id[entry_id]
-        label = ""
-        if entry_id in labels:
-            label = f" [{labels[entry_id]}]"
-        here = "  ◀ here" if entry_id == leaf else ""
         mark = "•" if entry_id in active else "·"
-        if header.kind == "checkpoint":
-            kind = "files changed"
-        else:
-            kind = header.kind.replace("_", " ")
-        text = f"{kind}: {plain_preview(header.kind, header.preview)[:80]}"
-        lines.append(f"{first}{mark} #{entry_id} {text}{label}{here}")
-        subagents = [child for child in below.get(entry_id, []) if by_id[child].kind == "subagent"]
+        line = f"{first}{mark} #{entry_id} {_described(header)}"
+        if entry_id in labels:
+            line += f" [{labels[entry_id]}]"
+        if entry_id == session.leaf:
+            line += "  ◀ here"
         if header.kind == "subagent":
-            lines[-1] += f" ({_count(below, entry_id)} entries)"
+            lines.append(f"{line} ({_count(below, entry_id)} entries)")
             continue
-        offspring = [child for child in below.get(entry_id, []) if child not in subagents]
-        if len(offspring) == 1:
-            stack.append((offspring[0], rest, rest))
-        else:
-            for child in reversed(offspring):
-                last = child == offspring[-1]
-                stack.append(
-                    (child, f"{rest}{'└─' if last else '├─'}", f"{rest}{'  ' if last else '│ '}")
-                )
-        branch = "├─" if offspring else "└─"
-        stack += [(child, f"{rest}{branch}", rest) for child in reversed(subagents)]
+        lines.append(line)
+        subagents: list[int] = []
+        offspring: list[int] = []
+        for child in below.get(entry_id, []):
+            if by_id[child].kind == "subagent":
+                subagents.append(child)
+            else:
+                offspring.append(child)
+        stack += reversed(_drawn_below(subagents, offspring, rest))
     return lines
+
+
+def _described(header: EntryHeader) -> str:
+    if header.kind == "checkpoint":
+        kind = "files changed"
+    else:
+        kind = header.kind.replace("_", " ")
+    return f"{kind}: {plain_preview(header.kind, header.preview)[:80]}"
+
+
+def _drawn_below(
+    subagents: Sequence[int], offspring: Sequence[int], rest: str
+) -> list[tuple[int, str, str]]:
+    """Return what is drawn below an entry: subagents, then one child straight on or several as branches."""
+    branch = "├─" if offspring else "└─"
+    drawn = [(child, f"{rest}{branch}", rest) for child in subagents]
+    if len(offspring) == 1:
+        drawn.append((offspring[0], rest, rest))
+        return drawn
+    for child in offspring[:-1]:
+        drawn.append((child, f"{rest}├─", f"{rest}│ "))
+    for child in offspring[-1:]:
+        drawn.append((child, f"{rest}└─", f"{rest}  "))
+    return drawn
 
 
 def _count(below: Mapping[int | None, list[int]], entry_id: int) -> int:
@@ -94,7 +111,10 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
         return ["Nothing was sent yet."]
     lines: list[str] = []
     for heading, rows in sections:
-        lines += [heading, *(f"  {line}" for row in rows for line in row.split("\n")), ""]
+        lines.append(heading)
+        for row in rows:
+            lines += [f"  {line}" for line in row.split("\n")]
+        lines.append("")
     return lines[:-1]
 
 
@@ -164,38 +184,41 @@ def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
 
 
 def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
-    size = shown.size
-    if size.threshold is not None:
-        threshold = f", compacts at {size.threshold:,}"
-    else:
-        threshold = ", never compacts by itself"
+    lines = [f"{model or 'no model'}: {_gauge(shown.size)}"]
+    if made.sentence:
+        lines.append(made.sentence)
+    lines.append("")
+    for block in shown.blocks:
+        lines.append(_block_line(block))
+    return lines
+
+
+def _gauge(size: ContextSize) -> str:
+    about = "~" if size.estimated else ""
     assumed = ""
     if size.window_origin != "catalog":
         assumed = f" ({size.window_origin})"
-    gauge = (
-        f"{'~' if size.estimated else ''}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %): "
-        f"fixed {size.fixed:,}, history {size.history:,}{threshold}"
-    )
-    lines = [f"{model or 'no model'}: {gauge}", *filter(None, [made.sentence]), ""]
-    for block in shown.blocks:
-        address = ""
-        if block.origin:
-            address = f"#{block.origin[0]}"
+    share = f"{about}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %)"
+    threshold = "never compacts by itself"
+    if size.threshold is not None:
+        threshold = f"compacts at {size.threshold:,}"
+    return f"{share}: fixed {size.fixed:,}, history {size.history:,}, {threshold}"
+
+
+def _block_line(block: ContextBlock) -> str:
+    address = ""
+    if block.origin:
+        address = f"#{block.origin[0]}"
+    states: list[str] = []
+    if block.edited:
+        states.append("edited")
+    if block.state != "live":
+        states.append(block.state)
         if block.hidden:
-            hidden = f", {block.hidden:,} hidden"
-        else:
-            hidden = ""
-        if block.edited:
-            states = ["edited"]
-        else:
-            states = []
-        if block.state != "live":
-            states.append(f"{block.state}{hidden}")
-        state = ""
-        if states:
-            state = f" [{', '.join(states)}]"
-        kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
-        lines.append(
-            f"{block.tokens:>8,}  {address:>6}  {kind:<28}  {' '.join(block.label.split())[:60]}{state}"
-        )
-    return lines
+            states.append(f"{block.hidden:,} hidden")
+    kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
+    label = " ".join(block.label.split())[:60]
+    line = f"{block.tokens:>8,}  {address:>6}  {kind:<28}  {label}"
+    if states:
+        line += f" [{', '.join(states)}]"
+    return line

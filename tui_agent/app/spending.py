@@ -228,11 +228,11 @@ def _elsewhere(session: Session, records: Sequence[RequestRecord]) -> dict[int, 
     for record in records:
         if spine.subagent_of(record.id) is not None:
             found[record.id] = Purpose.SUBAGENTS
-        elif any(
-            spine.is_below(leaf, record.id) and spine.is_below(record.id, root)
-            for root, leaf in branches
-        ):
-            found[record.id] = Purpose.RACES
+            continue
+        for root, leaf in branches:
+            if spine.is_below(leaf, record.id) and spine.is_below(record.id, root):
+                found[record.id] = Purpose.RACES
+                break
     return found
 
 

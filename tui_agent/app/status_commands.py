@@ -13,7 +13,7 @@ from tui_agent.app.frontend import DiffPage, Heading, JobsPage, Report
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.timeline import Step
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 TAIL_CHARS = 2_000
 """Characters of a job's output that are printed where there is no page for it."""
-
 
 COST = "Cost"
 """The heading of the cost."""
@@ -48,7 +47,7 @@ async def show_status(controller: Controller, agent: Agent, at: str = "") -> Non
     found, names = await look_up_spending(controller, agent)
     lines = list(status_lines(agent, sandbox))
     for heading, rows in spending_sections(found, names):
-        lines += ["", Heading(heading), *(f"  {row}" for row in rows)]
+        lines += ["", Heading(heading), *_indented(rows)]
     controller.show(Report("Status", lines, at))
 
 
@@ -95,79 +94,102 @@ def sandbox_words(agent: Agent) -> str:
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
-    from tui_agent.agent.diagnostics.diagnostics import state_lines
-    from tui_agent.agent.permissions import MODE_HELP, Mode
-
     info = agent.session.info
     yield Heading(one_line(info.title or info.first_message, 80) or "New session")
-    yield _row(
-        "session",
-        f"{info.id} · {plural(info.entry_count, 'entry')}{' · read-only' * agent.session.read_only}",
-    )
+    session = f"{info.id} · {plural(info.entry_count, 'entry')}"
+    if agent.session.read_only:
+        session += " · read-only"
+    yield _row("session", session)
     yield _row("directory", short_path(info.cwd))
     yield ""
+    yield from _agent_lines(agent, sandbox)
+    yield ""
+    yield from _context_lines(agent)
+    yield ""
+    yield from _cost_lines(agent)
+
+
+def _agent_lines(agent: Agent, sandbox: str) -> Iterator[str]:
+    from tui_agent.agent.permissions import MODE_HELP, Mode
+
     yield Heading("Agent")
     chosen = ""
     if agent.stands_in_for:
         chosen = f" for {agent.stands_in_for}, which can't be used for now"
     yield _row("model", one_line(f"{agent.model}{chosen}", 120))
+    forget = f"(tui-agent models --forget {agent.model})"
     for line in agent.ports.directory.adaptations(agent.model):
-        yield _row(
-            "", f"{line}: the provider refused otherwise (tui-agent models --forget {agent.model})"
-        )
+        yield _row("", f"{line}: the provider refused otherwise {forget}")
     yield _row("thinking", agent.effort.level or "default")
     about = "an agent of your own"
     if agent.mode in set(Mode):
         about = MODE_HELP[Mode(agent.mode)]
     yield _row("mode", f"{agent.mode}: {about}")
     yield _row("sandbox", sandbox)
-    rules = Counter(
-        str(rule.action) for rule in agent.tools.gate.rules() if rule.source != "default"
-    )
-    made = ", ".join(f"{count} {action}" for action, count in sorted(rules.items()))
-    yield _row("rules", f"{made or 'none of your own'} (/permissions)")
-    checked = "; ".join(state_lines(agent.tools.diagnostics)) or "on, nothing edited yet"
-    yield _row(
-        "diagnostics", f"{checked if agent.tools.diagnostics.enabled else 'off'} (/diagnostics)"
-    )
-    yield _row(
-        "jobs", f"{agent.jobs.running} running (/jobs)" if agent.jobs.running else "none running"
-    )
-    yield ""
-    yield from _context_lines(agent)
-    yield ""
+    yield _row("rules", f"{_own_rules(agent) or 'none of your own'} (/permissions)")
+    yield _row("diagnostics", f"{_diagnostics_state(agent)} (/diagnostics)")
+    if agent.jobs.running:
+        yield _row("jobs", f"{agent.jobs.running} running (/jobs)")
+    else:
+        yield _row("jobs", "none running")
+
+
+def _own_rules(agent: Agent) -> str:
+    """Return how many rules of each action there are beside the default ones: ``2 allow, 1 deny``."""
+    counts = Counter[str]()
+    for rule in agent.tools.gate.rules():
+        if rule.source != "default":
+            counts[rule.action] += 1
+    return ", ".join(f"{count} {action}" for action, count in sorted(counts.items()))
+
+
+def _diagnostics_state(agent: Agent) -> str:
+    from tui_agent.agent.diagnostics.diagnostics import state_lines
+
+    if not agent.tools.diagnostics.enabled:
+        return "off"
+    return "; ".join(state_lines(agent.tools.diagnostics)) or "on, nothing edited yet"
+
+
+def _cost_lines(agent: Agent) -> Iterator[str]:
     yield Heading(COST)
-    costs = agent.session.reader.costs()
-    side = info.side_cost
-    on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
-    asked = agent.session.reader.requests()
+    reader = agent.session.reader
+    costs = reader.costs()
+    side = agent.session.info.side_cost
+    own = reader.own_cost() or 0.0
+    asked = reader.requests()
     # Free requests cost nothing; those without a price may.
-    known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
-    if known:
+    if costs or side or (asked and all(request.cost is not None for request in asked)):
+        on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
         yield _row("this branch", money(on_path))
-        yield _row("all branches", money((agent.session.reader.own_cost() or 0.0) + side))
+        yield _row("all branches", money(own + side))
     elif not asked:
         yield _row("all branches", "nothing yet")
     for line in agent.allowance.lines():
         yield _row("budget", line)
     for line in agent.ports.directory.plan.lines(now=agent.ports.clock() / 1000):
         yield _row("plan", line)
-    if copied := sum(costs.values()) - (agent.session.reader.own_cost() or 0.0):
+    if copied := sum(costs.values()) - own:
         yield _row("before the fork", f"{money(copied)}, paid by another session")
 
 
 def _context_lines(agent: Agent) -> Iterator[str]:
     yield Heading("Context")
     size = agent.context_size()
-    about_size = f"{'~' if size.estimated else ''}{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
-    yield _row("next request", f"{about_size} (/context)")
-    yield _row(
-        "compaction",
-        f"automatic, at {tokens(size.threshold)}" if size.threshold else "only when asked for",
-    )
+    about = "~" if size.estimated else ""
+    share = f"{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
+    yield _row("next request", f"{about}{share} (/context)")
+    if size.threshold:
+        yield _row("compaction", f"automatic, at {tokens(size.threshold)}")
+    else:
+        yield _row("compaction", "only when asked for")
     cache = agent.inspector.known_cache()
-    warm = cache and (f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
-    yield _row("prompt cache", warm or "the provider has not reported one")
+    if cache is None:
+        yield _row("prompt cache", "the provider has not reported one")
+    elif cache.warm:
+        yield _row("prompt cache", f"warm for {seconds(cache.seconds_left)}")
+    else:
+        yield _row("prompt cache", "cold")
     if agent.context.settings().cache.keep_warm:
         yield _row("kept warm", _ping_words(agent))
 
@@ -196,27 +218,26 @@ def _ping_words(agent: Agent) -> str:
 )
 async def diagnostics(controller: Controller, argument: str) -> None:
     agent = controller.open_agent
-    word = argument.strip()
-    if word in {"on", "off"}:
-        agent.tools.diagnostics.switch(on=word == "on")
-        always = f"; diagnostics.enabled = {'true' if word == 'on' else 'false'} in the settings does so for all"
-        controller.say(
-            f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}."
-        )
-    elif word:
-        raise CommandError("Use /diagnostics, /diagnostics on or /diagnostics off.")
-    else:
-        controller.show(Report("Diagnostics", await asyncio.to_thread(_diagnostics_lines, agent)))
+    match argument.strip():
+        case "on":
+            agent.tools.diagnostics.switch(on=True)
+            always = "diagnostics.enabled = true in the settings does so for all"
+            controller.say(f"Edits of this session are checked; {always}.")
+        case "off":
+            agent.tools.diagnostics.switch(on=False)
+            always = "diagnostics.enabled = false in the settings does so for all"
+            controller.say(f"Edits of this session are not checked; {always}.")
+        case "":
+            lines = await asyncio.to_thread(_diagnostics_lines, agent)
+            controller.show(Report("Diagnostics", lines))
+        case _:
+            raise CommandError("Use /diagnostics, /diagnostics on or /diagnostics off.")
 
 
 def _diagnostics_lines(agent: Agent) -> list[str]:
-    from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
     from tui_agent.agent.diagnostics.diagnostics import state_lines
-    from tui_agent.processes.own_programs import find_project_program
-    from tui_agent.tools.code import CodeTool
 
     checked = agent.tools.diagnostics
-    project = agent.ports.project
     on = "Edits are not checked; /diagnostics on changes that"
     if checked.enabled:
         on = "Edits are checked"
@@ -225,33 +246,47 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
         "",
         Heading("In this session"),
     ]
-    lines += [f"  {one_line(line, 200)}" for line in state_lines(checked)] or [
-        "  nothing was edited yet"
-    ]
-    lines += ["", Heading("Checkers")]
-    lines += [
-        f"  {pattern}: {one_line(commands if isinstance(commands, str) else '; '.join(commands), 120) or 'none'}"
-        for pattern, commands in agent.ports.diagnostics.commands.items()
-    ]
-    for checker in KNOWN_CHECKERS:
-        found = find_project_program(checker.name, project, project)
-        needs = " or ".join(
-            f"{name}{f' with {text}]' if text else ''}" for name, text in checker.markers
-        )
-        where = "not found"
-        if found:
-            where = short_path(found)
-        lines.append(
-            f"  {' '.join(checker.patterns)}: {checker.name}, {where}{f'; needs {needs}' if needs else ''}"
-        )
-    tools = (tool for tool in agent.ports.tools if isinstance(tool, CodeTool))
-    servers = []
-    for tool in tools:
-        for line in tool.server_lines():
-            servers.append(f"  {one_line(line, 200)}")
-    if servers:
-        lines += ["", Heading("Language servers"), *servers]
+    states = [one_line(line, 200) for line in state_lines(checked)]
+    lines += _indented(states or ["nothing was edited yet"])
+    lines += ["", Heading("Checkers"), *_indented(_checker_lines(agent))]
+    if servers := _server_lines(agent):
+        lines += ["", Heading("Language servers"), *_indented(servers)]
     return lines
+
+
+def _checker_lines(agent: Agent) -> Iterator[str]:
+    """Yield the checkers of the settings, then those the program knows."""
+    from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS
+    from tui_agent.processes.own_programs import find_project_program
+
+    for pattern, commands in agent.ports.diagnostics.commands.items():
+        text = commands if isinstance(commands, str) else "; ".join(commands)
+        yield f"{pattern}: {one_line(text, 120) or 'none'}"
+    project = agent.ports.project
+    for checker in KNOWN_CHECKERS:
+        line = f"{' '.join(checker.patterns)}: {checker.name}"
+        found = find_project_program(checker.name, project, project)
+        line += f", {short_path(found)}" if found else ", not found"
+        needs = []
+        for name, text in checker.markers:
+            needs.append(f"{name} with {text}]" if text else name)
+        if needs:
+            line += f"; needs {' or '.join(needs)}"
+        yield line
+
+
+def _server_lines(agent: Agent) -> list[str]:
+    from tui_agent.tools.code import CodeTool
+
+    lines: list[str] = []
+    for tool in agent.ports.tools:
+        if isinstance(tool, CodeTool):
+            lines += [one_line(line, 200) for line in tool.server_lines()]
+    return lines
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
 
 
 def _row(name: str, text: str) -> str:

@@ -98,9 +98,12 @@ def _counted(blocks: Sequence[ContextBlock]) -> str:
 
 
 def _span(blocks: Sequence[ContextBlock]) -> str:
-    ids = sorted(entry_id for block in blocks if not block.is_head for entry_id in block.origin)
+    ids: set[int] = set()
+    for block in blocks:
+        if not block.is_head:
+            ids.update(block.origin)
     if not ids:
         return ""
-    if ids[0] == ids[-1]:
-        return f" (#{ids[0]})"
-    return f" (#{ids[0]}–#{ids[-1]})"
+    if len(ids) == 1:
+        return f" (#{min(ids)})"
+    return f" (#{min(ids)}–#{max(ids)})"

@@ -102,10 +102,9 @@ def _question(services: AppServices) -> Choice:
         state = "These keys were found."
     if own:
         state = f"{one_line(services.config_path.name, 30)} has {plural(len(own), 'model')}, none is chosen."
-    lines = [
-        f"✓ {one_line(name, 18):<18}{one_line(source, 60)}"
-        for name, source in list(keys.items())[:KEYS_SHOWN]
-    ]
+    lines = []
+    for name, source in list(keys.items())[:KEYS_SHOWN]:
+        lines.append(f"✓ {one_line(name, 18):<18}{one_line(source, 60)}")
     if len(keys) > KEYS_SHOWN:
         lines.append(f"  and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
     lines += [
