@@ -15,7 +15,7 @@ from tui_agent.app.model_commands import may_reread
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -144,11 +144,8 @@ async def agent(controller: Controller, argument: str) -> None:
     await asyncio.to_thread(chooser.ports.knowledge.load)
     kinds = kinds_of(chooser)
     name = argument or await _choice_of(controller, "Switch to which agent?", kinds)
-    if name and name not in kinds:
-        raise CommandError(
-            f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}."
-        )
     if name:
+        _require_known("agent", name, kinds)
         await _switch(controller, chooser, name)
 
 
@@ -173,12 +170,15 @@ async def style(controller: Controller, argument: str) -> None:
         )
     kinds = {_DEFAULT_STYLE: "the program's own"} | styles
     name = argument or await _choice_of(controller, "Choose which output style?", kinds)
-    if name and name not in kinds:
-        raise CommandError(
-            f"There is no style “{one_line(name, 40)}”. There are: {', '.join(kinds)}."
-        )
     if name:
+        _require_known("style", name, kinds)
         await _switch(controller, chooser, "build" if name == _DEFAULT_STYLE else name)
+
+
+def _require_known(what: str, name: str, kinds: Mapping[str, str]) -> None:
+    if name not in kinds:
+        known = ", ".join(kinds)
+        raise CommandError(f"There is no {what} “{one_line(name, 40)}”. There are: {known}.")
 
 
 async def _choice_of(controller: Controller, question: str, kinds: dict[str, str]) -> str:
@@ -254,7 +254,10 @@ def _server_row(words: str) -> dict[str, object]:
     except ValueError:
         raise CommandError("A quote in the command is not closed.") from None
     if "://" not in parts[0]:
-        return {"command": parts[0], **({"args": parts[1:]} if parts[1:] else {})}
+        row: dict[str, object] = {"command": parts[0]}
+        if parts[1:]:
+            row["args"] = parts[1:]
+        return row
     if len(parts) > 1 or not parts[0].startswith(("http://", "https://")):
         raise CommandError("An address is http:// or https:// and a host, and has no arguments.")
     return {"url": parts[0]}

@@ -28,45 +28,49 @@ def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | Non
     before = forecast.tokens_before
     carried = max(0, forecast.tokens_after - plan.tokens_kept)
     most = min(before, forecast.tokens_after + plan.summary_tokens)
-    ends = ""
+    lines = [_row("History", f"{tokens(before)} → at most {tokens(most)} tokens")]
+    goes_tokens = max(0, before - plan.tokens_kept)
+    summarised = f"{_counts(goes)} · {tokens(goes_tokens)} tokens"
     if goes:
-        ends = f" · up to #{goes[-1].id}"
-    price = ""
-    if dollars:
-        price = f", for at most {money(dollars)}"
-    rows = [
-        ("History", f"{tokens(before)} → at most {tokens(most)} tokens"),
-        (
-            "Summarised",
-            f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}",
-        ),
-        ("Kept as is", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
-        (
-            "Also kept",
-            f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens"
-            if carried
-            else "",
-        ),
-        ("Summary", f"at most {tokens(plan.summary_tokens)} tokens{price}"),
-    ]
+        summarised += f" · up to #{goes[-1].id}"
+    lines.append(_row("Summarised", summarised))
+    stays = f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens"
+    if kept:
+        stays += f" · from {_named(kept[0])}"
+    lines.append(_row("Kept as is", stays))
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
-        rows.insert(3, ("Cleared", f"{plural(count, 'old output')}; the agent can read them again"))
-    return "\n".join(f"{name:<12}{text}" for name, text in rows if text)
+        cleared = f"{plural(count, 'old output')}; the agent can read them again"
+        lines.append(_row("Cleared", cleared))
+    if carried:
+        also = "your messages, the plan, pins, files, to-dos, facts"
+        lines.append(_row("Also kept", f"{also} · {tokens(carried)} tokens"))
+    summary = f"at most {tokens(plan.summary_tokens)} tokens"
+    if dollars:
+        summary += f", for at most {money(dollars)}"
+    lines.append(_row("Summary", summary))
+    return "\n".join(lines)
+
+
+def _row(name: str, text: str) -> str:
+    return f"{name:<12}{text}"
 
 
 def _counts(entries: Sequence[Entry]) -> str:
-    turns = sum(isinstance(entry, UserEntry) and entry.synthetic is None for entry in entries)
+    turns = 0
+    for entry in entries:
+        if isinstance(entry, UserEntry) and entry.synthetic is None:
+            turns += 1
     if turns:
         return f"{plural(turns, 'turn')} · {plural(len(entries), 'entry')}"
     return plural(len(entries), "entry")
 
 
-def _first(entries: Sequence[Entry]) -> str:
-    if not entries:
-        return ""
-    words = one_line(plain_preview(entries[0].kind, entries[0].preview), 40)
-    return f" · from #{entries[0].id}{f' “{words}”' if words else ''}"
+def _named(entry: Entry) -> str:
+    words = one_line(plain_preview(entry.kind, entry.preview), 40)
+    if words:
+        return f"#{entry.id} “{words}”"
+    return f"#{entry.id}"
 
 
 def weighed_text(commit: Commit, draft: Draft) -> str:

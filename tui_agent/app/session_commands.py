@@ -339,10 +339,6 @@ def _at_work(controller: Controller) -> str:
         return "The agent is working." if is_running else ""
     if is_running:
         names.append("this session")
-    verb = "is" if len(names) == 1 else "are"
-    *first, last = names
-    if first:
-        listed = f"{', '.join(first)} and {last}"
-    else:
-        listed = last
-    return f"{listed[0].upper()}{listed[1:]} {verb} still at work."
+    if len(names) == 1:
+        return f"{names[0]} is still at work."
+    return f"{', '.join(names[:-1])} and {names[-1]} are still at work."

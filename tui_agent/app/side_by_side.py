@@ -156,11 +156,15 @@ def count_words(asides: Iterable[Aside]) -> str:
     working = standings.count(Standing.WORKING)
     asking = standings.count(Standing.NEEDS_YOU)
     ended = len(standings) - working - asking
-    words = [
-        f"{plural(working, 'session')} at work" if working else "",
-        f"{asking} need{'s' if asking == 1 else ''} you" if asking else "",
-        f"{ended} ended" if ended else "",
-    ]
+    words: list[str] = []
+    if working:
+        words.append(f"{plural(working, 'session')} at work")
+    if asking == 1:
+        words.append("1 needs you")
+    elif asking:
+        words.append(f"{asking} need you")
+    if ended:
+        words.append(f"{ended} ended")
     return dotted(*words)
 
 

@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
@@ -29,16 +30,7 @@ def run_mcp(arguments: Namespace) -> int:
         case "add":
             return _add(arguments)
         case "remove":
-            name = arguments.name
-            if name not in load_config().config.mcp:
-                specs = {spec.name: spec for spec in _found().specs}
-                why = "is not in your settings"
-                if name in specs:
-                    why = "is in the project's .mcp.json: edit that file"
-                raise UsageError(f"{name} {why}.")
-            set_value(f'mcp."{name}"', None)
-            say(f"Removed {name} from {config_path()}.")
-            return 0
+            return _remove(arguments.name)
         case "test":
             return asyncio.run(_test(arguments.name))
         case _:
@@ -73,6 +65,16 @@ def _list(*, as_json: bool) -> int:
     return 0
 
 
+def _remove(name: str) -> int:
+    if name in load_config().config.mcp:
+        set_value(f'mcp."{name}"', None)
+        say(f"Removed {name} from {config_path()}.")
+        return 0
+    if any(spec.name == name for spec in _found().specs):
+        raise UsageError(f"{name} is in the project's .mcp.json: edit that file.")
+    raise UsageError(f"{name} is not in your settings.")
+
+
 def _add(arguments: Namespace) -> int:
     words = arguments.words
     if words[:1] == ["--"]:
@@ -85,15 +87,13 @@ def _add(arguments: Namespace) -> int:
         raise UsageError(
             f"{words[0]} comes before the name: tui-agent mcp add [--env A=B] NAME COMMAND …"
         )
-    remote = "://" in words[0]
-    _check_use(words, arguments, remote=remote)
+    is_remote = "://" in words[0]
+    _check_use(words, arguments, remote=is_remote)
     row = {
-        "url" if remote else "command": words[0],
+        "url" if is_remote else "command": words[0],
         "args": words[1:],
-        "env": dict(_pair(text, _VARIABLE, "--env NAME=VALUE") for text in arguments.env),
-        "headers": dict(
-            _pair(text, _HEADER, "--header 'Name: value'") for text in arguments.header
-        ),
+        "env": _pairs(arguments.env, _VARIABLE, "--env NAME=VALUE"),
+        "headers": _pairs(arguments.header, _HEADER, "--header 'Name: value'"),
         "type": "sse" if arguments.sse else None,
     }
     settings = McpServerSettings.model_validate(row)
@@ -123,11 +123,14 @@ def _check_use(words: list[str], arguments: Namespace, *, remote: bool) -> None:
         raise UsageError("An address is http:// or https:// and a host.")
 
 
-def _pair(text: str, form: re.Pattern[str], usage: str) -> tuple[str, str]:
-    found = form.fullmatch(text)
-    if found is None:
-        raise UsageError(f"Write it like {usage}.")
-    return found[1], found[2].strip()
+def _pairs(texts: Iterable[str], form: re.Pattern[str], usage: str) -> dict[str, str]:
+    pairs = {}
+    for text in texts:
+        found = form.fullmatch(text)
+        if found is None:
+            raise UsageError(f"Write it like {usage}.")
+        pairs[found[1]] = found[2].strip()
+    return pairs
 
 
 async def _test(name: str) -> int:
@@ -166,10 +169,12 @@ def _told(status: McpServerStatus) -> list[str]:
         lines.append(f"  {'all tools':<32} {tokens(status.tokens):>6}  tokens of each request")
     if status.instructions:
         lines.append(f"  {'instructions':<32} {tokens(status.instruction_tokens):>6}")
-    offered = [f"/{prompt.command} {prompt.usage}" for prompt in status.prompts]
-    offered += [f"@{one.mention}" for one in (*status.resources, *status.templates)]
-    lines += [f"  {one_line(mention)}" for mention in offered]
-    lines += [f"  {message.level}: {one_line(message.text, 200)}" for message in status.messages]
+    for prompt in status.prompts:
+        lines.append(f"  {one_line(f'/{prompt.command} {prompt.usage}')}")
+    for resource in (*status.resources, *status.templates):
+        lines.append(f"  {one_line(f'@{resource.mention}')}")
+    for message in status.messages:
+        lines.append(f"  {message.level}: {one_line(message.text, 200)}")
     if status.log is not None and status.log.stat().st_size:
         lines.append(f"Log: {status.log}")
     return lines

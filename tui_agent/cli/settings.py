@@ -3,6 +3,7 @@
 import json
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from pydantic import BaseModel
@@ -32,19 +33,7 @@ def require_sense(key: str, value: object) -> str:
         RuleError: it is a permission rule that says nothing.
     """
     if key in MODEL_KEYS:
-        if isinstance(value, list | tuple):
-            models = value
-        else:
-            models = [value]
-        config = load_config().config
-        from tui_agent.cli.models import catalog_of
-
-        warning = " ".join(
-            filter(None, (catalog_of(config).require(str(model)) for model in models))
-        )
-        if warning:
-            return f"{warning} It is saved all the same: the provider may know it."
-        return ""
+        return _doubts_of_models(value if isinstance(value, list | tuple) else [value])
     table, *names = split_key(key)
     if table == "permissions":
         for name in reversed(names):
@@ -52,6 +41,19 @@ def require_sense(key: str, value: object) -> str:
         if isinstance(value, dict):
             rules_from_table(value, "user")
     return ""
+
+
+def _doubts_of_models(names: Sequence[object]) -> str:
+    from tui_agent.cli.models import catalog_of
+
+    catalog = catalog_of(load_config().config)
+    warnings = []
+    for name in names:
+        if warning := catalog.require(str(name)):
+            warnings.append(warning)
+    if not warnings:
+        return ""
+    return f"{' '.join(warnings)} It is saved all the same: the provider may know it."
 
 
 def _about_name(table: str, name: str, config: Config) -> str:
@@ -115,13 +117,12 @@ def _set(key: str, value: object) -> None:
     loaded = set_value(key, value)
     table, *names = split_key(key)
     # Of another's name only what is odd about the one that was saved.
-    doubts = [
-        warning,
-        *loaded.warnings,
-        _about_name(table, names[0], loaded.config) if names else "",
-    ]
-    for told in filter(None, doubts):
-        say(told, file=sys.stderr)
+    doubts = [warning, *loaded.warnings]
+    if names:
+        doubts.append(_about_name(table, names[0], loaded.config))
+    for doubt in doubts:
+        if doubt:
+            say(doubt, file=sys.stderr)
     print(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
 
 
@@ -137,8 +138,9 @@ def _hide_keys(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_hide_keys(item) for item in value]
     if isinstance(value, dict):
-        return {
-            key: "…" if key == "api_key" and item else _hide_keys(item)
-            for key, item in value.items()
-        }
+        shown = {}
+        for key, item in value.items():
+            is_secret = key == "api_key" and item
+            shown[key] = "…" if is_secret else _hide_keys(item)
+        return shown
     return value

@@ -19,14 +19,14 @@ from tui_agent.app.importing import Importer
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json, when
 from tui_agent.path_checks import is_directory
-from tui_agent.session.formats.importing import find_sessions
+from tui_agent.session.formats.importing import Imported, find_sessions
 from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 
 def run_export(store: Store, arguments: Namespace) -> int:
-    name, _separator, entry = arguments.id.partition("#")
-    if _separator and not entry.isdigit():
+    name, separator, entry = arguments.id.partition("#")
+    if separator and not entry.isdigit():
         raise UsageError(
             f"“{entry}” is not the number of an entry: ID#412 is the branch that leads to #412."
         )
@@ -49,13 +49,13 @@ def run_export(store: Store, arguments: Namespace) -> int:
     except FileExistsError as error:
         raise UsageError(f"{error.filename} already exists; --force replaces it.") from None
     except OSError as error:
-        say(
-            f"{error.filename or output} can't be written: {error.strerror or error}.",
-            file=sys.stderr,
-        )
+        place = error.filename or output
+        say(f"{place} can't be written: {error.strerror or error}.", file=sys.stderr)
         return 1
-    kept_back = " without secrets" if order.redacted else ""
-    say(f"Wrote {path} ({size / 1000:,.1f} kB){kept_back}.", file=sys.stderr)
+    written = f"Wrote {path} ({_size_text(size)})"
+    if order.redacted:
+        written += " without secrets"
+    say(f"{written}.", file=sys.stderr)
     return 0
 
 
@@ -81,16 +81,22 @@ def _is_whole(arguments: Namespace) -> bool | None:
 
 def run_import(store: Store, arguments: Namespace) -> int:
     """Take in every session of a file or directory; a file that can't be read holds up none of the others."""
+    if arguments.detect is not None and arguments.file is not None:
+        raise UsageError("--detect finds the files itself; leave out the file.")
     if arguments.detect is not None:
-        if arguments.file is not None:
-            raise UsageError("--detect finds the files itself; leave out the file.")
         return _run_detect(store, arguments)
     if arguments.file is None:
         raise UsageError(
             "Name a file or directory, or let --detect list the sessions of this machine."
         )
-    source = None if arguments.source == "auto" else arguments.source
-    return _import_files(store, files_of(arguments.file), source, arguments)
+    return _import_files(store, files_of(arguments.file), _source(arguments), arguments)
+
+
+def _source(arguments: Namespace) -> str | None:
+    """Return the format that was named, None where the files tell."""
+    if arguments.source == "auto":
+        return None
+    return str(arguments.source)
 
 
 def _import_files(
@@ -103,28 +109,35 @@ def _import_files(
         keep_directories=arguments.keep_directories,
     )
     for path, imported, lines in importer.run(files):
-        if not arguments.json:
-            for line in lines:
-                say(line, file=sys.stderr if imported is None else None)
-        elif imported is None:
-            say_json({"session_id": None, "came": "refused", "refused": lines, "file": str(path)})
-        else:
-            for one in imported:
-                row = {field.name: getattr(one, field.name) for field in fields(one)}
-                say_json(row | {"file": str(path)})
+        if arguments.json:
+            _say_imported(path, imported, lines)
+            continue
+        stream = sys.stderr if imported is None else sys.stdout
+        for line in lines:
+            say(line, file=stream)
     if len(files) > 1 and not arguments.json:
         say(importer.total())
     return 1 if importer.failed else 0
 
 
+def _say_imported(path: Path, imported: Sequence[Imported] | None, lines: Sequence[str]) -> None:
+    if imported is None:
+        say_json({"session_id": None, "came": "refused", "refused": lines, "file": str(path)})
+        return
+    for one in imported:
+        row = {field.name: getattr(one, field.name) for field in fields(one)}
+        say_json(row | {"file": str(path)})
+
+
 def _run_detect(store: Store, arguments: Namespace) -> int:
     found = find_sessions(Path.home())
-    if arguments.source != "auto":
-        found = [one for one in found if one.format == arguments.source]
+    if source := _source(arguments):
+        found = [one for one in found if one.format == source]
     if number := arguments.detect:
         if number > len(found):
             raise UsageError(f"There is no number {number}; --detect lists {len(found)}.")
-        return _import_files(store, [found[number - 1].path], found[number - 1].format, arguments)
+        chosen = found[number - 1]
+        return _import_files(store, [chosen.path], chosen.format, arguments)
     if arguments.json:
         for number, one in enumerate(found, 1):
             say_json(asdict(one) | {"path": str(one.path), "number": number})
@@ -134,10 +147,13 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
         return 0
     for number, one in enumerate(found, 1):
         project = short_path(one.project) if one.project else "-"
-        if one.size >= 1_000_000:
-            size = f"{one.size / 1_000_000:,.1f} MB"
-        else:
-            size = f"{one.size / 1000:,.1f} kB"
-        say(f"{number:>4}  {one.program:<12}  {when(one.changed_at)}  {size:>9}  {project}")
+        facts = f"{when(one.changed_at)}  {_size_text(one.size):>9}"
+        say(f"{number:>4}  {one.program:<12}  {facts}  {project}")
     say("Import one: tui-agent sessions import --detect NUMBER", file=sys.stderr)
     return 0
+
+
+def _size_text(size: int) -> str:
+    if size >= 1_000_000:
+        return f"{size / 1_000_000:,.1f} MB"
+    return f"{size / 1000:,.1f} kB"

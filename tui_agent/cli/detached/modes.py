@@ -33,8 +33,9 @@ class TerminalModes:
         data = self._rest + data
         for found in _SEQUENCE.finditer(data):
             self._take(found)
-        begun = _BEGUN.search(data[-_TAIL:])
-        self._rest = begun[0] if begun is not None else b""
+        self._rest = b""
+        if begun := _BEGUN.search(data[-_TAIL:]):
+            self._rest = begun[0]
 
     def _take(self, found: re.Match[bytes]) -> None:
         if found["modes"] is not None:
@@ -51,11 +52,15 @@ class TerminalModes:
 
     def entering(self) -> bytes:
         """Return what puts a fresh terminal in this state."""
-        parts = [b"\x1b[?1049h\x1b[2J"] if self._modes.get(_ALTERNATE_SCREEN) else []
+        parts: list[bytes] = []
+        if self._modes.get(_ALTERNATE_SCREEN):
+            parts.append(b"\x1b[?1049h\x1b[2J")
         for mode, is_on in self._modes.items():
             if mode != _ALTERNATE_SCREEN:
-                parts.append(b"\x1b[?%d%c" % (mode, b"h" if is_on else b"l"))
-        parts += [b"\x1b[>%su" % flags for flags in self._keyboards]
+                switch = b"h" if is_on else b"l"
+                parts.append(b"\x1b[?%d%s" % (mode, switch))
+        for flags in self._keyboards:
+            parts.append(b"\x1b[>%su" % flags)
         if self.title:
             parts.append(b"\x1b]2;%s\x07" % self.title.encode())
         return b"".join(parts)
