@@ -96,6 +96,7 @@ enter       go to that request in the tree
 •           the context was edited
 """
 ANSWER_FIRST = "The agent waits for an answer: an edit can be undone when it is done."
+WORK_FIRST = "The agent is working: an edit can be undone when it is done."
 OVERTAKEN = (
     "The conversation went on since the last edit: b brings back the block under the cursor."
 )
@@ -221,13 +222,13 @@ class ContextScreen(Page[None]):
             context_text.next_words(context.cache_state(), shown, ahead.prefix_break(), sent=sent)
         ]
         if (miss := context.watch.miss) is not None:
-            facts.append(
-                f"Last request: {context_text.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
-            )
-        facts += filter(None, [ahead.room_made().sentence])
-        self.show_facts(
-            "\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING
-        )
+            dollars = self._reread_cost(self._agent.model, miss.missed)
+            facts.append(f"Last request: {context_text.miss_words(miss, dollars)}")
+        if room := ahead.room_made().sentence:
+            facts.append(room)
+        if not any(block.origin for block in shown.blocks):
+            facts = [NOTHING]
+        self.show_facts("\n".join(facts))
         self._say("")
         self.blocks.show(shown)
 
@@ -503,19 +504,14 @@ class ContextScreen(Page[None]):
             return
         if self._agent.running:
             waits = self._agent.questions.open is not None
-            self._say(
-                ANSWER_FIRST
-                if waits
-                else "The agent is working: an edit can be undone when it is done."
-            )
+            self._say(ANSWER_FIRST if waits else WORK_FIRST)
             return
         session = self._agent.session
         step = session.history.newest()
-        if (
-            step is None
-            or step.entry is None
-            or not isinstance(session.entry(step.entry), ContextEditEntry)
-        ):
+        newest = None
+        if step is not None and step.entry is not None:
+            newest = session.entry(step.entry)
+        if not isinstance(newest, ContextEditEntry):
             edited = "context_edit" in session.path_outline().kinds
             self._say(OVERTAKEN if edited else "There is no edit to undo.")
             return

@@ -62,12 +62,13 @@ def typed(event: Key) -> str:
 
 def screen_of(terminal: Terminal) -> Content:
     """Return a terminal's screen; what stands out on it, and the cursor, is reversed."""
-    rows = (
-        Content.assemble(
-            *((sanitize.output(part.text), "reverse" if part.stands_out else "") for part in row)
-        )
-        for row in terminal.rows()
-    )
+    rows = []
+    for row in terminal.rows():
+        line = Content()
+        for part in row:
+            style = "reverse" if part.stands_out else ""
+            line += Content.styled(sanitize.output(part.text), style)
+        rows.append(line)
     return Content("\n").join(rows)
 
 
@@ -146,10 +147,10 @@ class JobsScreen(PanePage):
             self.listing.replace_option_prompt(str(job.id), Content(text))
 
     @property
-    def _shown(self) -> int | None:
+    def _shown(self) -> Job | None:
         option = self.listing.highlighted_option
         if option is not None and option.id:
-            return int(option.id)
+            return self._agent.jobs.find(int(option.id))
         return None
 
     @on(OptionList.OptionHighlighted)
@@ -160,19 +161,18 @@ class JobsScreen(PanePage):
     def _show_output(self) -> None:
         follows = self.pane.scroll_offset.y >= self.pane.max_scroll_y
         shown: Content | str = ""
-        if self._shown is not None:
-            job = self._agent.jobs.find(self._shown)
-            if job.terminal is None:
-                shown = sanitize.output(job.tail(MAX_OUTPUT_CHARS))
-            else:
-                shown = screen_of(job.terminal)
+        job = self._shown
+        if job is not None and job.terminal is not None:
+            shown = screen_of(job.terminal)
+        elif job is not None:
+            shown = sanitize.output(job.tail(MAX_OUTPUT_CHARS))
         self.output.update(shown or "(it has printed nothing)")
         if follows:
             self.pane.scroll_end(animate=False)
 
     async def action_stop(self) -> None:
-        if self._shown is not None:
-            await self._agent.jobs.find(self._shown).stop()
+        if (job := self._shown) is not None:
+            await job.stop()
             self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002 - as inherited
@@ -180,9 +180,9 @@ class JobsScreen(PanePage):
         return self._taken is None
 
     def action_take_over(self) -> None:
-        if self._shown is None:
+        job = self._shown
+        if job is None:
             return
-        job = self._agent.jobs.find(self._shown)
         if job.terminal is None:
             self.notice.say_briefly(f"Job {job.id} takes no input: it runs without a terminal.")
             return
@@ -231,5 +231,5 @@ class JobsScreen(PanePage):
             self.notice.say_briefly(str(error))
 
     def action_copy(self) -> None:
-        if self._shown is not None:
-            self.app.copy_to_clipboard(self._agent.jobs.find(self._shown).tail(MAX_OUTPUT_CHARS))
+        if (job := self._shown) is not None:
+            self.app.copy_to_clipboard(job.tail(MAX_OUTPUT_CHARS))

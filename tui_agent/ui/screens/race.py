@@ -88,12 +88,8 @@ async def act_on_runner(
         case "take":
             if runner.state is RunnerState.FAILED:
                 answers = [("n", "no, go back"), ("y", "yes, take it")]
-                if (
-                    await controller.ask(
-                        Choice("It failed the check. Take it all the same?", answers)
-                    )
-                    != "y"
-                ):
+                question = Choice("It failed the check. Take it all the same?", answers)
+                if await controller.ask(question) != "y":
                     return False
             return await race.take(number)
     return False
@@ -261,13 +257,12 @@ class RaceScreen(PanePage):
         return bool(shown)
 
     def action_scroll(self, pages: int) -> None:
-        panes = []
-        if self.live.display:
-            panes = [pane for pane in self.live.query(RunnerPane) if pane.display]
-        for pane in panes:
-            pane.transcript.action_move(0, pages)
-        if not panes:
+        if not self.live.display:
             super().action_scroll(pages)
+            return
+        for pane in self.live.query(RunnerPane):
+            if pane.display:
+                pane.transcript.action_move(0, pages)
 
     @property
     def _are_compared(self) -> bool:
@@ -299,18 +294,15 @@ class RaceScreen(PanePage):
         rows = max(2, size.height if in_columns else size.height // len(runners))
         shown = []
         for number, runner in enumerate(runners, 1):
-            shown.append(
-                [
-                    f"{number} {headline(runner)}",
-                    *self._written(number, runner, max(8, width))[1 - rows :],
-                ]
-            )
+            written = self._written(number, runner, max(8, width))
+            shown.append([f"{number} {headline(runner)}", *written[1 - rows :]])
         if not in_columns:
             return [*chain.from_iterable(shown)]
-        return [
-            (" " * GAP).join(set_cell_size(line, width) for line in row).rstrip()
-            for row in zip_longest(*shown, fillvalue="")
-        ]
+        lines = []
+        for row in zip_longest(*shown, fillvalue=""):
+            cells = [set_cell_size(line, width) for line in row]
+            lines.append((" " * GAP).join(cells).rstrip())
+        return lines
 
     def _written(self, number: int, runner: RaceRunner, width: int) -> list[str]:
         lines = []

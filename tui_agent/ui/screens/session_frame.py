@@ -13,7 +13,7 @@ from textual.strip import Strip
 
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import short_path
-from tui_agent.app.frontend import Frontend, Remedy
+from tui_agent.app.frontend import Frontend, Remedy, Severity
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui.attention import Attention
 from tui_agent.ui.error_boundary import BoundedScreen
@@ -22,7 +22,7 @@ from tui_agent.ui.widgets.attachments import AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, numbers
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
-from tui_agent.ui.widgets.notice import NoticeLine, Severity
+from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.plain import Room, empty_lines
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine

@@ -88,7 +88,9 @@ def arrange(
     groups: dict[str, list[int]] = {}
     for place in places:
         groups.setdefault(_group_of(blocks[place], grouping), []).append(place)
-    weights = {name: sum(blocks[place].tokens for place in found) for name, found in groups.items()}
+    weights = {}
+    for name, found in groups.items():
+        weights[name] = sum(blocks[place].tokens for place in found)
     if order is SortOrder.SIZE:
         names = sorted(groups, key=lambda name: -weights[name])
     else:

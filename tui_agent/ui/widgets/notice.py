@@ -1,16 +1,14 @@
 """One calm line above the prompt for a failure or a note, with the key that helps."""
 
-from typing import Literal
-
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_agent.app.format import visible
+from tui_agent.app.frontend import Remedy, Severity
 from tui_agent.ui.later import Later
 from tui_agent.ui.widgets.clickable import clickable
 
-Severity = Literal["information", "warning", "error"]
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
 
 MAX_WARNINGS = 3
@@ -27,8 +25,7 @@ class NoticeLine(Widget):
 
     message: reactive[str] = reactive("", layout=True)
     severity: reactive[Severity] = reactive("information")
-    remedy: reactive[tuple[str, str, str] | None] = reactive(None)
-    """Key, label and action of the remedy."""
+    remedy: reactive[Remedy | None] = reactive(None)
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +37,7 @@ class NoticeLine(Widget):
         self,
         message: str,
         severity: Severity = "information",
-        remedy: tuple[str, str, str] | None = None,
+        remedy: Remedy | None = None,
     ) -> None:
         self._clearing.stop()
         self.warnings = 0
@@ -53,7 +50,7 @@ class NoticeLine(Widget):
         self,
         message: str,
         severity: Severity = "information",
-        remedy: tuple[str, str, str] | None = None,
+        remedy: Remedy | None = None,
     ) -> None:
         if not (self.message and self.severity == severity == "warning"):
             self.say(message, severity, remedy)
@@ -76,10 +73,9 @@ class NoticeLine(Widget):
 
     def render(self) -> Content:
         mark = f"{MARKS[self.severity]} "
-        lines = [
-            Content.assemble((mark, ".notice--mark"), visible(line))
-            for line in self.message.split("\n")
-        ]
+        lines = []
+        for line in self.message.split("\n"):
+            lines.append(Content.assemble((mark, ".notice--mark"), visible(line)))
         if self.remedy:
             key, label, action = self.remedy
             lines[-1] += Content("  ") + clickable(f"{key} {label}".strip(), ".notice--key", action)

@@ -73,10 +73,10 @@ class Plot(WithCursor, can_focus=True):
         series = self._series
         self.columns = columns(series, self.size.width - self._gutter)
         self.edges = [0, *accumulate(column.cells for column in self.columns)]
-        self._rows = [
-            stacked([level[column.peak] for level in series.levels], series.top, height)
-            for column in self.columns
-        ]
+        self._rows = []
+        for column in self.columns:
+            levels = [level[column.peak] for level in series.levels]
+            self._rows.append(stacked(levels, series.top, height))
 
     @property
     def _gutter(self) -> int:

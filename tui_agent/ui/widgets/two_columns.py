@@ -19,11 +19,10 @@ _BELOW: Final = 2
 
 def hung(text: Content, width: int) -> Content:
     """Return a text wrapped to ``width`` cells, each line's continuation under its second column."""
-    return Content("\n").join(
-        part
-        for line in text.split("\n", allow_blank=True)
-        for part in _wrapped(line, max(width, 1))
-    )
+    parts = []
+    for line in text.split("\n", allow_blank=True):
+        parts.extend(_wrapped(line, max(width, 1)))
+    return Content("\n").join(parts)
 
 
 def _wrapped(line: Content, width: int) -> list[Content]:

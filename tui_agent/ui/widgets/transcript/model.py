@@ -351,6 +351,12 @@ class TranscriptModel:
             return item
         return Item(self.ids[index], self.kinds[index], [])
 
+    def entry_of(self, index: int, block: Block) -> int:
+        """Return the entry that a block of an item tells of."""
+        if block.entry is not None:
+            return block.entry[0]
+        return self.ids[index]
+
     def loaded(self) -> list[tuple[int, Item]]:
         return list(self._cache.items())
 

@@ -178,12 +178,11 @@ class BlockPane(Viewport):
         if target is None:
             return
         index, block = target
-        if block.entry is not None:
-            entry_id = block.entry[0]
-        else:
-            entry_id = self.model.ids[index]
         is_entry = block.is_told and (block.entry is not None or self.model.kinds[index] != LIVE)
-        self.post_message(messages.BlockFocused(entry_id if is_entry else None))
+        entry_id = None
+        if is_entry:
+            entry_id = self.model.entry_of(index, block)
+        self.post_message(messages.BlockFocused(entry_id))
 
     def _bring_into_view(self, index: int, block: Block, *, at_top: bool) -> None:
         self.model.ensure(index)
@@ -256,16 +255,11 @@ class BlockPane(Viewport):
                 self.post_message(messages.CopyRequested(block.copy_text()))
             case _:
                 name, _, named = action.partition(":")
-                if block.entry is not None:
-                    own = block.entry[0]
-                else:
-                    own = self.model.ids[index]
+                entry_id = int(named) if named else self.model.entry_of(index, block)
                 call_id = ""
                 if isinstance(block, CardBlock):
                     call_id = block.call_id
-                self.post_message(
-                    messages.ActionRequested(name, int(named) if named else own, call_id)
-                )
+                self.post_message(messages.ActionRequested(name, entry_id, call_id))
 
     # -- mouse
 

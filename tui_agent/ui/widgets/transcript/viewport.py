@@ -311,11 +311,8 @@ class Viewport(ScrollView):
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
         highlights: list[Highlight] = []
         if self._has_highlights:
-            style = self._palette["match"]
-            highlights += [
-                Highlight(start, end, style)
-                for start, end in find_all(row.line.text, self.query_text)
-            ]
+            for start, end in find_all(row.line.text, self.query_text):
+                highlights.append(Highlight(start, end, self._palette["match"]))
             highlights += selected_part(
                 row.line, row_id(row.index, row.item_line), self.text_selection, self.screen
             )
@@ -323,10 +320,7 @@ class Viewport(ScrollView):
         focused = None
         if self.has_focus and block is not None and self.focused_block == (row.index, block.key):
             # The entry's name in commands, on the first line of its block.
-            if block.entry is not None:
-                entry_id = block.entry[0]
-            else:
-                entry_id = self.model.ids[row.index]
+            entry_id = self.model.entry_of(row.index, block)
             focused = ""
             if row.block_line == 0 and entry_id < LIVE_ID:
                 focused = f"#{entry_id}"
