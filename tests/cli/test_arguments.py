@@ -1,5 +1,6 @@
 """The command line: every argument is explained, one table of exit codes, and what its words mean."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from tui_agent.cli.arguments import EPILOG, SUBCOMMANDS, UsageError, parse, whole_parser
 from tui_agent.cli.main import run
 from tui_agent.cli.models import DEFAULT_MODELS, choose_model
+from tui_agent.cli.names_elsewhere import COMMANDS, OPTIONS
 from tui_agent.cli.output import ExitCode, exit_codes_line
 from tui_agent.config import Config
 
@@ -145,3 +147,21 @@ def test_the_manual_page_is_set_without_a_warning() -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr == ""
     assert "…" in done.stdout
+
+
+@pytest.mark.parametrize(("name", "instead"), OPTIONS.items())
+def test_an_option_of_another_program_names_one_that_exists(name: str, instead: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(["-p", "hello", name, "value"])
+    assert f"There is no {name} here: {instead}" in str(caught.value)
+    ours = {option for action in whole_parser()._actions for option in action.option_strings}
+    assert name not in ours
+    assert ours.issuperset(re.findall(r"(?<!\S)--?[a-z][a-z-]*", instead))
+
+
+@pytest.mark.parametrize(("word", "instead"), COMMANDS.items())
+def test_a_word_that_is_a_command_elsewhere_is_not_sent(word: str, instead: str) -> None:
+    for arguments in ([word], [word, "more"]):
+        with pytest.raises(UsageError, match=re.escape(instead)):
+            parse(arguments)
+    assert parse(["--", word]).prompt == word

@@ -179,7 +179,11 @@ async def test_without_a_session_the_way_to_one_is_said(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(OpenRequest("busy")), open_session=refuse)
     async with stage.app.run_test(size=(100, 24)) as pilot:
         await until(lambda: "open in process 1 on elsewhere" in screen_text(stage), pilot)
-        await press(pilot, "escape")
+        await send(pilot, "hello")
+        await until(lambda: "Choose first" in screen_text(stage), pilot)
+        assert "open in process 1 on elsewhere" in screen_text(stage)
+        assert stage.main.prompt.text == "hello"
+        await press(pilot, "ctrl+c", "escape")
         await until(lambda: "No session is open.  ctrl+n begin one" in screen_text(stage), pilot)
         await send(pilot, "/hotkeys")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)

@@ -449,9 +449,9 @@ class Controller:
         question = f"This session is open in process {held.pid} on {one_line(held.host, 40)}."
         if name := await asyncio.to_thread(self.services.detached_run, held.session_id):
             question = f"This session goes on as {name}: tui-agent attach {name} shows it."
-        how = await self.ask(
-            Choice(question, [(OpenHow.READ_ONLY, "Read it only"), *_WAYS], inline=True)
-        )
+        ways = [(OpenHow.READ_ONLY, "Read it only"), *_WAYS]
+        is_nothing_open = self.agent is None
+        how = await self.ask(Choice(question, ways, inline=True, comes_first=is_nothing_open))
         if how is None:
             self._stay_without(request)
             if self.agent is None:

@@ -69,6 +69,8 @@ class Choice(Question[str]):
     by_tab: bool = False
     """An inline one that takes keys only after Tab or a click: until then all that is typed is
     text."""
+    comes_first: bool = False
+    """An inline one without whose answer nothing can be sent: it stays when a message is."""
     wide: bool = False
     """Its details are rows, which may be longer than a line of text is."""
     unasked: str | None = None

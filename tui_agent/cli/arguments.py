@@ -108,7 +108,11 @@ def parse(argv: list[str]) -> argparse.Namespace:
     run_parser = _new_parser(EPILOG)
     run_parser.add_argument("prompt", nargs="?", help="send this as the first message")
     _add_run(run_parser)
-    arguments = run_parser.parse_args(argv)
+    try:
+        arguments = run_parser.parse_args(argv)
+    except UsageError:
+        _refuse_foreign(argv)
+        raise
     arguments.command = "run"
     arguments.given = argv
     _refuse_slip(arguments.prompt or "", argv)
@@ -221,6 +225,20 @@ def _check(arguments: argparse.Namespace) -> None:
             raise UsageError(why)
 
 
+def _refuse_foreign(argv: list[str]) -> None:
+    """Say the way to what another program's option does, if one is among the arguments.
+
+    Raises:
+        UsageError: there is one.
+    """
+    from tui_agent.cli.names_elsewhere import OPTIONS
+
+    for argument in argv:
+        name = argument.partition("=")[0]
+        if name in OPTIONS:
+            raise UsageError(f"There is no {name} here: {OPTIONS[name]}. See: tui-agent --help")
+
+
 def _refuse_slip(word: str, argv: list[str]) -> None:
     """Refuse one word that was surely meant as a subcommand: sent to a model it would cost money.
 
@@ -231,6 +249,11 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
         return
     from difflib import get_close_matches
 
+    from tui_agent.cli.names_elsewhere import COMMANDS
+
+    if instead := COMMANDS.get(word):
+        said = f"“{word}” is not a command here: {instead}."
+        raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
     for meant in get_close_matches(word.lower(), SUBCOMMANDS, n=1, cutoff=LIKENESS):
         if word != meant:
             said = f"“{word}” is not a command; did you mean {meant}?"

@@ -386,6 +386,10 @@ class MainScreen(SessionFrame):
         if self.view is not None:
             question = self.view.question
         is_words = isinstance(parse(message.text), MessageIntent) and not message.follow_up
+        if question is not None and question.comes_first and is_words:
+            self.put_back(message.text)
+            self.say("Choose first; your message stays in the prompt.")
+            return
         if question is not None and is_words and question.answer_in_words(message.text):
             self.unsent.save()
             return

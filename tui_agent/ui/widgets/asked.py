@@ -47,6 +47,8 @@ class Asked:
     """Whether words sent from the prompt answer it."""
     takes_keys = True
     """Whether it takes keys by itself; else after Tab or a click alone."""
+    comes_first = False
+    """Whether nothing can be sent before it is answered."""
 
     def lines(self, width: int) -> Iterator[Line]:
         """Return what it is about, as the conversation would show it. Nothing in it is markup."""
@@ -147,6 +149,7 @@ class AskedChoice(Asked):
         self.what = choice.question
         self.why = choice.why
         self.takes_keys = not choice.by_tab
+        self.comes_first = choice.comes_first
         self._settle = settle
         self._names = [name for name, _text in choice.answers]
         if choice.at in self._names:

@@ -204,6 +204,11 @@ class QuestionPrompt(VerticalGroup):
             self._show_title()
         self.refresh_bindings()
 
+    @property
+    def comes_first(self) -> bool:
+        """Whether nothing can be sent before the question is answered."""
+        return self.asked is not None and self.asked.comes_first
+
     def answer_in_words(self, text: str) -> bool:
         """Answer "no, but …", unless the question was not there long enough to be seen; returns whether it was.
 

@@ -1,0 +1,53 @@
+"""Options and subcommands of Claude Code, Codex, OpenCode and Pi, with the way to the same thing."""
+
+from collections.abc import Mapping
+
+_JSON = "--json prints one event per line"
+_MODE = "use --mode auto-edit or --mode yolo"
+_RULE = "use --allow RULE, such as 'bash:make *'"
+_PLACES = "[sandbox] read and write in config.toml name more directories"
+
+OPTIONS: Mapping[str, str] = {
+    "--add-dir": _PLACES,
+    "--agents": "agents are Markdown files in .tui-agent/agents",
+    "--allowedTools": _RULE,
+    "--allowed-tools": _RULE,
+    "--append-system-prompt": "write it into AGENTS.md",
+    "--ask-for-approval": _MODE,
+    "--dangerously-bypass-approvals-and-sandbox": _MODE,
+    "--dangerously-skip-permissions": _MODE,
+    "--disallowedTools": "use --deny RULE",
+    "--disallowed-tools": "use --deny RULE",
+    "--fallback-model": "fallback_models in config.toml names models that stand in",
+    "--fork-session": "use --fork ID",
+    "--format": _JSON,
+    "--full-auto": _MODE,
+    "--image": "name the picture in the prompt: @picture.png",
+    "--max-budget-usd": "use --max-cost USD",
+    "--max-turns": "use --max-steps N",
+    "--mcp-config": "tui-agent mcp add adds a server",
+    "--output-format": _JSON,
+    "--permission-mode": _MODE,
+    "--provider": "a model is named with its provider: --model openai/gpt-5",
+    "--sandbox": "sandbox.mode in config.toml",
+    "--search": "websearch.service in config.toml chooses a search",
+    "--session": "use -r ID",
+    "--session-id": "use -r ID",
+    "--skip-git-repo-check": "no repository is needed",
+    "--steps": "use --max-steps N",
+    "--system-prompt": "prompts/system.md in your settings replaces it",
+    "--thinking": "use --effort LEVEL",
+    "--worktree": "--race works in copies of the project",
+    "--yolo": "use --mode yolo",
+}
+"""The option, and what to do instead."""
+
+COMMANDS: Mapping[str, str] = {
+    "agents": "tui-agent ps lists what works in the background",
+    "auth": "tui-agent login enters a key",
+    "exec": 'tui-agent -p "…" runs without a screen',
+    "fork": "tui-agent --fork ID continues in a copy of a session",
+    "resume": "tui-agent -c continues the last session, -r picks one",
+    "upgrade": "tui-agent update does it",
+}
+"""The word, and what to do instead."""
