@@ -7,6 +7,7 @@ circle of links.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -29,6 +30,17 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 def at_home(text: str) -> Path:
     """Return the path a text names, ``~`` and ``~name`` expanded; an unknown user's ``~name`` stays."""
     return Path(os.path.expanduser(text))  # noqa: PTH111 - the one of pathlib raises
+
+
+def folders_around(paths: Iterable[str]) -> set[str]:
+    """Return all directories that relative paths are in; pure."""
+    found = set[str]()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:

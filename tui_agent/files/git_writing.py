@@ -19,6 +19,8 @@ GIT_SECONDS = 120.0
 """Time limit of one git command."""
 _AUTHOR = "tui-agent <tui-agent@localhost>"
 """Author of commits where git knows no name of the user's."""
+_NOT_PLAIN = re.compile(rb'[\x00-\x1f"\\]')
+_PATCH_OPTIONS = "--binary --full-index --no-color --no-ext-diff --no-textconv --find-renames"
 _LINK = b"160000 "
 """How a submodule begins in a listing of the index."""
 
@@ -56,19 +58,9 @@ def make_patch(edits: Sequence[FileEdit]) -> bytes:
         return b""
     with tempfile.TemporaryDirectory(prefix="tui-agent-patch-") as name:
         git = _Git(Path(name))
-        git.run("init", "--quiet", "--bare", name)
-        git.run("fast-import", "--quiet", "--force", text=b"".join(_stream(edits)))
-        return git.run(
-            "diff",
-            "--binary",
-            "--full-index",
-            "--no-color",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--find-renames",
-            "refs/heads/before",
-            "refs/heads/after",
-        )
+        git.run("init --quiet --bare", name)
+        git.run("fast-import --quiet --force", text=b"".join(_stream(edits)))
+        return git.run(f"diff {_PATCH_OPTIONS} refs/heads/before refs/heads/after")
 
 
 def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
@@ -80,18 +72,14 @@ def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
             if version.content is not None:
                 mode = b"100755" if version.is_executable else b"100644"
                 # In quotes, with octal escapes.
-                name = re.sub(
-                    rb'[\x00-\x1f"\\]',
-                    lambda byte: b"\\%03o" % ord(byte[0]),
-                    os.fsencode(edit.path),
-                )
-                yield b'M %s inline "%s"\ndata %d\n%s\n' % (
-                    mode,
-                    name,
-                    len(version.content),
-                    version.content,
-                )
+                name = _NOT_PLAIN.sub(_as_octal, os.fsencode(edit.path))
+                content = version.content
+                yield b'M %s inline "%s"\ndata %d\n%s\n' % (mode, name, len(content), content)
         yield b"\n"
+
+
+def _as_octal(byte: "re.Match[bytes]") -> bytes:
+    return b"\\%03o" % ord(byte[0])
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
@@ -101,7 +89,7 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
         for file, content in (("base", base), ("ours", ours), ("theirs", theirs)):
             (place / file).write_bytes(content)
         try:
-            return _Git(place).run("merge-file", "-p", "--quiet", "ours", "base", "theirs")
+            return _Git(place).run("merge-file -p --quiet ours base theirs")
         except GitWriteError:
             return None
 
@@ -153,14 +141,14 @@ def commit_to_branch(
         furnish(own, repository)
         (own / "index").unlink(missing_ok=True)
         git = _Git(tree, own)
-        if git.try_run("check-ref-format", "--branch", branch) is None:
+        if git.try_run("check-ref-format --branch", branch) is None:
             raise GitWriteError(f"“{branch}” is not a valid name for a branch.")
         git.run("read-tree", head)
         left_out, mixed = _write_tree(git, tree, edits)
         paths = b"".join(
             os.fsencode(edit.path) + b"\0" for edit in edits if edit.path not in left_out
         )
-        git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", text=paths)
+        git.run("update-index --add --remove --replace -z --stdin", text=paths)
         made = git.text("write-tree")
         if made == git.text("rev-parse", f"{head}^{{tree}}"):
             raise GitWriteError("There is nothing to commit: HEAD has these changes already.")
@@ -181,7 +169,7 @@ def commit_to_branch(
         try:
             # An empty old value means that there must be none.
             _Git(repository, repository).run(
-                "-c", "core.hooksPath=/dev/null", "update-ref", f"refs/heads/{branch}", commit, ""
+                "-c core.hooksPath=/dev/null update-ref", f"refs/heads/{branch}", commit, ""
             )
         except GitWriteError as error:
             raise GitWriteError(f"The branch {branch} can't be made: {error}") from None
@@ -222,7 +210,7 @@ def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
 
 def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
     """Return the files that a commit can't hold: those in submodules, and those that a filter program changes."""
-    listed = git.run("ls-files", "--stage", "-z").split(b"\0")
+    listed = git.run("ls-files --stage -z").split(b"\0")
     links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
     filtered = _filters(git, paths)
     left_out: dict[str, str] = {}
@@ -238,7 +226,7 @@ def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
     """Return the filter programs (Git LFS, say) that attributes name, by path."""
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    fields = git.run("check-attr", "-z", "--stdin", "filter", text=names).split(b"\0")
+    fields = git.run("check-attr -z --stdin filter", text=names).split(b"\0")
     unset = {b"unspecified", b"unset", b"set"}
     rows = zip(fields[::3], fields[2::3], strict=False)
     return {
@@ -252,7 +240,7 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
     """Return a file's content for the commit, and whether changes that were there before the edit are in it."""
     after = edit.after.content or b""
     before = edit.before.content
-    committed = git.try_run("cat-file", "--filters", f":{edit.path}")
+    committed = git.try_run("cat-file --filters", f":{edit.path}")
     if before == committed:
         return after, False
     if before is not None and committed is not None:
@@ -270,8 +258,8 @@ class _Git:
     tree: Path
     repository: Path | None = None
 
-    def run(self, *arguments: str, text: bytes = b"", author: str = "") -> bytes:
-        """Run git and return its output.
+    def run(self, command: str, *more: str, text: bytes = b"", author: str = "") -> bytes:
+        """Run git and return its output. ``command`` are words between spaces, ``more`` others.
 
         Raises:
             GitWriteError: there is no git, or it refuses; the message is git's first line.
@@ -282,6 +270,7 @@ class _Git:
         name, _, address = (author or _AUTHOR).rstrip(">").rpartition(" <")
         for role in ("AUTHOR", "COMMITTER"):
             environment |= {f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": address}
+        arguments = [*command.split(), *more]
         try:
             done = call_git(arguments, self.tree, environment, text=text, seconds=GIT_SECONDS)
         except FileNotFoundError:
@@ -293,13 +282,13 @@ class _Git:
             raise GitWriteError(said[0] if said else f"git {arguments[0]} failed.")
         return done.stdout
 
-    def try_run(self, *arguments: str) -> bytes | None:
+    def try_run(self, command: str, *more: str) -> bytes | None:
         """Return git's output, None where it refuses."""
         try:
-            return self.run(*arguments)
+            return self.run(command, *more)
         except GitWriteError:
             return None
 
-    def text(self, *arguments: str, text: bytes = b"", author: str = "") -> str:
+    def text(self, command: str, *more: str, text: bytes = b"", author: str = "") -> str:
         """Return git's output as a line of text; raises as `run`."""
-        return self.run(*arguments, text=text, author=author).decode().strip()
+        return self.run(command, *more, text=text, author=author).decode().strip()

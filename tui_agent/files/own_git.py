@@ -40,6 +40,8 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 ``git diff`` is not among them: it writes the times of files into the index, optional locks or not.
 """
 
+_PLAINLY = ("--no-pager", "--literal-pathspecs")
+
 _SMALL = 65_536
 """Bytes of a ``HEAD``, of a ``.git`` file and of settings that are looked at."""
 
@@ -77,6 +79,11 @@ _OWN_SETTINGS = """\
     pager = cat
     repositoryformatversion = 1
 """
+_PRIVATE_SETTINGS = """\
+[core]
+    bare = false
+    repositoryformatversion = 1
+"""
 _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -100,18 +107,18 @@ _COMMIT = LazyPattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def run_git(
-    folder: Path, *arguments: str, text: bytes = b"", seconds: float = GIT_SECONDS
+    folder: Path, command: str, *more: str, text: bytes = b"", seconds: float = GIT_SECONDS
 ) -> bytes | None:
     """Run git in a folder and return its output; ``text`` is its input.
 
     Blocks: call it in a thread.
 
-    ``arguments`` are one of the subcommands that are known here, and its options.
+    ``command`` is one of the subcommands that are known here, and its options; ``more`` follow.
 
     Returns:
         None where there is no repository or no git, and where git refuses or takes too long.
     """
-    subcommand, *options = arguments
+    subcommand, *options = command.split()
     forced = _SUBCOMMANDS[subcommand]
     top = find_project(folder)
     git = find_program("git", outside=top)
@@ -122,7 +129,7 @@ def run_git(
         with tempfile.TemporaryDirectory(prefix="tui-agent-git-") as name:
             furnish(Path(name), repository)
             done = subprocess.run(
-                limited(git, "--no-pager", "--literal-pathspecs", subcommand, *forced, *options),
+                limited(git, *_PLAINLY, subcommand, *forced, *options, *more),
                 cwd=folder,
                 env=bare_environment({**_ENVIRONMENT, "GIT_DIR": name, "GIT_WORK_TREE": str(top)}),
                 input=text,
@@ -153,7 +160,7 @@ def call_git(
     if git is None:
         raise FileNotFoundError("git is not installed")
     return subprocess.run(
-        [git, "--no-pager", "--literal-pathspecs", *arguments],
+        [git, *_PLAINLY, *arguments],
         cwd=cwd,
         env=bare_environment({**_ENVIRONMENT, **environment}),
         input=text,
@@ -168,7 +175,7 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
 
     Submodules are not looked into.
     """
-    return bool(run_git(folder, "status", "--porcelain", "--untracked-files=no", seconds=seconds))
+    return bool(run_git(folder, "status --porcelain --untracked-files=no", seconds=seconds))
 
 
 def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
@@ -209,25 +216,22 @@ def _index_time(folder: Path) -> int:
 
 @lru_cache(maxsize=64)
 def _tracked(folder: Path, _index: int) -> frozenset[str]:
-    names = (run_git(folder, "ls-files", "-z") or b"").split(b"\0")
+    names = (run_git(folder, "ls-files -z") or b"").split(b"\0")
     return frozenset(f"{folder}/{os.fsdecode(name)}" for name in names)
 
 
 @lru_cache(maxsize=64)
 def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) -> frozenset[Path]:
-    listed = (
-        run_git(folder, "ls-files", "--stage", "-z", "--", *(str(path) for path, _, _ in states))
-        or b""
-    )
-    staged = {}
+    names = [str(path) for path, _changed, _size in states]
+    listed = run_git(folder, "ls-files --stage -z --", *names) or b""
+    held = set[Path]()
     for row in listed.split(b"\0")[:-1]:
         traits, _, name = row.partition(b"\t")
-        staged[folder / os.fsdecode(name)] = traits.split(b" ")[1].decode()
-    return frozenset(
-        path
-        for path, _, _ in states
-        if path in staged and staged[path] == _blob_name(path, staged[path])
-    )
+        path = folder / os.fsdecode(name)
+        staged = traits.split(b" ")[1].decode()
+        if staged == _blob_name(path, staged):
+            held.add(path)
+    return frozenset(held)
 
 
 def _blob_name(path: Path, like: str) -> str | None:
@@ -249,9 +253,8 @@ def branch_of(project: Path) -> str | None:
     Reads ``.git/HEAD`` itself: starting git costs more than the rest of the head.
     """
     repository = repository_of(project)
-    if repository is None:
-        head = None
-    else:
+    head = None
+    if repository is not None:
         head = _line(repository / "HEAD")
     if head is None:
         return None
@@ -268,9 +271,8 @@ def commits_between(project: Path, first: float, last: float) -> list[str]:
     Reads the log of ``HEAD`` itself. Empty where there is no repository or no log.
     """
     repository = repository_of(project)
-    if repository is None:
-        log = None
-    else:
+    log = None
+    if repository is not None:
         log = read_regular(repository / "logs" / "HEAD", _MAX_LOG_BYTES)
     found = []
     for line in (log or b"").decode(errors="replace").splitlines():
@@ -318,13 +320,9 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
     if real.is_relative_to(project):
         seen = original / real.relative_to(project)
     (place / "objects" / "info").mkdir(parents=True)
-    (place / "objects" / "info" / "alternates").write_text(f"{seen}\n", encoding="utf-8")
-    (place / "config").write_text(
-        "[core]\n    bare = false\n    repositoryformatversion = 1\n"
-        + "".join(_settings(shared / "config")),
-        encoding="utf-8",
-    )
-    (place / "HEAD").write_text(f"{head}\n", encoding="utf-8")
+    _write(place / "objects" / "info" / "alternates", f"{seen}\n")
+    _write(place / "config", _PRIVATE_SETTINGS, *_settings(shared / "config"))
+    _write(place / "HEAD", f"{head}\n")
     for name in ("refs/heads", "refs/tags", "info"):
         (place / name).mkdir(parents=True)
     for source in (repository / "index", shared / "packed-refs", shared / "info" / "exclude"):
@@ -335,27 +333,21 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
         if is_file(branch) and (commit := _line(branch)) is not None and _COMMIT.fullmatch(commit):
             target = place / branch.relative_to(shared)
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(f"{commit}\n", encoding="utf-8")
+            _write(target, f"{commit}\n")
     return seen, real
 
 
 def furnish(own: Path, repository: Path) -> None:
     """Make a directory for git that has everything of a repository but the parts that could make it act."""
     shared = shared_directory(repository)
-    (own / "config").write_text(
-        _OWN_SETTINGS + "".join(_settings(shared / "config")), encoding="utf-8"
-    )
-    (own / "HEAD").write_text(
-        f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n", encoding="utf-8"
-    )
+    _write(own / "config", _OWN_SETTINGS, *_settings(shared / "config"))
+    _write(own / "HEAD", f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n")
     (own / "refs").mkdir()
     (own / "objects").symlink_to(shared.absolute() / "objects")
     with os.scandir(repository) as rows:
-        indexes = [
-            row.name for row in rows if row.name == "index" or row.name.startswith("sharedindex.")
-        ]
-    for name in indexes:
-        (own / name).symlink_to(repository.absolute() / name)
+        for row in rows:
+            if row.name == "index" or row.name.startswith("sharedindex."):
+                (own / row.name).symlink_to(repository.absolute() / row.name)
 
 
 def shared_directory(repository: Path) -> Path:
@@ -413,6 +405,10 @@ def _settings(path: Path) -> Iterator[str]:
         key, _, value = (part.strip() for part in bare.partition("="))
         if value in _KEPT_SETTINGS.get(section, {}).get(key, ()):
             yield f"[{section}]\n    {key} = {value}\n"
+
+
+def _write(path: Path, *texts: str) -> None:
+    path.write_text("".join(texts), encoding="utf-8")
 
 
 def _line(path: Path) -> str | None:

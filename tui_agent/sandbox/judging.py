@@ -1,4 +1,4 @@
-"""The judge as this program knows it: a process in the sandbox that is kept warm, and what is believed of its answers.
+"""Starts the judge, a process in the sandbox that is kept warm, and checks its answers.
 
 Nothing of an answer is more than a text or a number until it was looked at here: paths lie in the
 project, and there is an end to how long, how many and how late.
@@ -260,7 +260,7 @@ def names_from(row: Mapping[str, Any]) -> Names:
 
 
 def paths_from(names: Any) -> tuple[str, ...]:
-    """Return paths of a project, relative to it; raises ValueError or TypeError for anything else."""
+    """Return paths relative to a project; raises ValueError or TypeError for anything else."""
     if not isinstance(names, list) or len(names) > MAX_CHANGES:
         raise ValueError("too many")
     return tuple(map(_inside, names))

@@ -66,7 +66,7 @@ def lacking(
 
 
 def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the paths that lines of an output name beside a refusal of the system, and its number."""
+    """Yield the paths named beside a refusal of the system, each with the error's number."""
     for line in output.splitlines()[-_LINES:]:
         refusal = _REFUSAL.search(line)
         if refusal is None:

@@ -78,7 +78,7 @@ _ASKED = {
     "fchmodat2": (0, 1, 2),
     "utimensat": (0, 1, 2),
 }
-"""System calls that are done for a command: which arguments are a descriptor, a path below it, and the new value.
+"""System calls done for a command: the arguments with a descriptor, a path below it, the new value.
 
 ``utimensat`` and ``fchmodat2`` have flags after these. Older calls that set times are refused: no library uses them.
 """
@@ -105,14 +105,17 @@ _PAGE = 4_096
 
 
 def calls_of(machine: str) -> dict[str, int]:
-    """Return the numbers of the system calls that a filter is about, by name; none for an unknown machine."""
+    """Return the numbers of the system calls in a filter, by name; none for an unknown machine."""
     _architecture, table = _MACHINES.get(machine, (0, ""))
     pairs = (row.split() for row in table.split(",") if table)
     return {name: int(number) for name, number in pairs}
 
 
 def filter_of(machine: str) -> bytes:
-    """Return the filter: owners stay, and no sockets, keyrings, memory or messages shared with processes outside."""
+    """Return the filter that refuses sockets, keyrings, and memory and messages shared with outside.
+
+    Owners stay as they are.
+    """
     architecture = _MACHINES[machine][0]
     rows = [
         (_LOAD, 0, 0, 4),
@@ -141,7 +144,7 @@ def filter_of(machine: str) -> bytes:
 
 
 def keyring_filter_of(machine: str) -> bytes:
-    """Return a filter that refuses the kernel's keyrings and nothing else; nothing at all on an unknown machine."""
+    """Return a filter that refuses the kernel's keyrings alone; nothing on an unknown machine."""
     own = [number for name, number in calls_of(machine).items() if "key" in name]
     architecture, others = _KEYRINGS_OF_32_BITS.get(machine, (0, ()))
     blocks = []
@@ -165,7 +168,7 @@ def _packed(rows: list[tuple[int, int, int, int]]) -> bytes:
 
 
 def restrict(grants: list[tuple[str, str]]) -> int:
-    """Give up everything that is not granted, for good; returns the descriptor that reports waiting system calls.
+    """Give up everything not granted, for good; return the descriptor that reports waiting calls.
 
     Raises OSError where the kernel refuses, KeyError on a machine that is not known.
     """
@@ -205,7 +208,7 @@ def restrict(grants: list[tuple[str, str]]) -> int:
 
 
 def _opened(path: str) -> int:
-    """Return a descriptor of what a path names, without following links: a command may have put one there.
+    """Return a descriptor of a path without following links: a command may have put one there.
 
     Raises OSError where there is one, or nothing.
     """
@@ -247,7 +250,7 @@ def _filter(rows: bytes) -> int:
 
 
 def serve(listener: int, ends: tuple[int, int], writable: tuple[str, ...]) -> None:
-    """Change permissions and times for a command below its writable paths, until one of two processes has ended."""
+    """Change permissions and times below a command's writable paths until one of two processes ends."""
     names = {
         number: name for name, number in calls_of(platform.machine()).items() if name in _ASKED
     }
@@ -342,7 +345,7 @@ def _end_like(status: int) -> None:
 
 
 def _wait_for_supervisor() -> int:
-    """Go on in a child of its own session, which ends the command when the one that is left here is killed.
+    """Go on in a child with its own session, which ends the command when this process is killed.
 
     Returns the descriptor of the process that waits.
     """
@@ -361,7 +364,7 @@ def _wait_for_supervisor() -> int:
 
 
 def _become(command: list[str], grants: list[tuple[str, str]], told: _socket.socket) -> None:
-    """Give up all but the grants, send the descriptor of waiting system calls and become the command."""
+    """Give up all but the grants, send the descriptor of waiting calls, become the command."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     try:
         listener = restrict(grants)

@@ -1,4 +1,4 @@
-"""The private copy-on-write layer over a project that a command works on, and which changes go into the project.
+"""The copy-on-write layer over a project that a command works on, and how its changes are kept.
 
 The kernel's overlay shows the project with the command's changes over it; the changes lie in a
 directory of their own until the command has ended and every process of it is gone. Then each is
@@ -63,7 +63,7 @@ Stamp = tuple[int, ...]
 """What is different of a file once it has changed, and of a directory once it was made anew."""
 
 Made = Mapping[str, Mapping[str, Stamp]]
-"""What a copy of a project held when a command began: the entries of each directory, by its path with a slash."""
+"""The entries of a copy when a command began, by the path of their directory with a slash."""
 
 
 class ChangeKind(Enum):
@@ -117,7 +117,7 @@ class Layer:
     place: Path
     is_copy: bool = False
     live: bool = False
-    """Only directories of output are on it: of the rest a command sees the project's files, as they change."""
+    """Only directories of output are on it; the command sees the rest of the project as it changes."""
 
     @property
     def upper(self) -> Path:
@@ -128,13 +128,18 @@ class Layer:
         return self.place / "work"
 
     def part(self, name: Path) -> tuple[Path, Path]:
-        """Make and return directories of both kinds for a directory of the project that is on the layer alone."""
+        """Make ``upper`` and ``work`` for a directory of the project that is on the layer alone."""
         upper = self.upper / name
-        work = self.work / hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+        work = self.work / name_for(name)
         for place in (upper, work):
             place.mkdir(parents=True, exist_ok=True)
         upper.chmod(stat.S_IMODE((self.project / name).stat().st_mode))
         return upper, work
+
+
+def name_for(path: Path) -> str:
+    """Return a name for what this program keeps for a path."""
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
 
 def make_own_directory(owner: object, parent: Path) -> Path:
@@ -185,7 +190,7 @@ def changes_in(
     is_ignored: IsIgnored = lambda _path: False,
     made: Made | None = None,
 ) -> list[LayerChange]:
-    """Return the differences from the project; files only touched or copied don't count, except in outputs.
+    """Return the differences from the project; touched or copied files count in outputs only.
 
     A directory that is new in an output directory, or gone from it, is one change, so that the list
     stays short. ``outputs`` are the project's output directories, relative to it; ``is_ignored``
@@ -219,7 +224,7 @@ class _Place:
 
     @property
     def before(self) -> Mapping[str, Stamp]:
-        """What a copy held here when the command began; nothing for a layer, which has changes only."""
+        """What a copy held here when the command began; nothing for a layer."""
         if self.made is None or self.opaque:
             return {}
         return self.made.get(self.prefix, {})
@@ -350,7 +355,7 @@ def _unjudged(path: str, *, output: bool) -> LayerChange:
 
 
 def _entries_of_whole(directory: int, prefix: str) -> Iterator[LayerChange]:
-    """Yield the entries to be judged separately, marked ``inside``, and the directories to be looked into."""
+    """Yield the entries judged separately, marked ``inside``, and the directories to look into."""
     rows = entries(directory)
     is_bare = is_bare_repository({row.name for row in rows})
     for row in rows:
@@ -429,7 +434,7 @@ def _file(
 def _gone(
     parent: int, name: str, was: os.stat_result, path: str, *, output: bool = False
 ) -> Iterator[LayerChange]:
-    """Yield the deletion of an entry of a project's directory; an output directory is one change."""
+    """Yield the deletion of an entry of the project; an output directory is one change."""
     directory = stat.S_ISDIR(was.st_mode)
     if directory and not output:
         with (
@@ -497,7 +502,7 @@ def _head(parent: int, name: str) -> bytes:
 
 
 def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
-    """Move changes into the project and return those that failed because another process interfered.
+    """Move changes into the project; return those that failed, as another process interfered.
 
     No link is ever followed on the way: a process that runs beside may have put one there.
     """
@@ -589,7 +594,10 @@ def _move(there: int, here: int, name: str) -> None:
 
 
 def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
-    """Copy a file or directory; until the command ends, skip entries that wait for that or are already copied."""
+    """Copy a file or directory.
+
+    Until the command has ended, entries that wait for its end or are copied already are skipped.
+    """
     state = os.stat(name, dir_fd=there, follow_symlinks=False)
     waits = steers_programs(name) or name == "HEAD" or stat.S_ISLNK(state.st_mode)
     if not ended and (waits or _is_copied(state, here, name)):
@@ -618,7 +626,7 @@ def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
 
 
 def copy_file(there: int, here: int, name: str, beside: str) -> None:
-    """Copy a file to a new one of another name, with its times and permissions; it runs as nobody else there."""
+    """Copy a file to a new name, with its times and permissions but for setuid and setgid."""
     source, state = open_regular(there, name)
     with os.fdopen(source, "rb") as reading:
         target = os.open(

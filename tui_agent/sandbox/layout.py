@@ -101,7 +101,7 @@ class Layout:
     def showing(
         self, copy: "CopyOf", root: Path, secrets: Iterable[Mount], *, at_its_place: bool
     ) -> "Layout":
-        """Return the layout for a copy of a project: with the project's paths that it reads, ``secrets`` hidden.
+        """Return the layout for a copy: with the paths of the project that it reads, ``secrets`` hidden.
 
         With ``at_its_place`` the copy is found where the project is, so that paths mean the same in
         both; nothing of the project itself can be changed then.
@@ -152,7 +152,7 @@ class Layout:
 
 @frozen
 class CopyOf:
-    """Says that a project is a copy of another, and which of its paths it reads: place in the copy, real path."""
+    """A project that is a copy of another. ``shared``: paths it reads, in the copy and really."""
 
     of: Path
     shared: tuple[tuple[Path, Path], ...] = ()
@@ -170,7 +170,7 @@ class Proc(Enum):
 
 @frozen
 class BubblewrapForm:
-    """How bubblewrap is called on this machine: it is used with the same options it was tried with."""
+    """How bubblewrap is called on this machine: with the options it was tried with."""
 
     program: str
     users: bool = True
@@ -183,7 +183,7 @@ class BubblewrapForm:
 
 
 def keyring_filter() -> int:
-    """Return the descriptor of a filter that refuses the kernel's keyrings; on an unknown machine it refuses nothing.
+    """Return the descriptor of a filter that refuses the kernel's keyrings, if the machine is known.
 
     No namespace takes the keyring of the user's login away: Kerberos and others keep their secrets
     there.
@@ -320,7 +320,7 @@ def landlock_grants(layout: Layout) -> list[tuple[str, str]]:
 
 
 def _real(place: Path, project: Path | None) -> str:
-    """Return a place without links; what is in the project has none, or none that may be followed."""
+    """Return a place without links; those in the project are not followed."""
     if project is not None and place.is_relative_to(project):
         return str(place)
     return os.path.realpath(place)
@@ -338,7 +338,7 @@ def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
 def _beside(
     path: str, apart: set[str], on_the_way: set[str], right: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield a directory as a whole, or its parts beside those that are ``apart``, which have fewer rights."""
+    """Yield a directory as a whole, or its parts beside those ``apart``, which have fewer rights."""
     if path in apart:
         return
     if path not in on_the_way:
@@ -357,7 +357,10 @@ def _beside(
 
 
 def landlock_command(specification: int, command: Sequence[str]) -> tuple[str, ...]:
-    """Return the command line that runs a command under Landlock; ``specification`` is the descriptor of its grants."""
+    """Return the command line of a command under Landlock.
+
+    ``specification`` is the descriptor of `landlock_specification`.
+    """
     import landlockpy
 
     packages = str(Path(landlockpy.__file__).parent.parent)

@@ -39,12 +39,8 @@ ADMINISTERED = ("/etc", "/opt")
 """Where files that not everybody may read are secrets of the system; they are hidden from root's
 commands too."""
 
-SETTINGS = (
-    ".gitconfig",
-    ".config/git/config",
-    ".config/git/ignore",
-    ".config/git/attributes",
-    ".tool-versions",
+SETTINGS = in_order(
+    ".gitconfig .config/git/config .config/git/ignore .config/git/attributes .tool-versions"
 )
 """Files of the home directory that tools can't do without; one that holds a secret is not shown."""
 
@@ -111,47 +107,50 @@ _CACHES = {
 
 @frozen
 class Toolchain:
-    """A directory below the home, or where ``variable`` says: which parts are ``shown``, and which ``written`` to.
+    """A directory below the home, or where ``variable`` says, and its parts.
 
-    Writes go to a private layer over the user's own files, which stay as they are. "" is all of it.
+    Commands see those ``shown`` and write to those ``written``.
+
+    Writes go to a private layer over the user's own files, which stay as they are. The parts are
+    names between spaces, "." is all of it.
     """
 
     home: str
-    shown: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()
+    shown: str = ""
+    written: str = ""
     variable: str = ""
 
 
 TOOLCHAINS = (
-    *(Toolchain(home, ("",), (), variable) for home, variable in _PROGRAMS.items()),
-    *(Toolchain(home, (), ("",), variable) for home, variable in _CACHES.items()),
-    Toolchain(".local", ("bin", "lib", "libexec", "pipx", "state/nix")),
-    Toolchain(".cargo", ("bin", "env", "config", "config.toml"), ("registry", "git"), "CARGO_HOME"),
-    Toolchain(".local/share/uv", ("python", "tools")),
-    Toolchain(".local/share/pypoetry", ("venv",)),
-    Toolchain(".local/share/hatch", ("env", "pythons"), (), "HATCH_DATA_DIR"),
-    Toolchain(".local/share/pnpm", ("",), ("store",), "PNPM_HOME"),
-    Toolchain(".npm", (), ("_cacache",), "npm_config_cache"),
-    Toolchain(".npm-global", ("bin", "lib")),
-    Toolchain(".yarn", ("bin", "releases"), ("berry",)),
-    Toolchain(".bun", ("bin",), ("install",), "BUN_INSTALL"),
-    Toolchain(".deno", ("bin",), (), "DENO_INSTALL"),
-    Toolchain("go", ("bin",), ("pkg",), "GOPATH"),
-    Toolchain(".m2", ("wrapper",), ("repository",)),
-    Toolchain(".gradle", ("jdks",), ("caches", "wrapper", "native"), "GRADLE_USER_HOME"),
-    Toolchain(".ivy2", (), ("cache", "local")),
-    Toolchain(".sbt", (), ("boot",)),
-    Toolchain(".nuget", (), ("packages",)),
-    Toolchain(".gem", ("ruby",)),
-    Toolchain(".cabal", ("bin",), ("packages", "store")),
-    Toolchain(".stack", ("programs",), ("snapshots", "pantry")),
-    Toolchain(".mix", ("archives", "elixir")),
-    Toolchain(".hex", (), ("packages",)),
-    Toolchain(".pub-cache", ("bin",), ("hosted", "git"), "PUB_CACHE"),
-    Toolchain(".composer", ("vendor",), ("cache",)),
-    Toolchain(".config/composer", ("vendor",), (), "COMPOSER_HOME"),
-    Toolchain(".julia", ("packages", "artifacts", "registries", "environments"), ("compiled",)),
-    Toolchain("perl5", ("bin", "lib")),
+    *(Toolchain(home, ".", "", variable) for home, variable in _PROGRAMS.items()),
+    *(Toolchain(home, "", ".", variable) for home, variable in _CACHES.items()),
+    Toolchain(".local", "bin lib libexec pipx state/nix"),
+    Toolchain(".cargo", "bin env config config.toml", "registry git", "CARGO_HOME"),
+    Toolchain(".local/share/uv", "python tools"),
+    Toolchain(".local/share/pypoetry", "venv"),
+    Toolchain(".local/share/hatch", "env pythons", "", "HATCH_DATA_DIR"),
+    Toolchain(".local/share/pnpm", ".", "store", "PNPM_HOME"),
+    Toolchain(".npm", "", "_cacache", "npm_config_cache"),
+    Toolchain(".npm-global", "bin lib"),
+    Toolchain(".yarn", "bin releases", "berry"),
+    Toolchain(".bun", "bin", "install", "BUN_INSTALL"),
+    Toolchain(".deno", "bin", "", "DENO_INSTALL"),
+    Toolchain("go", "bin", "pkg", "GOPATH"),
+    Toolchain(".m2", "wrapper", "repository"),
+    Toolchain(".gradle", "jdks", "caches wrapper native", "GRADLE_USER_HOME"),
+    Toolchain(".ivy2", "", "cache local"),
+    Toolchain(".sbt", "", "boot"),
+    Toolchain(".nuget", "", "packages"),
+    Toolchain(".gem", "ruby"),
+    Toolchain(".cabal", "bin", "packages store"),
+    Toolchain(".stack", "programs", "snapshots pantry"),
+    Toolchain(".mix", "archives elixir"),
+    Toolchain(".hex", "", "packages"),
+    Toolchain(".pub-cache", "bin", "hosted git", "PUB_CACHE"),
+    Toolchain(".composer", "vendor", "cache"),
+    Toolchain(".config/composer", "vendor", "", "COMPOSER_HOME"),
+    Toolchain(".julia", "packages artifacts registries environments", "compiled"),
+    Toolchain("perl5", "bin lib"),
 )
 """The parts of the toolchains in a home directory."""
 
@@ -180,7 +179,7 @@ class Machine:
 def scan_machine(
     environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]
 ) -> Machine:
-    """Return the parts of this machine that commands with this environment see; takes some milliseconds."""
+    """Return the parts of this machine that commands see. Takes some milliseconds."""
     system = tuple(_existing(Path("/"), SYSTEM))
     shown = dict[Path, None]()
     written = dict[Path, None]()
@@ -190,8 +189,9 @@ def scan_machine(
 
     for place, toolchain in _toolchains(environ, home):
         for names, kind in ((toolchain.shown, shown), (toolchain.written, written)):
-            paths = (place / name for name in names)
-            kind.update(dict.fromkeys(filter(may_be_shown, paths)))
+            for name in names.split():
+                if may_be_shown(place / name):
+                    kind[place / name] = None
     known = {*system, *shown, *written}
     for path in _named_by(environ, home):
         if known.isdisjoint((path, *path.parents)):
@@ -200,8 +200,14 @@ def scan_machine(
         if is_file(path) and not holds_secret(path):
             shown[path] = None
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
-    hidden = (*_unreadable(), *secrets_among_programs(shown))
-    return Machine(home, system, tuple(shown), tuple(written), hidden, cache)
+    return Machine(
+        home=home,
+        system=system,
+        shown=tuple(shown),
+        written=tuple(written),
+        hidden=(*_unreadable(), *secrets_among_programs(shown)),
+        cache=cache,
+    )
 
 
 def _existing(place: Path, names: Iterable[str]) -> Iterator[Path]:
@@ -255,7 +261,7 @@ def _toolchains(environ: Mapping[str, str], home: Path) -> Iterator[tuple[Path, 
 
 
 def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
-    """Yield the paths the environment names: whole installations, and ``PATH`` entries with the parts around them."""
+    """Yield installations that variables name, and ``PATH`` entries with the parts around them."""
     for variable in _WHOLE:
         place = Path(environ.get(variable) or "/")
         if place.is_absolute() and is_directory(place) and not _is_broad(place, home):
@@ -272,7 +278,7 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
-    """Return the parts of the installation to which a directory of programs belongs; of a repository just that."""
+    """Return the installation around a directory of programs; of a repository only the directory."""
     prefix = programs.parent
     if os.path.lexists(prefix / ".git"):
         return _existing(prefix, ["bin"])
@@ -280,7 +286,7 @@ def _parts_of(programs: Path) -> Iterator[Path]:
 
 
 def _is_broad(place: Path, home: Path) -> bool:
-    """Whether a directory is more than an installation: the home directory, a parent of it, or one that holds such."""
+    """Whether a directory holds more than an installation, such as the home directory."""
     return home.is_relative_to(place) or place in {
         home / ".local",
         home / ".config",
@@ -290,7 +296,7 @@ def _is_broad(place: Path, home: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def _unreadable() -> tuple[Path, ...]:
-    """Return the files and directories of the system's settings that this user may read, and not everybody."""
+    """Return the system's settings that this user may read and others may not."""
     found: list[Path] = []
     pending = list(ADMINISTERED)
     while pending:

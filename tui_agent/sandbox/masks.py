@@ -1,4 +1,4 @@
-"""Masked credentials: commands see placeholders, which the proxy replaces in requests to the hosts named for them.
+"""Masked credentials: commands see placeholders, the proxy puts in the values for named hosts.
 
 A placeholder is as long as its value, so that an answer that repeats the value can be changed back
 without counting its bytes anew.
@@ -19,7 +19,7 @@ from tui_agent.path_checks import is_file
 from tui_agent.web.addresses import is_named
 
 MIN_BYTES = 8
-"""Shorter values are no credentials: they would be found in texts that have nothing to do with them."""
+"""Shorter values are no credentials: they would be found in unrelated texts."""
 
 PLAIN = "http://"
 """Before a host that gets the value without encryption, too."""
@@ -36,7 +36,7 @@ Field = tuple[str, str, str]
 
 @frozen
 class Mask:
-    """A value of the variable or file ``name``, what commands see for it, and the hosts that get it."""
+    """A value of the variable or file ``name``, its placeholder, and the hosts that get it."""
 
     name: str
     value: str
@@ -73,7 +73,7 @@ class Masks:
         return {mask.name: mask.placeholder for mask in masks if mask is not None}
 
     def of_files(self, root: Path) -> dict[Path, str]:
-        """Return the masked files there are, each with its text as commands see it. Looks at files."""
+        """Return the masked files, each with the text that commands see. Looks at files."""
         found = {}
         for name in self._settings:
             if _VARIABLE.fullmatch(name):
@@ -96,11 +96,11 @@ class Masks:
         return [mask for mask in masks if mask.is_for(host, encrypted=encrypted)]
 
     def intercepts(self, host: str) -> bool:
-        """Whether encrypted connections to a host end at the proxy, so that it can put values in."""
+        """Whether the proxy decrypts connections to a host, to put values in."""
         return bool(self.for_host(host, encrypted=True))
 
     def note(self, command: str, output: str, *, failed: bool) -> str:
-        """Return a line for the model about the masks that a command names or shows; "" where it says nothing new."""
+        """Return a note for the model on the masks that a command names or shows; "" for nothing new."""
         concerned = {
             mask.name: mask.hosts
             for mask in self._masks.values()
@@ -139,7 +139,7 @@ class Masks:
         return self._masks[name, value]
 
     def _masked(self, name: str, text: str) -> str:
-        """Return a file's text with placeholders for its secrets; all of it is one where none is recognised."""
+        """Return a file's text with placeholders for its secrets; all is one if none is recognised."""
         from tui_agent.secret_detector import find_secrets
 
         spans = [(secret.start, secret.end) for secret in find_secrets(text)]
@@ -221,7 +221,7 @@ def _on_the_wire(value: str) -> str:
 
 
 class Hiding:
-    """Changes a stream of bytes: hidden ones become what stands for them, however the stream is cut."""
+    """Replaces hidden bytes in a stream by what stands for them, however it is cut."""
 
     def __init__(self, hidden: Mapping[bytes, bytes]) -> None:
         self._hidden = hidden

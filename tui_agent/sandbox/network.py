@@ -1,4 +1,4 @@
-"""The network of a session's commands: one of their own, with nothing in it but a proxy of this program.
+"""The network of a session's commands: a network of their own with nothing but a proxy in it.
 
 All commands of a session share it, so that one finds the server another has started. It belongs to
 no process: a helper makes it, opens a listening socket in it and hands both over. Connections to
@@ -33,10 +33,10 @@ from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox.authority import Authority
 from tui_agent.sandbox.detection import SandboxState
 from tui_agent.sandbox.hosts import PRIVATE, PrivateHosts, is_own_name
-from tui_agent.sandbox.layout import BubblewrapForm
 from tui_agent.sandbox.masks import Field, Hiding, Masks, with_values
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost
 from tui_agent.web.fetching import Resolve, system_resolve, system_tls
+from tui_agent.word_lists import in_order, listed
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ network = open("/proc/self/ns/net")
 socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.fileno()])
 """
 
-_OWN_FIELDS = frozenset({"proxy-authorization", "proxy-connection", "connection", "keep-alive"})
+_OWN_FIELDS = listed("proxy-authorization proxy-connection connection keep-alive")
 
 _FIRST_OF_TLS = b"\x16"
 """The first byte of a handshake (RFC 8446, section 5.1)."""
@@ -111,7 +111,7 @@ class Gateway:
             ended.set_result(None)
 
     async def settled(self) -> None:
-        """Wait, a moment at most, until it is known what programs that have ended made of certificates."""
+        """Wait briefly until it is known whether ended programs took the certificates."""
         if self._handshakes:
             await asyncio.wait(self._handshakes, timeout=SETTLE_SECONDS)
 
@@ -138,11 +138,17 @@ class Gateway:
             host for host, why in self.refused.items() if why == _UNANSWERED.format(host=host)
         )
 
+    def refuse(self, host: str, why: str, *, closed: bool = False) -> None:
+        """Note that a host was not reached; ``closed``: whatever the user answers."""
+        self.refused.setdefault(host, why)
+        if closed:
+            self.closed.add(host)
+
     def end(self) -> None:
-        """Withdraw the questions that are still open, and refuse their hosts: the command has ended."""
+        """Withdraw open questions and refuse their hosts: the command has ended."""
         for host, answer in self._answers.items():
             if not answer.done():
-                self.refused.setdefault(host, _UNANSWERED.format(host=host))
+                self.refuse(host, _UNANSWERED.format(host=host))
                 answer.cancel()
 
 
@@ -158,7 +164,7 @@ class PrivateHostError(RefusedError):
 
 
 class Proxy:
-    """An HTTP proxy (``CONNECT`` and plain) for commands, distinguished by the password each is given."""
+    """An HTTP proxy (``CONNECT`` and plain) that knows commands by the password each is given."""
 
     def __init__(
         self,
@@ -240,9 +246,7 @@ class Proxy:
             async with asyncio.timeout(CONNECT_SECONDS):
                 far = await asyncio.open_connection(address, port)
         except RefusedError as error:
-            gateway.refused.setdefault(host, str(error))
-            if isinstance(error, PrivateHostError):
-                gateway.closed.add(host)
+            gateway.refuse(host, str(error), closed=isinstance(error, PrivateHostError))
             await _say(writer, "403 Forbidden", str(error))
             return
         except (OSError, TimeoutError) as error:
@@ -263,7 +267,7 @@ class Proxy:
     async def _request(
         self, near: Stream, far: Stream, host: str, head: Head, *, encrypted: bool = False
     ) -> None:
-        """Pass on the one request of a connection, with the values that the host gets, and its answer without them."""
+        """Pass on a connection's one request with the values its host gets, and the answer without them."""
         first, fields = head
         kept = [field for field in fields if field[0].lower() not in _OWN_FIELDS]
         masks = self._masks.for_host(host, encrypted=encrypted)
@@ -297,7 +301,7 @@ class Proxy:
         try:
             await near[1].start_tls(context)
         except OSError as error:
-            _close_host(gateway, host, _UNTRUSTING.format(host=host))
+            gateway.refuse(host, _UNTRUSTING.format(host=host), closed=True)
             raise error from None
         try:
             await far[1].start_tls(trusted, server_hostname=host)
@@ -331,17 +335,12 @@ class Proxy:
         return found or self._opened(await self._look(host, port), host)
 
     def _opened(self, addresses: Sequence[str], host: str) -> str:
-        """Return the first address of a host; raises PrivateHostError unless all of them may be connected to."""
+        """Return a host's first address; raises PrivateHostError unless all may be connected to."""
         if not addresses or not all(
             self._reaches(one) or self._private.reaches(one, host) for one in addresses
         ):
             raise PrivateHostError(host)
         return addresses[0]
-
-
-def _close_host(gateway: Gateway, host: str, why: str) -> None:
-    gateway.refused.setdefault(host, why)
-    gateway.closed.add(host)
 
 
 def _parsed(head: bytes) -> Head:
@@ -412,7 +411,7 @@ async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
 
 
 async def _both_ways(near: Stream, far: Stream, change: Change | None = None) -> None:
-    """Pass bytes on in both directions until both have ended; ``change`` is made to those that come back."""
+    """Pass bytes on in both directions until both end; ``change`` is made to those that come back."""
     sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
         # When the far side has said all, nobody waits for more.
@@ -439,7 +438,7 @@ async def _pass_on(
 
 @dataclass
 class SessionNetwork:
-    """The proxy of a session, and the descriptors of the network without anything in it that its commands share.
+    """The proxy of a session, and the descriptors of the network that its commands share.
 
     Without a ``listener`` there is no such network: the proxy is reached as on any machine, if it
     has a port.
@@ -470,7 +469,7 @@ class SessionNetwork:
 
 
 async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) -> SessionNetwork:
-    """Make the network of a session: a helper in a new one opens its descriptors, bubblewrap with nothing hidden.
+    """Make the network of a session: a helper in a new one opens its descriptors.
 
     Commands in sandbox-exec reach a port of this machine instead. No program of the project,
     ``outside``, is used.
@@ -479,7 +478,7 @@ async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) 
     if state.kind == "sandbox-exec":
         await made.proxy.serve(socket.create_server(("127.0.0.1", 0), backlog=256))
         return made
-    form = state.form or BubblewrapForm(state.program)
+    form = state.bubblewrap
     program = find_program("nsenter", outside)
     if program is None:
         return made
@@ -491,17 +490,8 @@ async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) 
             process = await asyncio.create_subprocess_exec(
                 form.program,
                 *users,
-                "--unshare-net",
-                "--die-with-parent",
-                "--dev-bind",
-                "/",
-                "/",
-                "--",
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _HELPER,
+                *in_order("--unshare-net --die-with-parent --dev-bind / / --"),
+                *(sys.executable, "-I", "-S", "-c", _HELPER),
                 stdin=there.fileno(),
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -525,9 +515,9 @@ async def make_network(state: SandboxState, proxy: Proxy, outside: Path | None) 
 
 
 def proxy_environment(address: str) -> Mapping[str, str]:
-    """Return the variables by which programs find the proxy; commands in the same network need none."""
+    """Return the variables by which programs find the proxy; none for hosts in the network itself."""
     here = "localhost,127.0.0.1,::1"
-    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+    names = in_order("HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy")
     return dict.fromkeys(names, address) | {
         "NO_PROXY": here,
         "no_proxy": here,

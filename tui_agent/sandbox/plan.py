@@ -2,7 +2,6 @@
 
 import asyncio
 import fnmatch
-import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
@@ -14,9 +13,9 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import at_home, is_file, is_there, real_path
+from tui_agent.path_checks import at_home, folders_around, is_file, is_there, real_path
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
-from tui_agent.sandbox.layer import Layer
+from tui_agent.sandbox.layer import Layer, name_for
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
 from tui_agent.sandbox.project_scan import (
@@ -85,7 +84,7 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program."""
     stand_ins: Mapping[Path, Path] = field(default_factory=dict)
-    """Files in whose place commands see others: those that are masked, and the certificates they trust."""
+    """Files that commands see others for: masked ones, and the certificates they trust."""
     unreadable: Mapping[Path, str] = field(default_factory=dict)
     """Files of the project that rules keep from being read, see ``unreadable_files``."""
     shared: tuple[Path, ...] = ()
@@ -98,7 +97,7 @@ class ViewPlan:
 
     @property
     def changes_project_itself(self) -> bool:
-        """Whether files of the project change where they are: git does that, and all do where there is no layer."""
+        """Whether the project's own files are changed: by git, and by all where there is no layer."""
         return not self.whole and (
             self.view.grants.repository or (self.layer is None and self.view.changes_sources)
         )
@@ -159,7 +158,7 @@ class ViewPlan:
         return (*dict.fromkeys((*(path for path in found if path not in held), *kept_back)),)
 
     def secret_mounts(self) -> Iterator[Mount]:
-        """Yield what hides the project's secrets, and everything that was not searched for some yet.
+        """Yield what hides the project's secrets, and everything not searched for secrets yet.
 
         Many of them are hidden with the directories they are in.
         """
@@ -180,7 +179,7 @@ class ViewPlan:
         )
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
-        """Return a few directories that hold most of many files, and nothing a command stands in or may see."""
+        """Return a few directories that hold most of the files, and nothing that must stay open."""
         opened = self.view.grants.secrets | self.view.grants.write
         open_ones = {
             parent for path in (self.cwd / "_", self.root / "_", *opened) for parent in path.parents
@@ -246,7 +245,7 @@ class ViewPlan:
             if self.layer is None or self.room.caches is None:
                 yield Mount(path, MountKind.READ, path.resolve())
                 continue
-            place = self.room.caches / hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+            place = self.room.caches / name_for(path)[:12]
             upper = place / "upper"
             work = place / "work"
             for directory in (upper, work):
@@ -334,7 +333,7 @@ class ViewPlan:
         yield from self._without_passwords()
 
     def _without_passwords(self) -> Iterator[Mount]:
-        """Yield settings of repositories that hold a password: git can't do without the rest of them."""
+        """Yield copies without passwords of repositories' settings: git needs the rest of them."""
         from tui_agent.secret_detector import remove_secrets
 
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
@@ -347,10 +346,7 @@ class ViewPlan:
             for path in {*own, *others} - self.view.grants.secrets:
                 if path.is_file() and not path.is_symlink() and file_holds_secret(path):
                     text = (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace")
-                    copy = (
-                        self.room.place
-                        / f"settings-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
-                    )
+                    copy = self.room.place / f"settings-{name_for(path)}"
                     copy.write_text(remove_secrets(text))
                     # Only bubblewrap can show the copy; elsewhere git lacks its settings, and asks
                     # for them.
@@ -385,7 +381,7 @@ def _over(layer: Layer, path: Path) -> Mount:
 
 
 def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
-    """Yield the paths that settings name and that are there; names of files of the project are something else."""
+    """Yield the existing paths that settings name; names of project files are left out."""
     for text in texts:
         if text.startswith(("/", "~", "$")):
             if text.startswith("~/"):
@@ -397,11 +393,9 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 
 
 def unrestorable(seen: ProjectScan) -> list[Path]:
-    """Return the project's paths that no checkpoint restores: ignored data, files that are too large."""
+    """Return the project's paths that no checkpoint restores: ignored data, too large files."""
     shared = frozenset(asyncio.run(shared_files(seen.root)))
-    directories = {
-        name[:end] for name in shared for end, character in enumerate(name) if character == "/"
-    }
+    directories = folders_around(shared)
     found: list[Path] = []
     pending = [str(seen.root)]
     while pending:

@@ -28,6 +28,7 @@ from tui_agent.files.descriptors import (
 )
 from tui_agent.files.inside import walk_beneath
 from tui_agent.lazy import dataclass, frozen
+from tui_agent.path_checks import folders_around
 from tui_agent.sandbox.layer import (
     ChangeKind,
     Layer,
@@ -41,7 +42,7 @@ from tui_agent.sandbox.project_scan import MAX_DEPTH, MAX_FILE_BYTES, NEVER_KEPT
 
 MAX_FILES = 10_000
 MAX_BYTES = 500 * 1024**2
-"""Size of an output or ignored directory that is copied; commands see larger ones where they are, read-only."""
+"""Size of the largest output or ignored directory that is copied; others are read-only."""
 
 _LEFT_OUT: Stamp = ()
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
@@ -97,7 +98,7 @@ class ProjectCopy:
             os.close(open_directory(place, self.layer.upper.name))
 
     def conflicts(self, changes: Sequence[LayerChange]) -> list[LayerChange]:
-        """Return the changes of what somebody else changed in the project since the copy was brought up to date.
+        """Return the changes of files that others changed in the project since the last refresh.
 
         Theirs stays: the command did not know of it. What stands for a file that was left out is
         among them, too.
@@ -131,13 +132,12 @@ class _Conflicts:
     def among(self, changes: Sequence[LayerChange]) -> Iterator[LayerChange]:
         for change in changes:
             if self._is_lost(change):
-                above = _above(change.path)
-                self._stay.update(above)
+                self._stay |= folders_around([change.path])
                 yield change
 
     def _is_lost(self, change: LayerChange) -> bool:
         path = change.path
-        if not self._taken.isdisjoint([path, *_above(path)]):
+        if not self._taken.isdisjoint({path, *folders_around([path])}):
             return True
         is_deleted = change.kind is ChangeKind.DELETED
         if is_deleted and change.directory and not change.whole:
@@ -176,12 +176,6 @@ def _key(path: str, state: os.stat_result) -> str:
     return path
 
 
-def _above(path: str) -> list[str]:
-    """Return the directories that a path is in."""
-    parts = path.split("/")
-    return ["/".join(parts[:end]) for end in range(1, len(parts))]
-
-
 def _state_of(top: int, path: str) -> os.stat_result | None:
     """Return the state of an entry below a directory; None where there is none."""
     with contextlib.suppress(OSError), parent_beneath(top, path) as (parent, name):
@@ -215,7 +209,7 @@ class _Refresh:
     device: int
 
     def directory(self, lower: int, upper: int, prefix: str, only: frozenset[str] | None) -> None:
-        """Bring one directory up to date, and all below it; ``only`` are the paths in it that are copied."""
+        """Refresh a directory and all below it; ``only`` are the paths in it that are copied."""
         before = self.before.made.get(prefix, {})
         made: dict[str, Stamp] = {}
         for row in entries(lower):
@@ -271,7 +265,7 @@ class _Refresh:
     def _file(
         self, lower: int, upper: int, path: str, was: os.stat_result, known: Stamp | None
     ) -> Stamp:
-        """Bring one file up to date; ``known`` is what the copy held when it was brought up to date last."""
+        """Refresh a file; ``known`` is the copy's stamp from the last time."""
         name = path.rpartition("/")[2]
         original = stamp_of(was)
         if self._is_left_out(path, was):
@@ -302,7 +296,7 @@ class _Refresh:
         return False
 
     def _is_large(self, path: str, was: os.stat_result) -> bool:
-        """Whether something is too large to be copied; what is there already is not looked at again."""
+        """Whether something is too large to be copied; what was copied is not looked at again."""
         if not stat.S_ISDIR(was.st_mode):
             return was.st_size > MAX_FILE_BYTES
         if path in self.before.large or f"{path}/" in self.before.made:
@@ -318,7 +312,7 @@ class _Refresh:
 
 
 def _below(only: frozenset[str] | None, name: str) -> frozenset[str] | None:
-    """Return the paths in a directory of this name that are copied: None for all, none where it is not."""
+    """Return the paths copied from a directory: None for all, an empty set for none."""
     if only is None or name in only:
         return None
     begin = f"{name}/"

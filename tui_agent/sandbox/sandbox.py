@@ -1,10 +1,9 @@
-"""The sandbox of a session: lays out the view of each command, and applies its changes when it has ended."""
+"""The sandbox of a session: lays out each command's view and applies its changes when it ends."""
 
 import asyncio
 import contextlib
 import fcntl
 import fnmatch
-import hashlib
 import json
 import logging
 import os
@@ -30,12 +29,12 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import GoesOn, SecretSearch
 from tui_agent.lazy import LazyPattern, dataclass, frozen
-from tui_agent.path_checks import is_directory, is_file
+from tui_agent.path_checks import folders_around, is_directory, is_file
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import held_still
 from tui_agent.sandbox.authority import Authority, bundle, certificate_variables
 from tui_agent.sandbox.copy_pool import CopyPool
-from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
+from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.devices import DevicePermissions
 from tui_agent.sandbox.hosts import PrivateHosts
 from tui_agent.sandbox.judge_program import MAX_NAMES, grants_row
@@ -53,18 +52,14 @@ from tui_agent.sandbox.judging import (
     verdict_from,
 )
 from tui_agent.sandbox.lacking import lacking, named
-from tui_agent.sandbox.layer import Layer, make_layer, make_own_directory
+from tui_agent.sandbox.layer import Layer, make_layer, make_own_directory, name_for
 from tui_agent.sandbox.layout import (
-    BubblewrapForm,
     CopyOf,
     Layout,
     Mount,
     MountKind,
     bubblewrap_command,
     keyring_filter,
-    landlock_command,
-    landlock_specification,
-    seatbelt_profile,
 )
 from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
 from tui_agent.sandbox.masks import Masks
@@ -116,7 +111,7 @@ WHOLE_SCAN_SECONDS = 600.0
 """How long a project is searched beside the session."""
 
 MAX_MOUNTS = 400
-"""Places in a project that are treated in a way of their own; with more, nothing in it runs unasked."""
+"""Places of a project with a treatment of their own; with more, nothing in it runs unasked."""
 
 Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
 """Records changes to some files while it is entered."""
@@ -142,7 +137,7 @@ class Launch:
     seen: ProjectScan
     layout: Layout
     watched: str = ""
-    """The name under which the judge watches the places that the command works on itself; "" where there are none."""
+    """The judge's name for the places that the command works on itself; "" for none."""
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
     large: tuple[Path, ...] = ()
@@ -157,7 +152,7 @@ class Launch:
     made: tuple[Path, ...] = ()
     """Files and directories made as mount points, removed again if still empty."""
     info: int = -1
-    """Where bubblewrap has written which process is the first inside; without it, processes may stay behind."""
+    """Descriptor that names the first process inside; without it, processes may stay behind."""
     done: bool = False
     """Its changes were judged for the last time."""
     is_gone: bool = False
@@ -166,7 +161,7 @@ class Launch:
     """What was done about its changes in place, at its end or while it ran."""
 
     async def gone(self) -> None:
-        """Wait until every process of the command has ended, once its own has: the last ones end just after it.
+        """Wait, after the command's own process, until all others have ended too.
 
         Where its own was killed before the first one inside had asked to end with it, that is
         killed, and all others with it.
@@ -192,7 +187,7 @@ class Launch:
 
 
 def _end_first(process: int, number: int, namespace: int | None) -> None:
-    """Kill the first process of a namespace; its number may be another one's by now, the namespace is not."""
+    """Kill the first process of a namespace: its number may be reused, its namespace is not."""
     with contextlib.suppress(OSError):
         if os.stat(f"/proc/{number}/ns/pid").st_ino == namespace:  # noqa: PTH116 - a link of the kernel's
             signal.pidfd_send_signal(process, signal.SIGKILL)
@@ -210,19 +205,11 @@ async def _known_paths(root: Path, paths: Sequence[str]) -> dict[str, list[str]]
     """Return what git and the checkpoints know of paths of a project, as the judge asks for it."""
     shared = frozenset(await shared_files(root))
     tracked = await asyncio.to_thread(tracked_files, root)
-    around = {parent for name in shared for parent in _parents(name)}
-    asked = {parent for name in paths for parent in _parents(name)}
     return {
         "shared": [name for name in paths if name in shared],
-        "directories": sorted(asked & around),
+        "directories": sorted(folders_around(paths) & folders_around(shared)),
         "tracked": [name for name in paths if f"{root}/{name}" in tracked],
     }
-
-
-def _parents(name: str) -> Iterator[str]:
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
 
 
 @frozen
@@ -280,7 +267,7 @@ class Sandbox:
         """Held while changes are judged and kept: of two halves of a repository neither is one."""
 
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
-        """Return a sandbox like this one for a copy of a project, with caches beside the copy that go with it.
+        """Return a sandbox like this one for a copy of a project, with caches beside the copy.
 
         Where the system can do that, commands find the copy, ``root``, in the place of the project. ``shared`` are
         places that the copy reads the project's things at, each with where those are.
@@ -303,7 +290,7 @@ class Sandbox:
 
     @cached_property
     def state(self) -> SandboxState:
-        """Which sandbox is used. The first look takes some milliseconds: not on the event loop's thread."""
+        """The sandbox in use. The first look takes some milliseconds: call it off the event loop."""
         if self.settings.mode == "off":
             return SandboxState(None, reason="it is switched off (sandbox = off)")
         return self._find()
@@ -341,7 +328,7 @@ class Sandbox:
         return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
 
     def shortcoming(self, project: Path) -> str:
-        """Return the sandbox's limits here and their effects; "" when nothing could be better. Looks at files."""
+        """Return the sandbox's limits here and their effects; "" for none. Looks at files."""
         if self.settings.mode == "off" or self.refusal():
             return ""
         state = self.state
@@ -359,7 +346,7 @@ class Sandbox:
         return f"{text} See: tui-agent doctor"
 
     def is_layered(self, view: View) -> bool:
-        """Whether a command works on a layer over the project or a copy of it, so that its changes are known."""
+        """Whether a command works on a layer or copy, so that its changes are known."""
         return self.state.kind == "bubblewrap" and not view.grants.repository
 
     def shows(self, path: Path, project: Path) -> bool:
@@ -368,7 +355,7 @@ class Sandbox:
         return self._plan(project.resolve()).layout().put_at(path) in kinds
 
     def hides(self, path: Path, project: Path) -> bool:
-        """Whether a file of the project is empty for commands because it holds secrets. Looks at files."""
+        """Whether commands see a file of the project as empty, as it holds secrets. Looks at files."""
         self._scan(project)
         return path in self._plan(project.resolve()).hidden()
 
@@ -391,7 +378,7 @@ class Sandbox:
     # -- running a command ----------------------------------------------------------------------------------------
 
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
-        """Look at the machine and the project now, in the background: the first command need not wait for it."""
+        """Look at the machine and the project in the background, before the first command."""
         if project not in self._ready and self.settings.mode != "off":
             self._ready[project] = asyncio.create_task(
                 self._look(project.resolve(), dict(environment))
@@ -430,7 +417,7 @@ class Sandbox:
         replaced: Mapping[Path, Path] = MappingProxyType({}),
         keeps_caches: bool = True,
     ) -> Launch:
-        """Lay out the view of a command; ``finish`` must be called when it has ended, however it did.
+        """Lay out the view of a command. Call ``finish`` when it has ended, however it did.
 
         Args:
             command: the command line.
@@ -480,7 +467,7 @@ class Sandbox:
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
     ) -> CommandOutcome:
-        """Apply a command's changes: those its view allows go into the project, the rest are discarded.
+        """Keep the changes that a command's view allows, and discard the rest.
 
         Its own process has ended. Missing grants are read from its output. ``exit_code`` is None when it was stopped.
         """
@@ -513,7 +500,7 @@ class Sandbox:
         return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def look(self, launch: Launch, leader: int) -> None:
-        """Copy a running command's allowed outputs into the project; ``leader`` is the process that was started.
+        """Copy a running command's outputs into the project; ``leader`` is the process started.
 
         The command stands still meanwhile. One that can't be stopped is not looked at.
         """
@@ -556,9 +543,11 @@ class Sandbox:
         live: bool,
         keeps_caches: bool,
     ) -> Launch:
-        root = project.resolve()
+        if self.state.kind is None:
+            raise SandboxError(f"There is no sandbox: {self.state.reason}.")
         if lack := self.lacks(view):
             raise SandboxError(f"{lack}.")
+        root = project.resolve()
         has_layer = self.state.kind == "bubblewrap"
         goes_on = live and view.writes is not Writes.NOTHING and not view.grants.sources
         live = has_layer and (goes_on or view.grants.repository)
@@ -595,41 +584,42 @@ class Sandbox:
             large = self._refreshed(layer, plan, layout)
             shown = (Mount(place, MountKind.READ) for place in large)
             layout = replace(layout, mounts=(*layout.mounts, *shown))
-        covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
-        # What a rule denies is nothing to ask about when a command names it.
-        hidden = tuple(
-            place
-            for place in covered
-            if place.is_relative_to(root) and plan.unreadable.get(place) != "deny"
-        )
+        hidden = _hidden_in(layout, plan)
         if self._copy is not None:
             secrets = self._plan(self._copy.of, view=view).secret_mounts()
             layout = layout.showing(
                 self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap"
             )
-        launch = Launch(inside, view, plan.seen, layout, watched, hidden, layer)
-        launch.large = large
-        launch.owned = owned
-        launch.made = made
-        return launch
+        return Launch(
+            environment=inside,
+            view=view,
+            seen=plan.seen,
+            layout=layout,
+            watched=watched,
+            hidden=hidden,
+            layer=layer,
+            large=large,
+            owned=owned,
+            made=made,
+        )
 
     def _plan(
         self, root: Path, environ: Mapping[str, str] = os.environ, view: View = _PLAIN_VIEW
     ) -> ViewPlan:
-        """Return the plan for a command that may do nothing beyond build output, on the project itself.
+        """Return the plan of a command on the project itself that may change build output alone.
 
         Of the ``view`` only the rules of reading count.
         """
         seen = self._scan(root, anew=False)
         return ViewPlan(
-            root,
-            root,
-            seen,
-            self._machine_of(environ),
-            self.settings,
-            SandboxFolders(self._place, self._cache_of(root)),
-            self.state.kind or "bubblewrap",
-            environ,
+            root=root,
+            cwd=root,
+            seen=seen,
+            machine=self._machine_of(environ),
+            settings=self.settings,
+            room=SandboxFolders(self._place, self._cache_of(root)),
+            kind=self.state.kind or "bubblewrap",
+            environment=environ,
             private=self._private,
             stand_ins=self._stand_ins(root),
             unreadable=self._unreadable(seen, view),
@@ -652,7 +642,7 @@ class Sandbox:
             return {}
         found = {}
         for place, text in self.masks.of_files(root).items():
-            copy = self._place / f"masked-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
+            copy = self._place / f"masked-{name_for(place)}"
             _write(copy, text.encode("utf-8", "surrogateescape"))
             found[place] = copy
         if self.state.kind in _WITH_NETWORK:
@@ -672,7 +662,7 @@ class Sandbox:
     def _caches(
         self, root: Path, layer: Layer | None, *, kept: bool
     ) -> tuple[tuple[int, ...], Path | None]:
-        """Return where layers over the user's caches are, and a lock on it: no two commands may share a layer.
+        """Return a lock, and the place of layers over the user's caches: no two commands share one.
 
         The first has those that stay, others beside it get new ones that go with their own. Of a command that may
         change nothing, nothing stays.
@@ -683,7 +673,7 @@ class Sandbox:
         if kept:
             parent = self._memory or self._cache_of(root)
         if parent is not None:
-            name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+            name = name_for(root)
             lock = os.open(parent / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -706,48 +696,33 @@ class Sandbox:
             raise SandboxError(
                 "The project has too many files that need protection for a sandbox to be laid out."
             )
-        match self.state.kind:
-            case "bubblewrap":
-                report = -1
-                calls = keyring_filter()
-                launch.owned += (calls,)
-                if inherits:
-                    launch.info, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-                    launch.owned += (launch.info, report)
-                    launch.descriptors = (report, calls)
-                words = bubblewrap_command(
-                    self._form,
-                    layout,
-                    command,
-                    own_network=network is None,
-                    info=report,
-                    calls=calls if inherits else _INHERITED,
-                )
-                opener = (
-                    "/bin/sh",
-                    "-c",
-                    f'exec "$@" {_INHERITED}<"$0"',
-                    f"/proc/{os.getpid()}/fd/{calls}",
-                )
-                joining = () if network is None else network.joining()
-                launch.arguments = (*(() if inherits else opener), *joining, *words)
-            case "sandbox-exec":
-                port = network.proxy.port if network is not None else 0
-                launch.arguments = (
-                    self.state.program,
-                    "-p",
-                    seatbelt_profile(layout, port),
-                    *command,
-                )
-            case "landlock":
-                descriptor = landlock_specification(layout)
-                launch.owned += (descriptor,)
-                launch.arguments = landlock_command(descriptor, command)
-            case None:
-                raise SandboxError(f"There is no sandbox: {self.state.reason}.")
+        port = 0
+        joining: tuple[str, ...] = ()
+        if network is not None:
+            port = network.proxy.port
+            joining = network.joining()
+        if self.state.kind != "bubblewrap":
+            launch.arguments, owned = self.state.starts(layout, command, port)
+            launch.owned += owned
+            return
+        calls = keyring_filter()
+        launch.owned += (calls,)
+        is_alone = network is None
+        start = partial(bubblewrap_command, self.state.bubblewrap, layout, command)
+        if inherits:
+            launch.info, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            launch.owned += (launch.info, report)
+            launch.descriptors = (report, calls)
+            words = start(own_network=is_alone, info=report, calls=calls)
+            launch.arguments = (*joining, *words)
+        else:
+            words = start(own_network=is_alone, calls=_INHERITED)
+            opener = f'exec "$@" {_INHERITED}<"$0"'
+            place = f"/proc/{os.getpid()}/fd/{calls}"
+            launch.arguments = ("/bin/sh", "-c", opener, place, *joining, *words)
 
     def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
-        """Make and yield paths that must exist to be opened: files outside, output directories of a live project."""
+        """Make and yield paths that must exist to be opened: files outside, live output directories."""
         for path in view.grants.write:
             if (
                 not os.path.lexists(path)
@@ -779,7 +754,7 @@ class Sandbox:
             return self._judges[key]
 
     def _judge_command(self, root: Path) -> Started:
-        """Return the command line of a judge: it may change its project and layers over it, and sees programs."""
+        """Return the judge's command line: it may change the project and layers, and sees programs."""
         plan = self._plan(root)
         opened = [root, *plan.seen.elsewhere, *filter(None, [self._layers_at(root)])]
         seen = {
@@ -803,20 +778,14 @@ class Sandbox:
         layout = Layout(
             root, plan.room.place / EMPTY, tuple({mount.place: mount for mount in mounts}.values())
         )
-        words = judge_words(root)
-        match self.state.kind:
-            case "bubblewrap":
-                # Of what root's project holds, some belongs to other users: only root itself may change that.
-                roots = replace(self._form, users=False, capabilities=_OF_ROOT)
-                is_root = self._form.root and not why_not(
-                    bubblewrap_command(roots, layout, ["true"])
-                )
-                return bubblewrap_command(roots if is_root else self._form, layout, words), ()
-            case "sandbox-exec":
-                return (self.state.program, "-p", seatbelt_profile(layout), *words), ()
-            case _:
-                descriptor = landlock_specification(layout)
-                return landlock_command(descriptor, words), (descriptor,)
+        state = self.state
+        if state.kind == "bubblewrap" and state.bubblewrap.root:
+            # Some of what root's project holds belongs to other users: only root may change it.
+            form = replace(state.bubblewrap, users=False, capabilities=_OF_ROOT)
+            of_root = replace(state, form=form)
+            if not of_root.failure(layout):
+                state = of_root
+        return state.starts(layout, judge_words(root))
 
     async def _judged(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
         """Have the changes on a layer judged, and those of outputs kept."""
@@ -844,7 +813,7 @@ class Sandbox:
     async def _apply_changes(
         self, launch: Launch, recorded: Recorded | None
     ) -> tuple[Grants, list[str]]:
-        """Have a command's changes judged, and keep what may be kept; returns what it lacked, and notes."""
+        """Have a command's changes judged and kept; return the grants it lacked, and notes."""
         if (layer := launch.layer) is None:
             await self._tidy(launch, ended=True)
             return Grants(), launch.told
@@ -862,7 +831,7 @@ class Sandbox:
         return verdict.wanted, notes + launch.told
 
     def _watch(self, plan: ViewPlan) -> tuple[str, frozenset[Path]]:
-        """Have the judge watch what a command works on itself; returns the name of that, and what is ``linked``."""
+        """Have the judge watch what a command works on itself; return its name, and linked outputs."""
         seen = plan.seen
         root = plan.root
         if plan.layer is None and plan.view.writes_outputs:
@@ -920,7 +889,9 @@ class Sandbox:
             output = output.replace(str(self._copy.of), str(root))
             cwd = Path(str(cwd).replace(str(self._copy.of), str(root), 1))
         shows = partial(self.shows, project=root)
-        wanted = lacking(output, cwd, launch.view, launch.seen, shows, launch.large)
+        wanted = lacking(
+            output, cwd, launch.view, seen=launch.seen, shows=shows, large=launch.large
+        )
         return wanted or Grants(secrets=named(launch.hidden, root, output))
 
     def _clear_up(self, launch: Launch) -> None:
@@ -950,7 +921,7 @@ class Sandbox:
         return self._scanned(project.resolve(), lambda: time.monotonic() < until, anew=anew)
 
     def _scan_to_the_end(self, project: Path) -> None:
-        """Look at all of a project, until the session ends; commands see of it what was looked at by then."""
+        """Scan all of a project, until the session ends; commands see what was scanned by then."""
         until = time.monotonic() + WHOLE_SCAN_SECONDS
         self._scanned(
             project.resolve(),
@@ -988,12 +959,12 @@ class Sandbox:
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
-        """Return a project's caches. They are its own: no other project's build uses files that its tests put there."""
+        """Return a project's own caches: no other project's build uses files from them."""
         try:
             cache = self._made_cache()
             if cache is None:
                 return None
-            place = cache / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+            place = cache / name_for(root)
             for directory in (place, place / "cache", place / "plan"):
                 directory.mkdir(exist_ok=True, mode=0o700)
         except FileNotFoundError:
@@ -1001,15 +972,11 @@ class Sandbox:
         return place
 
     def _made_cache(self) -> Path | None:
-        """Make the directory of all caches; raises FileNotFoundError where it goes with a race that has ended."""
+        """Make the directory of all caches; raises FileNotFoundError after its race has ended."""
         if self._cache is not None:
             # Without parents: those of a copy go with its race, and nothing may bring them back.
             self._cache.mkdir(parents=self._copy is None, exist_ok=True, mode=0o700)
         return self._cache
-
-    @property
-    def _form(self) -> BubblewrapForm:
-        return self.state.form or BubblewrapForm(self.state.program)
 
     def _layer_parent(self, root: Path) -> Path | None:
         """Return where layers over a project are kept; None where the system can't make them."""
@@ -1030,7 +997,7 @@ class Sandbox:
             return self._layer_parents[root]
 
     def _layers_at(self, root: Path) -> Path | None:
-        """Return where layers over a project, or copies of it, are kept; None where commands work on it itself."""
+        """Return the place of layers or copies; None where commands work on the project itself."""
         if self.state.kind != "bubblewrap":
             return None
         if parent := self._layer_parent(root):
@@ -1066,7 +1033,7 @@ class Sandbox:
             remove_tree(layer.place)
 
     def _copied(self, root: Path) -> None:
-        """Have the judge ready and, where commands work on a copy, that made: the first need not wait for it."""
+        """Start the judge and make the first copy, if any: no command has to wait for it."""
         self._judge(root).ask("ready")
         parent = self._layers_at(root)
         if parent is None or parent == self._layer_parent(root):
@@ -1108,11 +1075,11 @@ class Sandbox:
                 return tuple(bounded[name] for name in paths_from(row["large"]))
         except JudgeError as error:
             # A sandbox that does not work any more holds the judge as little as commands.
-            why = why_not(bubblewrap_command(self._form, layout, ["true"])) or error
+            why = self.state.failure(layout) or error
             raise SandboxError(f"The project could not be copied: {why}.") from error
 
     def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
-        """Return output directories, and what no checkpoint restores; of a live project the former alone."""
+        """Return output directories, and unless it is live what no checkpoint restores."""
         outputs = tuple(path for path in plan.seen.outputs if path.name not in NEVER_KEPT)
         if not plan.whole:
             return outputs
@@ -1127,9 +1094,7 @@ class Sandbox:
             return False
         mounts = (*system_mounts(), Mount(root, MountKind.LAYER, layer.upper, layer.work))
         try:
-            return not why_not(
-                bubblewrap_command(self._form, Layout(root, Path(os.devnull), mounts), ["true"])
-            )
+            return not self.state.failure(Layout(root, Path(os.devnull), mounts))
         finally:
             remove_tree(layer.place)
 
@@ -1146,7 +1111,7 @@ class Sandbox:
 
     @cached_property
     def _disk(self) -> Path:
-        """A directory on a disk for copies, where the project's blocks can be shared if anywhere."""
+        """A directory for copies on a disk, where the project's blocks can be shared."""
         try:
             return make_own_directory(self, self._made_cache() or self._place)
         except OSError:
@@ -1168,7 +1133,7 @@ class Sandbox:
         return place
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:
-        """Return the environment inside: without variables that name sockets outside, with writable caches."""
+        """Return the environment inside: no variables for sockets outside, writable caches."""
         found = without_left_out("sandbox", environ)
         found["GIT_OPTIONAL_LOCKS"] = "0"
         found |= self.masks.of_variables()
@@ -1200,7 +1165,7 @@ class Sandbox:
         return found
 
     async def _own_network(self) -> SessionNetwork | None:
-        """Return the network that commands of this session share; None where there is none: they have nothing then."""
+        """Return the network of the session's commands; None where they have no network."""
         if self.state.kind not in _WITH_NETWORK:
             return None
         loop = asyncio.get_running_loop()
@@ -1226,8 +1191,18 @@ def _write(path: Path, data: bytes) -> None:
         path.write_bytes(data)
 
 
+def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
+    """Return the project's files that are hidden and may be asked about: no rule denies them."""
+    found = []
+    for mount in layout.mounts:
+        is_hidden = mount.put is MountKind.HIDDEN_FILE and mount.place.is_relative_to(plan.root)
+        if is_hidden and plan.unreadable.get(mount.place) != "deny":
+            found.append(mount.place)
+    return tuple(found)
+
+
 def _of_unseen(seen: ProjectScan) -> str:
-    """Return what a command did not see because there was no time to search it for secrets; "" for nothing."""
+    """Return a note on files hidden as they were not searched for secrets yet; "" for none."""
     if not seen.unseen:
         return ""
     if seen.is_whole and len(seen.unseen) == len(seen.left_out):

@@ -18,7 +18,7 @@ def _masked_host(text: str) -> str:
 
 
 class SandboxSettings(BaseModel):
-    """``[sandbox]``, or ``sandbox = "off"``: what commands of the agent may touch, enforced by the system."""
+    """``[sandbox]``, or ``sandbox = "off"``: what commands may touch, enforced by the system."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

@@ -9,7 +9,7 @@ from tui_agent.sandbox.view import RuleOfReading
 
 
 def unreadable_files(seen: ProjectScan, reading: RuleOfReading) -> Mapping[Path, str]:
-    """Return the files that may not be read unasked, each with what its rule says; see ``RuleOfReading``.
+    """Return the files that may not be read unasked, each with its rule's answer.
 
     Takes about 0.2 s for 10,000 files. Directories that the scan left out are hidden as a whole.
     """

@@ -92,7 +92,7 @@ class View:
 
     @property
     def changes_sources(self) -> bool:
-        """Whether files can change that a checkpoint would have to take back; git changes them with the repository."""
+        """Whether sources can change, which a checkpoint would restore; git can change them too."""
         return self.writes is Writes.PROJECT or self.grants.sources or self.grants.repository
 
     @property

@@ -20,15 +20,8 @@ _TABLE = Path(__file__).with_suffix(".txt")
 
 _TASKS = listed("npm pnpm yarn bun")
 """Programs whose `run` takes the name of a task, which is a family."""
-_RUNNERS = (
-    "uv run",
-    "poetry run",
-    "pipenv run",
-    "pdm run",
-    "bundle exec",
-    "npx",
-    "bunx",
-    "pnpm exec",
+_RUNNERS = frozenset(
+    ["uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec"]
 )
 """The rest is a command with a family of its own."""
 _MODULES = listed(

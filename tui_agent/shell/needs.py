@@ -22,7 +22,7 @@ from tui_agent.permission import Change, Permission, PermissionNeed, rule_path
 from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
 from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, read_script
-from tui_agent.word_lists import listed
+from tui_agent.word_lists import in_order, listed
 
 _REPOSITORY = listed("add commit update-index update-ref gc init fetch")
 _BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
@@ -33,10 +33,8 @@ have failed."""
 MAX_NESTING = 5
 """Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
 
-HARMLESS_DEVICES = frozenset(
-    {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom"}
-)
-SYSTEM_PROGRAMS = ("/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/opt/homebrew/bin")
+HARMLESS_DEVICES = listed("/dev/null /dev/stdin /dev/stdout /dev/stderr /dev/zero /dev/urandom")
+SYSTEM_PROGRAMS = in_order("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /opt/homebrew/bin")
 
 _CARRIERS = listed(
     """

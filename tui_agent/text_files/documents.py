@@ -43,14 +43,14 @@ def pages_of(data: bytes) -> Iterator[str]:
 
 
 def _word(archive: zipfile.ZipFile) -> Iterator[str]:
-    yield from _paragraphs(_part(archive, "word/document.xml"), "p", "t")
+    yield from _paragraphs(_part(archive, "word/document.xml"))
 
 
 def _slides(archive: zipfile.ZipFile) -> Iterator[str]:
     names = [name for name in archive.namelist() if name.startswith("ppt/slides/slide")]
     for number, name in enumerate(sorted(names, key=lambda name: (len(name), name)), 1):
         yield f"[Slide {number} of {len(names)}]"
-        yield from _paragraphs(_part(archive, name), "p", "t")
+        yield from _paragraphs(_part(archive, name))
 
 
 def _sheets(archive: zipfile.ZipFile) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _cell_text(cell: ET.Element, shared: list[str]) -> str:
 
 def _open_document(archive: zipfile.ZipFile) -> Iterator[str]:
     for element in _part(archive, "content.xml").iter():
-        if element.tag.rpartition("}")[2] in {"p", "h"}:
+        if _name(element) in {"p", "h"}:
             yield "".join(element.itertext())
 
 
@@ -90,15 +90,23 @@ def _part(archive: zipfile.ZipFile, name: str) -> ET.Element:
     return ET.fromstring(data)  # noqa: S314
 
 
-def _paragraphs(root: ET.Element, paragraph: str, text: str) -> Iterator[str]:
+def _paragraphs(root: ET.Element) -> Iterator[str]:
     for element in root.iter():
-        if element.tag.rpartition("}")[2] == paragraph:
-            pieces = (
-                "\t" if part.tag.rpartition("}")[2] == "tab" else part.text or ""
-                for part in element.iter()
-                if part.tag.rpartition("}")[2] in {text, "tab"}
-            )
-            yield "".join(pieces)
+        if _name(element) != "p":
+            continue
+        text = ""
+        for part in element.iter():
+            match _name(part):
+                case "tab":
+                    text += "\t"
+                case "t":
+                    text += part.text or ""
+        yield text
+
+
+def _name(element: ET.Element) -> str:
+    """Return an element's name without its namespace."""
+    return element.tag.rpartition("}")[2]
 
 
 def _zip_names(archive: zipfile.ZipFile) -> Iterator[str]:

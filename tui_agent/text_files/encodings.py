@@ -10,6 +10,7 @@ import codecs
 import re
 
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.word_lists import in_order
 
 SAMPLE_BYTES = 64 * 1024
 """Bytes at the start in which a NUL makes a file binary, and in which an encoding is declared."""
@@ -68,21 +69,10 @@ _WEB_NAMES = {
     "iso2022-jp": "iso-2022-jp",
 }
 _ALWAYS_ASCII = "\t\n az09AZ{}"
-_GUESSED = (
-    *(
-        "cp932",
-        "euc_jp",
-        "gb18030",
-        "big5",
-        "cp949",
-        "cp1251",
-        "koi8_r",
-        "cp866",
-        "cp1250",
-        "iso8859_2",
-        "cp1253",
-    ),
-    *("cp1254", "cp1255", "cp1256"),
+_GUESSED = in_order(
+    """
+    cp932 euc_jp gb18030 big5 cp949 cp1251 koi8_r cp866 cp1250 iso8859_2 cp1253 cp1254 cp1255 cp1256
+    """
 )
 """What other editors and systems still write, among which charset-normalizer chooses."""
 

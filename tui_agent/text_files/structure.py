@@ -12,46 +12,20 @@ from collections.abc import Callable
 from fnmatch import fnmatch
 
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.text_files.lines import line_at
+from tui_agent.word_lists import in_order
 
 MAX_CHARS = 2_000_000
 """Texts longer than this are not judged: a change of one would take seconds."""
 
-_COMMENTED = (
-    *(
-        "*.jsonc",
-        "*.json5",
-        "tsconfig*.json",
-        "jsconfig*.json",
-        "tslint.json",
-        ".eslintrc*",
-        ".babelrc",
-        ".swcrc",
-    ),
-    *(
-        "*.code-workspace",
-        "*.code-snippets",
-        "devcontainer.json",
-        ".devcontainer.json",
-        "deno.json",
-        "api-extractor*.json",
-    ),
-    *(
-        "settings.json",
-        "launch.json",
-        "tasks.json",
-        "extensions.json",
-        "keybindings.json",
-        ".jshintrc",
-        ".jscsrc",
-    ),
-    *(
-        "language-configuration.json",
-        "*.hujson",
-        "turbo.json",
-        "biome.json",
-        ".oxlintrc.json",
-        "rush.json",
-    ),
+_COMMENTED = in_order(
+    """
+    *.jsonc *.json5 tsconfig*.json jsconfig*.json tslint.json .eslintrc* .babelrc .swcrc
+    *.code-workspace *.code-snippets devcontainer.json .devcontainer.json deno.json
+    api-extractor*.json settings.json launch.json tasks.json extensions.json keybindings.json
+    .jshintrc .jscsrc language-configuration.json *.hujson turbo.json biome.json .oxlintrc.json
+    rush.json
+    """
 )
 """JSON files in which comments and trailing commas are customary."""
 _TEMPLATE = LazyPattern(r"(?<!\$)\{\{|\{%|<%")
@@ -190,7 +164,7 @@ def _line_of_cell(text: str, number: int) -> int:
     at = 0
     if number <= len(places):
         at = places[number - 1]
-    return text.count("\n", 0, at) + 1
+    return line_at(text, at)
 
 
 def _toml(text: str) -> Invalid | None:

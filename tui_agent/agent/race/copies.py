@@ -17,7 +17,7 @@ import secrets
 import stat
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from pathlib import Path
@@ -28,7 +28,7 @@ from tui_agent.files.descriptors import copy_data, remove_tree
 from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass, frozen
-from tui_agent.path_checks import is_directory, is_there
+from tui_agent.path_checks import folders_around, is_directory, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program
 from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
@@ -261,7 +261,7 @@ class _Walk:
         self._project = str(project)
         self._root = str(root)
         self._listed = listed
-        self._directories = {parent for name in listed for parent in _parents(name)}
+        self._directories = folders_around(listed)
         self._original = original
         self._may_link = may_link
         self.files: list[list[_File]] = []
@@ -305,12 +305,6 @@ class _Walk:
         mode = stat.S_IMODE(row.stat(follow_symlinks=False).st_mode)
         os.mkdir(f"{self._root}/{below}", mode | 0o700)  # noqa: PTH102 - as above
         self.directory(f"{below}/", ignored=not has_listed)
-
-
-def _parents(name: str) -> Iterator[str]:
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
 
 
 def _copy_file(source: str, target: str, state: os.stat_result) -> None:
