@@ -32,6 +32,11 @@ def at_home(text: str) -> Path:
     return Path(os.path.expanduser(text))  # noqa: PTH111 - the one of pathlib raises
 
 
+def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
+    """Return whether a path is in a project, links followed."""
+    return real_path(path).is_relative_to(real_path(project))
+
+
 def folders_around(paths: Iterable[str]) -> set[str]:
     """Return all directories that relative paths are in; pure."""
     found = set[str]()

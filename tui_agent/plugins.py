@@ -18,11 +18,11 @@ from typing import Any
 from tui_agent.claude_settings import effect_of_hook, hook_rows
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
-from tui_agent.files.inside import is_inside
 from tui_agent.files.stamps import Stamp, settled_stamp
 from tui_agent.foreign_file import ForeignFile, read_foreign
 from tui_agent.json_text import objects
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.path_checks import is_inside
 from tui_agent.places import Kind
 from tui_agent.server_rows import effect_of_server
 

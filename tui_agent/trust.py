@@ -18,13 +18,13 @@ from typing import Any, Literal
 
 from tui_agent.claude_settings import PROJECT_FILES, ClaudeSettings, project_settings
 from tui_agent.files.atomic import write_atomically
-from tui_agent.files.inside import is_inside, read_inside
+from tui_agent.files.inside import read_inside
 from tui_agent.foreign_file import read_foreign
 from tui_agent.foreign_servers import server_files, servers_in
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import imports_of, may_import_from_outside
-from tui_agent.path_checks import is_directory, is_file
+from tui_agent.path_checks import is_directory, is_file, is_inside
 from tui_agent.places import (
     ACTING,
     FOLDER,

@@ -21,10 +21,9 @@ from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.context.view import ContextView
 from tui_agent.files.ignore import IgnoreRules, rows
-from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import shown_text
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import at_home, is_directory, is_file, is_there, real_path
+from tui_agent.path_checks import at_home, is_directory, is_file, is_inside, is_there, real_path
 from tui_agent.pictures import (
     MAX_PDF_BYTES,
     MAX_PDF_PAGES,

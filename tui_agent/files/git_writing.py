@@ -145,9 +145,7 @@ def commit_to_branch(
             raise GitWriteError(f"“{branch}” is not a valid name for a branch.")
         git.run("read-tree", head)
         left_out, mixed = _write_tree(git, tree, edits)
-        paths = b"".join(
-            os.fsencode(edit.path) + b"\0" for edit in edits if edit.path not in left_out
-        )
+        paths = _listed(edit.path for edit in edits if edit.path not in left_out)
         git.run("update-index --add --remove --replace -z --stdin", text=paths)
         made = git.text("write-tree")
         if made == git.text("rev-parse", f"{head}^{{tree}}"):
@@ -223,10 +221,14 @@ def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
     return left_out
 
 
+def _listed(paths: Iterable[str]) -> bytes:
+    """Return paths as git reads them with ``-z``."""
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
 def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
     """Return the filter programs (Git LFS, say) that attributes name, by path."""
-    names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    fields = git.run("check-attr -z --stdin filter", text=names).split(b"\0")
+    fields = git.run("check-attr -z --stdin filter", text=_listed(paths)).split(b"\0")
     unset = {b"unspecified", b"unset", b"set"}
     rows = zip(fields[::3], fields[2::3], strict=False)
     return {

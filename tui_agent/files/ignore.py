@@ -67,8 +67,12 @@ def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
     if repository is None or repository == directory:
         return []
     inner = directory.relative_to(repository).parts[:-1]
-    around = [repository.joinpath(*inner[:depth]) for depth in range(len(inner) + 1)]
-    return [(str(place), lines) for place in around if (lines := _lines_in(place))]
+    found = []
+    for depth in range(len(inner) + 1):
+        place = repository.joinpath(*inner[:depth])
+        if lines := _lines_in(place):
+            found.append((str(place), lines))
+    return found
 
 
 def _lines_in(directory: str | Path) -> list[str]:
@@ -127,8 +131,9 @@ def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
                 return
             count += 1
             yield root / os.path.relpath(row.path, real)
-        children = [row.path for row in listing if row.directory]
-        pending += [(child, rules.entering(child)) for child in reversed(children)]
+        for row in reversed(listing):
+            if row.directory:
+                pending.append((row.path, rules.entering(row.path)))
 
 
 def _spec(lines: list[str]) -> "GitIgnoreSpec":

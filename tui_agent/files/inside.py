@@ -34,10 +34,6 @@ class OutsideError(OSError):
     """A path of the project leads out of it. ``strerror`` says where to."""
 
 
-def is_inside(project: Path, path: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
-
-
 def read_inside(
     project: Path, path: Path, limit: int | None = None
 ) -> tuple[bytes, os.stat_result]:

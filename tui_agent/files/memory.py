@@ -197,20 +197,20 @@ class MemoryState(BaseModel):
 
     def counted(self, used: Collection[str], now: int) -> "MemoryState":
         """Count a run that made use of the lines on some topics."""
-        lines = [
-            line.model_copy(update={"uses": line.uses + 1, "used_at": now, "unused": 0})
-            if line.topic in used
-            else line
-            for line in self.lines
-        ]
+        lines = []
+        for line in self.lines:
+            update: dict[str, int] = {}
+            if line.topic in used:
+                update = {"uses": line.uses + 1, "used_at": now, "unused": 0}
+            lines.append(line.model_copy(update=update))
         return self.model_copy(update={"lines": tuple(lines)})
 
     def counted_unused(self, topics: Collection[str]) -> "MemoryState":
         """Count a session that was sent the lines on some topics and made no use of them."""
-        lines = [
-            line.model_copy(update={"unused": line.unused + 1}) if line.topic in topics else line
-            for line in self.lines
-        ]
+        lines = []
+        for line in self.lines:
+            unused = line.unused + (line.topic in topics)
+            lines.append(line.model_copy(update={"unused": unused}))
         return self.model_copy(update={"lines": tuple(lines)})
 
     def undone(self) -> "MemoryState":
@@ -225,16 +225,20 @@ class MemoryState(BaseModel):
         if change.proposal is not None:
             text = change.proposal.line.text
             update["declined"] = tuple(one for one in self.declined if not _same(one, text))
-            others = (one for one in self.proposed if one.line.topic != change.proposal.line.topic)
+            others = self.proposals_beside(change.proposal)
             update["proposed"] = (*others, change.proposal)
         return self.model_copy(update=update)
+
+    def proposals_beside(self, proposal: Proposal) -> tuple[Proposal, ...]:
+        """Return the proposals on other topics."""
+        topic = proposal.line.topic
+        return tuple(one for one in self.proposed if one.line.topic != topic)
 
     def _with_proposal(self, proposal: Proposal) -> "MemoryState":
         if not proposal.line.topic:
             line = self.on_free_topic(proposal.line)
             proposal = proposal.model_copy(update={"line": line})
-        proposed = [one for one in self.proposed if one.line.topic != proposal.line.topic]
-        proposed.append(proposal)
+        proposed = [*self.proposals_beside(proposal), proposal]
         if len(proposed) > MAX_PROPOSED:
             foreign = (at for at, one in enumerate(proposed) if one.line.is_foreign)
             del proposed[next(foreign, 0)]
@@ -383,12 +387,10 @@ def _same(one: str, other: str) -> bool:
 
 def _changed(state: MemoryState, change: MemoryChange) -> MemoryState:
     """Apply a change, so that it can be undone; the proposal that it answers no longer waits."""
-    proposed = state.proposed
+    update: dict[str, object] = {"lines": _replaced(state.lines, change.before, change.after)}
     if change.proposal is not None:
-        topic = change.proposal.line.topic
-        proposed = tuple(one for one in proposed if one.line.topic != topic)
-    lines = _replaced(state.lines, change.before, change.after)
-    return _noted(state.model_copy(update={"lines": lines, "proposed": proposed}), change)
+        update["proposed"] = state.proposals_beside(change.proposal)
+    return _noted(state.model_copy(update=update), change)
 
 
 def _noted(state: MemoryState, change: MemoryChange) -> MemoryState:

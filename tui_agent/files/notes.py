@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from tui_agent.files.atomic import write_atomically
-from tui_agent.files.inside import is_inside
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_file, is_inside
 from tui_agent.text_files.encodings import user_text
 
 NOTES_FILE = ".tui-agent/notes.md"
@@ -37,10 +36,12 @@ def with_note(text: str, note: str) -> str:
 
 def without_note(text: str, note: str) -> str:
     lines = text.removesuffix("\n").split("\n")
-    at = next((at for at in reversed(range(len(lines))) if lines[at] == f"{_BULLET}{note}"), None)
-    if at is None:
+    lines.reverse()
+    row = f"{_BULLET}{note}"
+    if row not in lines:
         return text
-    return "".join(f"{line}\n" for line in [*lines[:at], *lines[at + 1 :]])
+    lines.remove(row)
+    return "\n".join([*reversed(lines), ""])
 
 
 def write_notes(project: Path, text: str) -> None:

@@ -6,7 +6,6 @@ import os
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from itertools import takewhile
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
@@ -135,25 +134,26 @@ async def run_ripgrep(
 
 def ignore_files_are_plain(directory: Path) -> bool:
     """Return whether the ignore files from a directory upwards are regular files, which may be in another place."""
-    names = (*IGNORE_FILES, ".git/info/exclude")
-    found = [
-        path
-        for up in (directory, *directory.parents)
-        for name in names
-        if os.path.lexists(path := up / name)
-    ]
-    return all(is_file(path) or not is_there(path) for path in found)
+    for up in (directory, *directory.parents):
+        for name in (*IGNORE_FILES, ".git/info/exclude"):
+            if not _is_plain(up / name):
+                return False
+    return True
+
+
+def _is_plain(path: str | Path) -> bool:
+    return is_file(path) or not is_there(path)
 
 
 async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
     def has_pipes() -> bool:
-        rows = takewhile(lambda _row: process.returncode is None, os.walk(directory))
-        paths = (
-            f"{place}/{name}"
-            for place, _folders, names in rows
-            for name in IGNORE_FILES.intersection(names)
-        )
-        return any(is_there(path) and not is_file(path) for path in paths)
+        for place, _folders, names in os.walk(directory):
+            if process.returncode is not None:
+                return False
+            for name in IGNORE_FILES.intersection(names):
+                if not _is_plain(f"{place}/{name}"):
+                    return True
+        return False
 
     await asyncio.sleep(LONG)
     if await asyncio.to_thread(has_pipes):

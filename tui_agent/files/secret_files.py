@@ -162,12 +162,11 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
 
     if is_for_people(path):
         return diff
-    found = [
-        text[secret.start : secret.end]
-        for text in texts
-        for secret in find_secrets(text[:MAX_BYTES])
-    ]
-    return remove_known(diff, (line for secret in found for line in secret.split("\n")))
+    found = list[str]()
+    for text in texts:
+        for secret in find_secrets(text[:MAX_BYTES]):
+            found += text[secret.start : secret.end].split("\n")
+    return remove_known(diff, found)
 
 
 def is_for_people(path: Path) -> bool:
@@ -205,6 +204,8 @@ def _content(path: Path, _changed: int, size: int) -> _Content:
     text = text_in(read_regular(path, MAX_BYTES) or b"")
     touched = set[int]()
     pieces = list[str]()
+    secrets = list[str]()
+    hidden = 0
     end = 0
     found = find_secrets(text)
     if is_secret_value(text.strip(), path.name):
@@ -216,11 +217,12 @@ def _content(path: Path, _changed: int, size: int) -> _Content:
         # Lines keep their numbers.
         pieces += [text[end : secret.start], REMOVED, f"\n{REMOVED}" * more]
         end = secret.end
+        hidden += secret.end - secret.start
+        secrets += text[secret.start : secret.end].split("\n")
     lines = "".join([*pieces, text[end:]]).split("\n")
-    hidden = sum(secret.end - secret.start for secret in found)
     return _Content(
         {number: lines[number - 1].rstrip("\r") for number in touched},
-        tuple(line for secret in found for line in text[secret.start : secret.end].split("\n")),
+        tuple(secrets),
         any(secret.is_key for secret in found) or hidden > _MAX_SECRET_SHARE * len(text.strip()),
         size > MAX_BYTES,
     )

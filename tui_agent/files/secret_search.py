@@ -80,16 +80,20 @@ class SecretSearch:
         self._judge(batch, texts)
 
     def _judge(self, batch: list[FileState], texts: list[str]) -> None:
-        from tui_agent.secret_detector import has_secret, is_secret_value
+        from tui_agent.secret_detector import has_secret
 
-        alone = (
-            is_secret_value(text.strip(), Path(file.path).name)
-            for file, text in zip(batch, texts, strict=True)
-            if _FEWEST_ALONE <= len(text) <= _MOST_ALONE
-        )
-        if any(alone) or has_secret(_APART.join(texts)):
+        if any(map(_is_key, batch, texts)) or has_secret(_APART.join(texts)):
             found = {file: file_holds_secret(Path(file.path)) for file in batch}
         else:
             found = dict.fromkeys(batch, False)
         self._known |= found
         self.waiting -= len(batch)
+
+
+def _is_key(file: FileState, text: str) -> bool:
+    """Whether a short file is nothing but a key."""
+    from tui_agent.secret_detector import is_secret_value
+
+    if _FEWEST_ALONE <= len(text) <= _MOST_ALONE:
+        return is_secret_value(text.strip(), Path(file.path).name)
+    return False

@@ -57,11 +57,12 @@ class SafeEnvironment(Mapping[str, str]):
 
     @cached_property
     def _passed(self) -> dict[str, str]:
-        return {
-            name: value
-            for name, value in self._environ.items()
-            if name in self.keep or not (name in self._masked or holds_secret(name, value))
-        }
+        passed = {}
+        for name, value in self._environ.items():
+            is_withheld = name in self._masked or holds_secret(name, value)
+            if name in self.keep or not is_withheld:
+                passed[name] = value
+        return passed
 
 
 def holds_secret(name: str, value: str) -> bool:

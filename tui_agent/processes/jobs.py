@@ -120,15 +120,16 @@ class Job:
     @property
     def state(self) -> JobState:
         process = self._process
+        exit_code = None
+        if process and self._ended_at is not None:
+            exit_code = process.process.returncode
         return JobState(
             id=self.id,
             command=self.command,
             pid=process.process.pid if process else 0,
             started_at=self._started_at,
             ended_at=self._ended_at,
-            exit_code=process.process.returncode
-            if process and self._ended_at is not None
-            else None,
+            exit_code=exit_code,
             stopped=self._stopped,
             output_bytes=self._total,
         )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_file, is_inside, real_path
 from tui_agent.processes.environment import own
 from tui_agent.processes.environment_table import chosen_for
 
@@ -27,15 +27,11 @@ def find_program(
     Those in ``outside`` are not taken, links to them included. ``environ`` is where ``PATH`` is
     looked up.
     """
-    apart = None
-    if outside is not None:
-        apart = Path(os.path.realpath(outside))
-    for place in search_path(environ).split(os.pathsep):
+    for place in search_path(environ, outside).split(os.pathsep):
         found = None
         if place:
             found = shutil.which(name, path=place)
-        names = (found, os.path.realpath(found)) if found else ()
-        if found and not (apart and any(Path(name).is_relative_to(apart) for name in names)):
+        if found and not _is_of(outside, found):
             return found
     return None
 
@@ -65,16 +61,21 @@ def find_shell(outside: Path | None = None) -> str:
 
 def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
     """Return ``PATH`` without the places that depend on the working directory or lie in the directory ``outside``."""
-    path = (os.environ if environ is None else environ).get("PATH", os.defpath)
-    apart = None
-    if outside is not None:
-        apart = Path(os.path.realpath(outside))
-    places = (place for place in path.split(os.pathsep) if os.path.isabs(place))  # noqa: PTH117 - a text
-    return os.pathsep.join(
-        place
-        for place in places
-        if not (apart and Path(os.path.realpath(place)).is_relative_to(apart))
-    )
+    if environ is None:
+        environ = os.environ
+    places = []
+    for place in environ.get("PATH", os.defpath).split(os.pathsep):
+        is_absolute = os.path.isabs(place)  # noqa: PTH117 - a text
+        if is_absolute and not _is_of(outside, place):
+            places.append(place)
+    return os.pathsep.join(places)
+
+
+def _is_of(project: Path | None, path: str) -> bool:
+    """Whether a path is in a project, by its name or by where it leads."""
+    if project is None:
+        return False
+    return is_inside(project, path) or Path(path).is_relative_to(real_path(project))
 
 
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

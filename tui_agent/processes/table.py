@@ -31,15 +31,16 @@ def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
 
 def children_of(pid: int) -> list[int]:
     """Return the children of a process, those that have ended and were not waited for included."""
+    found = list[int]()
+    tasks = PROC / str(pid) / "task"
     try:
-        tasks = os.listdir(PROC / str(pid) / "task")  # noqa: PTH208 - paths are slow to make
-        lists = [(PROC / str(pid) / "task" / task / "children").read_bytes() for task in tasks]
-        return [int(child) for listed in lists for child in listed.split()]
+        for task in os.listdir(tasks):  # noqa: PTH208 - paths are slow to make
+            found += map(int, (tasks / task / "children").read_bytes().split())
     except OSError:
         # Not every kernel has these lists, and a thread may end meanwhile.
-        return [
-            other for other in _processes() if (fields := _fields(other)) and int(fields[1]) == pid
-        ]
+        parent = [str(pid).encode()]
+        return [other for other in _processes() if _fields(other)[1:2] == parent]
+    return found
 
 
 def descendants(pids: Iterable[int]) -> list[int]:
@@ -75,15 +76,11 @@ def mark_of(pid: int) -> str | None:
         variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:
         return ""
-    prefix = f"{MARK}=".encode()
-    return next(
-        (
-            row.removeprefix(prefix).decode("ascii", "replace")
-            for row in variables
-            if row.startswith(prefix)
-        ),
-        None,
-    )
+    for row in variables:
+        name, _, value = row.partition(b"=")
+        if name == MARK.encode():
+            return value.decode("ascii", "replace")
+    return None
 
 
 def command_line(pid: int) -> str:

@@ -1,11 +1,13 @@
 """A terminal's screen that keeps every text drawn on it; imports pyte."""
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from unicodedata import combining, normalize
 
 import pyte
+from pyte.screens import Char
 from wcwidth import wcwidth
 
 from tui_agent.lazy import frozen
@@ -44,32 +46,34 @@ class TerminalScreen(pyte.Screen):
 
     def texts(self) -> list[str]:
         """Return the text of each row, with the spaces at its end."""
-        columns = range(self.columns)
-        return ["".join(self.buffer[row][at].data for at in columns) for row in range(self.lines)]
+        return [_text(self._cells(row)) for row in range(self.lines)]
 
     def parts(self, *, cursor: bool = False) -> list[list[Part]]:
         """Return the rows in parts: what is reversed, or alone in front of its colour, stands out.
 
         So does the cursor if wanted.
         """
-        cells = [[self.buffer[row][at] for at in range(self.columns)] for row in range(self.lines)]
-        texts = Counter(
-            colour
-            for row in cells
-            for colour, run in groupby(row, attrgetter("bg"))
-            if any(cell.data.strip() for cell in run)
-        )
-        rare = {colour for colour, number in texts.items() if number == 1} - {"default", "black"}
-        marked = [[cell.reverse or cell.bg in rare for cell in row] for row in cells]
-        if cursor and not self.cursor.hidden:
-            marked[self.cursor.y][min(self.cursor.x, self.columns - 1)] = True
-        return [
-            [
-                Part("".join(cell.data for cell, _ in run), stands_out)
-                for stands_out, run in groupby(zip(row, marks, strict=True), itemgetter(1))
-            ]
-            for row, marks in zip(cells, marked, strict=True)
-        ]
+        rare = self._rare_colours()
+        found = []
+        for row in range(self.lines):
+            cells = self._cells(row)
+            marks = [cell.reverse or cell.bg in rare for cell in cells]
+            if cursor and row == self.cursor.y and not self.cursor.hidden:
+                marks[min(self.cursor.x, self.columns - 1)] = True
+            found.append(_parts_of(cells, marks))
+        return found
+
+    def _cells(self, row: int) -> list[Char]:
+        return [self.buffer[row][at] for at in range(self.columns)]
+
+    def _rare_colours(self) -> set[str]:
+        """Return the colours behind no more than one text."""
+        texts = Counter[str]()
+        for row in range(self.lines):
+            for colour, run in groupby(self._cells(row), attrgetter("bg")):
+                texts[colour] += bool(_text(run).strip())
+        found = {colour for colour, number in texts.items() if number == 1}
+        return found - {"default", "black"}
 
     def _join(self, character: str) -> None:
         """Add a character without a cell of its own to the one before it; control characters are left out."""
@@ -83,3 +87,17 @@ class TerminalScreen(pyte.Screen):
         if len(cell.data) >= MAX_JOINED:
             return
         row[at] = cell._replace(data=normalize("NFC", cell.data + character))
+
+
+def _text(cells: Iterable[Char]) -> str:
+    return "".join(cell.data for cell in cells)
+
+
+def _parts_of(cells: list[Char], marks: list[bool]) -> list[Part]:
+    parts: list[Part] = []
+    start = 0
+    for stands_out, run in groupby(marks):
+        end = start + len(list(run))
+        parts.append(Part(_text(cells[start:end]), stands_out))
+        start = end
+    return parts

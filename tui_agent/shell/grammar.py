@@ -164,8 +164,9 @@ class ProgramUsage:
         if "-" in switches or not all(map(known.fullmatch, switches)):
             return False
         # The pattern to search for may be given by a switch, before or after the files.
-        patterns = (switch for switch in switches if "e" in switch and "e" in self.valued)
-        is_given = any(re.fullmatch(letters, switch) for switch in patterns)
+        is_given = "e" in self.valued and any(
+            "e" in switch and re.fullmatch(letters, switch) for switch in switches
+        )
         form = self.form
         if self.recursive and self.recursive in "".join(["-", *switches]):
             form = _tree
@@ -182,15 +183,17 @@ class ProgramUsage:
 
 def _apart(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the switches of a command, and its operands: everything after ``--`` is one."""
-    before = list(words)
-    after: list[str] = []
-    if "--" in before:
-        end = before.index("--")
-        after = before[end + 1 :]
-        before = before[:end]
-    switches = [word for word in before if word.startswith("-")]
-    operands = [word for word in before if not word.startswith("-")]
-    return switches, operands + after
+    switches: list[str] = []
+    operands: list[str] = []
+    for at, word in enumerate(words, 1):
+        if word == "--":
+            operands += words[at:]
+            break
+        if word.startswith("-"):
+            switches.append(word)
+        else:
+            operands.append(word)
+    return switches, operands
 
 
 TABLE: dict[str, ProgramUsage] = {

@@ -32,6 +32,10 @@ _WORDS = listed(
     command_name variable_name special_variable_name
     """
 )
+_LITERAL = listed("== =~ = != [ ] < > export declare typeset readonly local unset unsetenv")
+_AROUND = listed("redirected_statement pipeline list compound_statement")
+"""Nodes around a command whose input may be the command's."""
+_OF_HEREDOC = listed("heredoc_start heredoc_end heredoc_body file_descriptor")
 _GAP = re.compile(r"(?:[ \t]|\\\n)*")
 _JOINED = re.compile(r"(?:\\\n)*")
 _DASH_GAP = re.compile(r"[ \t]*(?:-[ \t]*)?")
@@ -95,9 +99,6 @@ def literal(text: str) -> Word:
     return Word(text, text, text)
 
 
-_LITERAL = listed("== =~ = != [ ] < > export declare typeset readonly local unset unsetenv")
-
-
 def read_script(text: str) -> ParsedLine:
     """Take a command line apart. Never raises; parts it can't read are in ``problems``."""
     if problem := _unreadable(text):
@@ -108,9 +109,8 @@ def read_script(text: str) -> ParsedLine:
     if root.has_error:
         return ParsedLine(problems=["its syntax can't be read"])
     reader = _Reader(script, data)
-    if not all(
-        map(_LINE_GAP.fullmatch, (data[: root.start_byte].decode(), data[root.end_byte :].decode()))
-    ):
+    around = (data[: root.start_byte].decode(), data[root.end_byte :].decode())
+    if not all(map(_LINE_GAP.fullmatch, around)):
         script.problems.append("part of it can't be read")
     try:
         reader.read(root)
@@ -179,14 +179,10 @@ class _Reader:
         # either way.
         self._gaps(node, _DASH_GAP if node.type == "redirected_statement" else _LINE_GAP)
         if node.type == "for_statement":
-            name = next(
-                (
-                    self._text(child)
-                    for child in node.named_children
-                    if child.type == "variable_name"
-                ),
-                "",
-            )
+            variable = node.child_by_field_name("variable")
+            name = ""
+            if variable is not None:
+                name = self._text(variable)
             self._script.assignments.append((name, Word(name, None)))
         for child in node.named_children:
             self.read(child)
@@ -226,10 +222,13 @@ class _Reader:
     # -- redirections ---------------------------------------------------------------------------------------
 
     def _redirect(self, node: "Node") -> None:
-        operator = "".join(child.type for child in node.children if not child.is_named)
-        targets = [
-            self._word(child) for child in node.named_children if child.type != "file_descriptor"
-        ]
+        operator = ""
+        targets: list[Word] = []
+        for child in node.children:
+            if not child.is_named:
+                operator += child.type
+            elif child.type != "file_descriptor":
+                targets.append(self._word(child))
         if operator in {">&-", "<&-"}:
             return
         if len(targets) != 1:
@@ -255,45 +254,36 @@ class _Reader:
         for child in node.named_children:
             if child.type in _WORDS:
                 self._problem("its here-document is followed by words")
-            elif child.type not in {
-                "heredoc_start",
-                "heredoc_end",
-                "heredoc_body",
-                "file_descriptor",
-            }:
+            elif child.type not in _OF_HEREDOC:
                 # The rest of the line of ``<<EOF`` belongs to the here-document in the tree.
                 self.read(child)
 
     def _fed(self, node: "Node") -> str:
         """Return the here-documents and here-strings a command reads."""
-        own = [child for child in node.children if child.type == "herestring_redirect"]
+        fed = [self._text(child) for child in node.children if child.type == "herestring_redirect"]
         parent = node.parent
-        while parent is not None and parent.type in {
-            "redirected_statement",
-            "pipeline",
-            "list",
-            "compound_statement",
-        }:
-            own += [
-                child
-                for child in parent.children
-                if child.type in {"heredoc_redirect", "herestring_redirect"}
-            ]
+        while parent is not None and parent.type in _AROUND:
+            for child in parent.children:
+                if child.type in {"heredoc_redirect", "herestring_redirect"}:
+                    fed.append(self._text(child))
             parent = parent.parent
-        return "\n".join(map(self._text, own))
+        return "\n".join(fed)
 
     # -- words ----------------------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
         """Return the word a node stands for; parts the text does not settle are unknown in it."""
         source = self._text(node)
-        parts = list(self._parts(node))
-        known = next((at for at, (text, _glob) in enumerate(parts) if text is None), len(parts))
-        start = "".join(text or "" for text, _glob in parts[:known])
-        glob = any(glob for _text, glob in parts)
-        return Word(
-            source, start if known == len(parts) else None, start, glob, source.startswith("~")
-        )
+        start = ""
+        is_known = True
+        is_glob = False
+        for text, glob in self._parts(node):
+            is_known = is_known and text is not None
+            is_glob = is_glob or glob
+            if is_known:
+                start += text or ""
+        value = start if is_known else None
+        return Word(source, value, start, glob=is_glob, tilde=source.startswith("~"))
 
     def _parts(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
         """Yield texts, None for unknown ones, and whether each holds a pattern for file names."""
@@ -344,13 +334,13 @@ class _Reader:
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
         """Check that only space lies between the parts of a node: the parser left nothing out."""
         position = node.start_byte
-        for start, end in (
-            *((child.start_byte, child.end_byte) for child in node.children),
-            (node.end_byte, 0),
-        ):
-            if not allowed.fullmatch(self._data[position:start].decode()):
-                self._problem("part of it can't be read")
-            position = max(position, end)
+        gaps = []
+        for child in node.children:
+            gaps.append(self._data[position : child.start_byte].decode())
+            position = max(position, child.end_byte)
+        gaps.append(self._data[position : node.end_byte].decode())
+        if not all(map(allowed.fullmatch, gaps)):
+            self._problem("part of it can't be read")
 
     def _text(self, node: "Node") -> str:
         return self._data[node.start_byte : node.end_byte].decode()

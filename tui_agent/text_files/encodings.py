@@ -320,12 +320,11 @@ def _is_western(data: bytes) -> bool:
         text = data.decode("cp1252")
     except UnicodeDecodeError:
         return False
-    letters = {
-        character for word in _HIGH_WORD.findall(text) for character in word if character > "\x7f"
-    }
+    words = _HIGH_WORD.findall(text)
+    letters = {character for character in "".join(words) if character > "\x7f"}
     runs = _HIGH_RUN.findall(data)
     is_mixed = sum(map(len, runs)) < _MIXED_RUN * len(runs)
     if not is_mixed and not letters <= _UMLAUTS:
         return False
-    alone = {word for word in _HIGH_WORD.findall(text) if len(word) == 1 and word.isalpha()}
+    alone = {word for word in words if len(word) == 1 and word.isalpha()}
     return alone <= _WORDS and _INSIDE_WORD.search(text) is None

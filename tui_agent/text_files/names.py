@@ -3,6 +3,7 @@
 import os
 import re
 import unicodedata
+from itertools import islice
 from pathlib import Path
 
 from tui_agent.lazy import LazyPattern
@@ -54,16 +55,13 @@ def _alike(folder: Path, name: str) -> str:
     wanted = folded(name)
     try:
         with os.scandir(folder) as rows:
-            near = [
-                row.name
-                for row, _ in zip(rows, range(_MAX_NAMES), strict=False)
-                if folded(row.name) == wanted
-            ]
+            names = [row.name for row in islice(rows, _MAX_NAMES)]
     except OSError:
         return name
+    near = [each for each in names if folded(each) == wanted]
     if len(near) > 1:
-        names = " and ".join(escaped(each) for each in sorted(near))
-        raise AlikeError(f"there is no {name}, but {names} look like it. Copy one of them")
+        alike = " and ".join(escaped(each) for each in sorted(near))
+        raise AlikeError(f"there is no {name}, but {alike} look like it. Copy one of them")
     if near:
         return near[0]
     return name

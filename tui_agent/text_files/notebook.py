@@ -37,7 +37,11 @@ class _Written:
 
     number: int
     kind: str
-    source: str
+    lines: list[str]
+
+    @property
+    def source(self) -> str:
+        return "\n".join(self.lines)
 
 
 @frozen
@@ -108,9 +112,14 @@ def opened(name: str, raw: str) -> Notebook | None:
 def _is_cell(cell: object) -> bool:
     if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
         return False
-    source = cell.get("source")
-    is_lines = isinstance(source, list) and all(isinstance(line, str) for line in source)
-    return isinstance(source, str) or is_lines
+    return is_source(cell.get("source"))
+
+
+def is_source(value: object) -> bool:
+    """Return whether a value may be the text of a cell: a string, or a list of strings."""
+    if isinstance(value, list):
+        return all(isinstance(line, str) for line in value)
+    return isinstance(value, str)
 
 
 def _source(cell: Cell) -> str:
@@ -155,20 +164,20 @@ def _text(value: object) -> str:
 
 
 def _cells_in(text: str) -> list[_Written]:
-    lines = text.removesuffix("\n").split("\n")
-    heads = [at for at, line in enumerate(lines) if _HEAD.fullmatch(line)]
-    if not heads or any(line.strip() for line in lines[: heads[0]]):
+    found: list[_Written] = []
+    for line in text.removesuffix("\n").split("\n"):
+        head = _HEAD.fullmatch(line)
+        if head is not None:
+            found.append(_Written(int(head[1] or NEW), head[2], []))
+        elif found and not _is_output(line):
+            found[-1].lines.append(line)
+        elif not found and line.strip():
+            break
+    if not found:
         raise ToolError(
             "Each cell of a notebook begins with a line like “# %% code” or “# %% markdown”; "
             "nothing was changed."
         )
-    found = []
-    for start, end in zip(heads, [*heads[1:], len(lines)], strict=True):
-        head = _HEAD.fullmatch(lines[start])
-        assert head is not None  # noqa: S101 - chosen by it
-        source = [line for line in lines[start + 1 : end] if not _is_output(line)]
-        number = int(head[1] or NEW)
-        found.append(_Written(number, head[2], "\n".join(source)))
     return found
 
 

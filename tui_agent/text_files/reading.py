@@ -215,11 +215,12 @@ def without_secrets(window: Window, path: Path, line_chars: int) -> Window:
     """
     if is_secret_file(path):
         return window
-    lines = [
-        shown_line(path, number, line)[:line_chars]
-        for number, line in enumerate(window.lines, window.first)
-    ]
-    hidden = sum(line != before for line, before in zip(lines, window.lines, strict=True))
+    lines = []
+    hidden = 0
+    for number, line in enumerate(window.lines, window.first):
+        shown = shown_line(path, number, line)[:line_chars]
+        hidden += shown != line
+        lines.append(shown)
     return replace(window, lines=lines, hidden=hidden)
 
 

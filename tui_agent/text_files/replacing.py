@@ -10,6 +10,7 @@ import secrets
 import stat
 from pathlib import Path
 
+from tui_agent.files.descriptors import state_at
 from tui_agent.files.inside import directory
 
 
@@ -24,7 +25,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
         OSError: it can't be written, or a link is in the way; the old content is still there.
     """
     with directory(path.parent) as parent:
-        before = _status(path.name, parent)
+        before = state_at(parent, path.name)
         if before and stat.S_ISLNK(before.st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
         if before and not os.access(path.name, os.W_OK, dir_fd=parent):
@@ -48,13 +49,6 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(scratch, dir_fd=parent)
             raise
-
-
-def _status(name: str, parent: int) -> os.stat_result | None:
-    try:
-        return os.stat(name, dir_fd=parent, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 def _make_room(descriptor: int, size: int) -> None:

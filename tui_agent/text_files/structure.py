@@ -13,6 +13,7 @@ from fnmatch import fnmatch
 
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.text_files.lines import line_at
+from tui_agent.text_files.notebook import KINDS, is_source
 from tui_agent.word_lists import in_order
 
 MAX_CHARS = 2_000_000
@@ -143,10 +144,9 @@ def _notebook(text: str) -> Invalid | None:
 
 def _cell_problem(cell: object) -> str:
     """Return what a cell of a notebook lacks (https://nbformat.readthedocs.io), "" for nothing."""
-    if not isinstance(cell, dict) or cell.get("cell_type") not in {"code", "markdown", "raw"}:
+    if not isinstance(cell, dict) or cell.get("cell_type") not in KINDS:
         return "has no cell_type of code, markdown or raw"
-    source = cell.get("source")
-    if not isinstance(source, str) and not _is_text_list(source):
+    if not is_source(cell.get("source")):
         return "has no source of text"
     if cell["cell_type"] == "code" and not isinstance(cell.get("outputs"), list):
         return "has no list of outputs"
@@ -155,16 +155,11 @@ def _cell_problem(cell: object) -> str:
     return "has no metadata"
 
 
-def _is_text_list(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(line, str) for line in value)
-
-
 def _line_of_cell(text: str, number: int) -> int:
     places = [match.start() for match in re.finditer(r'"cell_type"\s*:', text)]
-    at = 0
-    if number <= len(places):
-        at = places[number - 1]
-    return line_at(text, at)
+    if number > len(places):
+        return 1
+    return line_at(text, places[number - 1])
 
 
 def _toml(text: str) -> Invalid | None:

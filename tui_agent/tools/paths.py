@@ -7,11 +7,10 @@ from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.ignore import walk_files
-from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import is_secret_file
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import is_directory, is_link
+from tui_agent.path_checks import is_directory, is_inside, is_link
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import valid
 from tui_agent.text_files.names import AlikeError, as_on_disk

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tui_agent.agent.knowledge.folders import Folder
-from tui_agent.files.inside import OutsideError, is_inside, read_file, read_inside
+from tui_agent.files.inside import OutsideError, read_file, read_inside
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern, frozen
+from tui_agent.path_checks import is_inside
 from tui_agent.text_files.encodings import user_text
 
 FRONT_MATTER_CHARS = 16_384

@@ -6,9 +6,8 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from tui_agent.files.inside import is_inside
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import is_directory, is_file
+from tui_agent.path_checks import is_directory, is_file, is_inside
 from tui_agent.places import (
     MAX_DEPTH,
     Kind,

@@ -21,11 +21,10 @@ from tui_agent.agent.knowledge.documents import (
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.files.globs import compile_glob, is_costly, split_glob
 from tui_agent.files.ignore import IgnoreRules
-from tui_agent.files.inside import is_inside
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import frozen
 from tui_agent.markdown_imports import Import, imports_of, without_comments
-from tui_agent.path_checks import at_home
+from tui_agent.path_checks import at_home, is_inside
 from tui_agent.places import Place, in_home, places_of
 from tui_agent.safe_text import one_line
 from tui_agent.trust import importing_files
