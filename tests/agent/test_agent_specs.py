@@ -66,7 +66,7 @@ def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(
     found = specs(tmp_path)
     assert found["explore"].description == "user's"
     assert found["general"].description == "project's general"
-    untrusted = load_specs(folders(tmp_path), prompt, trusted=False)
+    untrusted = load_specs(folders(tmp_path), prompt, trusted=lambda: False)
     assert [spec.description for spec in untrusted][1] == "user's"
     assert "project" not in untrusted[0].description
 

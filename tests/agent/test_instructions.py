@@ -293,7 +293,9 @@ def test_agents_of_other_programs_get_no_more_than_they_ask_for(tmp_path: Path) 
     assert (rev.model, rev.tools, rev.primary) == (None, ("read", "grep"), False)
     assert [calm.allows(tool) for tool in ("read", "write", "bash")] == [True, False, False]
     assert "off" not in found
-    assert "rev" not in {spec.name for spec in load_specs(folders(tmp_path), prompt, trusted=False)}
+    assert "rev" not in {
+        spec.name for spec in load_specs(folders(tmp_path), prompt, trusted=lambda: False)
+    }
 
 
 def test_instructions_of_other_programs(tmp_path: Path) -> None:

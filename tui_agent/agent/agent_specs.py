@@ -125,14 +125,14 @@ def load_specs(
     files: FileCache | None = None,
     problems: list[str] | None = None,
     *,
-    trusted: bool = True,
+    trusted: Callable[[], bool] = lambda: True,
     skills: Mapping[str, Skill] = MappingProxyType({}),
 ) -> tuple[AgentSpec, ...]:
     """Return the built-in agents and those of the user's and the project's ``agents`` folders, by name.
 
     A file of the same name replaces a built-in one; of two the user's own wins. The project's are
-    left out while it is not ``trusted``. ``skills`` are those that an agent may have in its prompt.
-    Unusable files are left out and reported in ``problems``.
+    left out while it is not ``trusted``, which is asked where there are any. ``skills`` are those
+    that an agent may have in its prompt. Unusable files are left out and reported in ``problems``.
     """
     files = files or FileCache(folders.project)
     problems = [] if problems is None else problems
@@ -141,7 +141,8 @@ def load_specs(
     rows = [(path, row.folder) for path, row in inline.items()]
     rows += styles.items()
     rows += _found(folders, "agents", problems).items()
-    acting = [row for row in rows if trusted or _is_users(row)]
+    if not all(map(_is_users, rows)) and not trusted():
+        rows = list(filter(_is_users, rows))
 
     def make(path: Path, folder: Folder) -> AgentSpec | None:
         name = path.stem
@@ -162,7 +163,7 @@ def load_specs(
         return _with_skills(spec, document, skills, problems)
 
     # Of two with one name the last counts: the user's own.
-    own = load_all("Agent", make, sorted(acting, key=_is_users), problems)
+    own = load_all("Agent", make, sorted(rows, key=_is_users), problems)
     return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
 
 

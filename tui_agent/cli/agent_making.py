@@ -50,8 +50,9 @@ def make_agent(
     recorded = Path(session.info.cwd)
     if recorded.is_absolute() and is_directory(recorded):
         cwd = recorded
-    ports = _ports(wiring, cwd, servers)
-    ports.adopt(adjustable(wiring, ports))
+    foreign = _foreign(wiring, cwd)
+    ports = _ports(wiring, cwd, foreign, servers)
+    ports.adopt(_adjustable(wiring, ports, foreign))
     mode = wiring.arguments.mode or wiring.loaded.config.mode
     effort = _wanted_effort(wiring)
     if session.read_only:
@@ -71,6 +72,10 @@ def make_agent(
 
 def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
     """Return the current settings of the agent with these ports."""
+    return _adjustable(wiring, ports, _foreign(wiring, ports.cwd))
+
+
+def _adjustable(wiring: "Wiring", ports: AgentPorts, foreign: ForeignSettings) -> Adjustable:
     config = wiring.loaded.config
     sandbox = ports.sandbox
     if sandbox is None or sandbox.settings != config.sandbox:
@@ -81,7 +86,7 @@ def adjustable(wiring: "Wiring", ports: AgentPorts) -> Adjustable:
     return Adjustable(
         settings=config.context,
         retry=config.retry,
-        rules=_rules(wiring, ports.cwd),
+        rules=_rules(wiring, ports.cwd, foreign),
         max_steps=config.max_steps,
         budget=config.run_budget,
         diagnostics=config.diagnostics,
@@ -150,11 +155,13 @@ def _is_demo(cwd: Path) -> bool:
 
 
 def _ports(
-    wiring: "Wiring", cwd: Path, servers: "Mapping[str, McpServerSettings] | None"
+    wiring: "Wiring",
+    cwd: Path,
+    foreign: ForeignSettings,
+    servers: "Mapping[str, McpServerSettings] | None",
 ) -> AgentPorts:
     config = wiring.loaded.config
     extensions = wiring.extensions
-    foreign = _foreign(wiring, cwd)
     project = find_project(cwd)
     memory = Memory(data_dir() / "memory", project)
     if _is_demo(cwd):
@@ -196,11 +203,11 @@ def _ports(
     )
 
 
-def _rules(wiring: "Wiring", cwd: Path) -> tuple[Rule, ...]:
+def _rules(wiring: "Wiring", cwd: Path, foreign: ForeignSettings) -> tuple[Rule, ...]:
     """Return the rules that hold in a directory; those of a project hold in that project only."""
     project = find_project(cwd)
     is_here = project == find_project(wiring.cwd)
-    rules = [Rule("task", "*", Action.ALLOW), *_foreign(wiring, cwd).rules]
+    rules = [Rule("task", "*", Action.ALLOW), *foreign.rules]
     rules += [rule for rule in wiring.user_rules if is_here or rule.source != "project"]
     own = wiring.loaded.config.projects.get(str(real_path(project)))
     if own is not None:
@@ -227,12 +234,17 @@ def _tool_files(wiring: "Wiring", cwd: Path) -> ToolFiles:
     folders = folders_without_plugins(cwd, wiring.loaded.config)
 
     def find() -> tuple[list[FoundFile], list[str]]:
+        users, problems = find_tool_files(folders, trusted=False)
+        found = find_tool_files(folders, trusted=True)
+        if found == (users, problems):
+            return found
         state = wiring.trust_of(cwd)
-        found, problems = find_tool_files(folders, trusted=state.trusted)
-        if state.is_held_back and len(find_tool_files(folders, trusted=True)[0]) > len(found):
+        if state.trusted:
+            return found
+        if state.is_held_back and len(found[0]) > len(users):
             why = state.problem or "you have not trusted it (--trust, for one run)"
             problems.append(f"Tools of this project are not read: {why}.")
-        return found, problems
+        return users, problems
 
     return ToolFiles(find)
 

@@ -112,6 +112,10 @@ def folders_without_plugins(cwd: Path, config: Config) -> Folders:
     return Folders(cwd, find_project(cwd), config_dir(), Path.home(), left_out)
 
 
+def _config(project: Path, *, trusted: bool) -> Config:
+    return load_config(project=project_config(project) if trusted else None).config
+
+
 def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:
     return (server for server in servers if not left_out.covers(server.program, "servers"))
 
@@ -187,12 +191,12 @@ class Extensions:
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
-        try:
-            config = self.config(cwd)
-        except ConfigError as error:
-            return FoundServers(problems=(str(error),))
         project = find_project(cwd)
         trusted = self._trusts(cwd)
+        try:
+            config = _config(project, trusted=trusted)
+        except ConfigError as error:
+            return FoundServers(problems=(str(error),))
         left_out = LeftOut(config.other_programs.leave_out)
         theirs: Iterable[ForeignServer] = ()
         if trusted:
@@ -233,8 +237,9 @@ class Extensions:
         return ""
 
     def load_hooks(self, cwd: Path) -> LoadedHooks:
+        trusted = self._trusts(cwd)
         try:
-            config = self.config(cwd)
+            config = _config(find_project(cwd), trusted=trusted)
         except ConfigError as error:
             return LoadedHooks(problems=(str(error),))
         environment = SafeEnvironment(os.environ, config.sandbox.env, config.sandbox.mask)
@@ -243,9 +248,7 @@ class Extensions:
         for row in config.hooks:
             handlers += self._hook(row, cwd, environment, problems)
         left_out = LeftOut(config.other_programs.leave_out)
-        for found, of_project in foreign_hooks(
-            cwd, Path.home(), left_out, trusted=self._trusts(cwd)
-        ):
+        for found, of_project in foreign_hooks(cwd, Path.home(), left_out, trusted=trusted):
             row = settings_of(found, sandboxed=of_project)
             if found.is_question:
                 made: Iterable[CommandHook] = [CommandHook(row, cwd, environment)]
@@ -277,10 +280,7 @@ class Extensions:
 
     def config(self, cwd: Path) -> Config:
         """Return the settings that hold in a directory, read now, or raise `ConfigError`."""
-        project = None
-        if self._trusts(cwd):
-            project = project_config(find_project(cwd))
-        return load_config(project=project).config
+        return _config(find_project(cwd), trusted=self._trusts(cwd))
 
     async def aclose(self) -> None:
         await asyncio.gather(*(hub.aclose() for hub in (*self._hubs.values(), *self._own_hubs)))

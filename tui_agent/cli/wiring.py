@@ -10,6 +10,7 @@ import time
 from argparse import Namespace
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
@@ -71,7 +72,7 @@ class Wiring:
         if name is None or name in MODES:
             return None
         folders = folders_of(self.cwd, self.loaded.config)
-        specs = load_specs(folders, prompt, trusted=self.trusts(self.cwd))
+        specs = load_specs(folders, prompt, trusted=partial(self.trusts, self.cwd))
         found = next((spec for spec in specs if spec.name == name), None)
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]

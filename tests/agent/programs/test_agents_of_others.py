@@ -68,7 +68,7 @@ def test_agents_and_commands_in_opencodes_settings_count_after_trust(tmp_path: P
     assert [review.allows(tool) for tool in ("read", "edit", "bash")] == [True, False, False]
     [check] = loaded.commands
     assert (check.name, check.template, check.of_project) == ("check", "Check $ARGUMENTS.", True)
-    untrusted = load_specs(folders(tmp_path), prompt, trusted=False)
+    untrusted = load_specs(folders(tmp_path), prompt, trusted=lambda: False)
     assert "review" not in {spec.name for spec in untrusted}
 
 

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
@@ -191,6 +192,17 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     )
 
 
+def _commands_for_model(
+    commands: Iterable[UserCommand], may_act: Callable[[], bool]
+) -> dict[str, Skill]:
+    """Return the commands that the model may use; ``may_act`` says whether the project's are among them."""
+    found: dict[str, Skill] = {}
+    for command in commands:
+        if command.for_model and (not command.of_project or may_act()):
+            found[command.name] = _as_skill(command)
+    return found
+
+
 def _as_skill(command: UserCommand) -> Skill:
     """Return a command that the model may use by itself as the skill that it is for its program."""
 
@@ -305,14 +317,16 @@ class Knowledge:
         with self._loading:
             skills = load_skills(folders, self._files, problems)
             commands = load_commands(folders, self._files, problems)
-            skills = {**self._commands_for_model(commands), **skills}
+            # Finding out reads a third of what all of this reads.
+            may_act = cache(self.trusted)
+            skills = {**_commands_for_model(commands, may_act), **skills}
             instructions = self._instructions.load(problems)
             specs = load_specs(
                 folders,
                 self._prompt,
                 self._files,
                 problems,
-                trusted=self.trusted(),
+                trusted=may_act,
                 skills=skills,
             )
             notes = _notes_of(folders.project, problems)
@@ -334,14 +348,6 @@ class Knowledge:
             if news:
                 problems.append(news)
         self._tell(problems)
-
-    def _commands_for_model(self, commands: Iterable[UserCommand]) -> dict[str, Skill]:
-        may_act = self.trusted()
-        found: dict[str, Skill] = {}
-        for command in commands:
-            if command.for_model and (may_act or not command.of_project):
-                found[command.name] = _as_skill(command)
-        return found
 
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
