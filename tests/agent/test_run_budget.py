@@ -12,7 +12,8 @@ from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import CostKnown, RunEnded, TitleChanged
 from tui_agent.agent.run_budget import BudgetMeter, RunBudget, Used
-from tui_agent.agent.titles import MAX_TOKENS, clean_title
+from tui_agent.agent.small_questions import MAX_TOKENS
+from tui_agent.agent.titles import clean_title
 from tui_agent.cli.output import ExitCode
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.demo import DEMO_MODEL

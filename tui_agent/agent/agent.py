@@ -195,9 +195,10 @@ class Agent:
         channel.subscribe(self._prepare_project)
 
     async def _ask_for_hook(self, text: str, seconds: float) -> str:
-        return await ask_small_model(
+        answer = await ask_small_model(
             text, "hook_judge", self._journal, self.ports, model=self.model, seconds=seconds
         )
+        return answer.text
 
     # Made on first use, because only a person asks for these: a run of one message needs none of
     # them.

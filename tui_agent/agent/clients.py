@@ -129,12 +129,13 @@ async def complete_in_time(
     client: ModelClient,
     request: ModelRequest,
     journal: Journal,
-    seconds: float,
+    seconds: float | None,
     purpose: Purpose = Purpose.OTHER,
 ) -> Completion:
-    """Return the whole answer to a request beside the conversation, whose session pays for it, failed or not.
+    """Return the whole answer to a request beside the conversation.
 
-    Raises TimeoutError after ``seconds``, and as the client does.
+    The session pays for it, failed or not. Raises TimeoutError after ``seconds`` (None: never), and
+    as the client does.
     """
     spent = CallCost()
     try:

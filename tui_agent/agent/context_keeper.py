@@ -163,16 +163,13 @@ class ContextKeeper:
     def follow_path(self) -> None:
         view = self._view()
         self.model = view.model or self.model
+        self.chosen_effort = self._first_effort
         if view.effort is not None:
             self.chosen_effort = view.effort.effort
-        else:
-            self.chosen_effort = self._first_effort
         if view.mode != self.mode:
             # It goes on as it was, but never in yolo.
-            if view.mode == Mode.YOLO:
-                self.mode = Mode.BUILD
-            else:
-                self.mode = view.mode or self._first_mode
+            is_yolo = view.mode == Mode.YOLO
+            self.mode = Mode.BUILD if is_yolo else view.mode or self._first_mode
 
     @property
     def effort(self) -> EffortInForce:
@@ -220,11 +217,9 @@ class ContextKeeper:
         None where there is one, and before ``warm``: it takes time.
         """
         begin = self._session.active_path()[: _FIRST + 1]
-        if (
-            not self._is_warm
-            or len(begin) > _FIRST
-            or any(isinstance(e, SystemEntry) for e in begin)
-        ):
+        if not self._is_warm or len(begin) > _FIRST:
+            return None
+        if any(isinstance(entry, SystemEntry) for entry in begin):
             return None
         return self.head.preview(self.model, self.mode)
 
@@ -264,8 +259,13 @@ class ContextKeeper:
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
         traits = self._ports.directory.traits(self.model)
         request = project(self.path(), traits, self._templates)
-        parts = (part for message in request.messages for part in message.content)
-        wanted = dict.fromkeys(part.blob for part in parts if isinstance(part, ImageRef))
+        blobs: dict[str, bytes] = {}
+        for message in request.messages:
+            for part in message.content:
+                if isinstance(part, ImageRef) and part.blob not in blobs:
+                    data = self._ports.blob(part.blob)
+                    if data is not None:
+                        blobs[part.blob] = data
         return replace(
             request,
             tool_choice="auto" if tools_allowed else "none",
@@ -273,9 +273,7 @@ class ContextKeeper:
             effort=self.effort.level,
             session=self._ports.cache_session or self._session.id,
             cache_ttl=self.cache_ttl(self._ports.clock()),
-            blobs={
-                digest: data for digest in wanted if (data := self._ports.blob(digest)) is not None
-            },
+            blobs=blobs,
         )
 
     def _room_for_answer(self) -> int:
@@ -292,14 +290,10 @@ class ContextKeeper:
             slack = round(size.total * _ESTIMATE_ERROR)
         free = max(size.reserve // 2, size.window - size.total)
         if most is None:
+            most = size.reserve
             answer = newest(self._session.active_path(), AssistantEntry)
-            thinks = answer is not None and any(
-                isinstance(part, ReasoningPart) for part in answer.parts
-            )
-            if thinks:
+            if answer is not None and any(isinstance(part, ReasoningPart) for part in answer.parts):
                 most = max(size.reserve, free // 2)
-            else:
-                most = size.reserve
         return max(1, min(most, free) - slack)
 
     # -- making room ----------------------------------------------------------------------------------------
@@ -428,11 +422,9 @@ class ContextKeeper:
         if isinstance(outcome, Failed) and held is not HoldReason.OFF:
             outcome = await self.compact("overflow", by_rule=outcome.problem)
         if outcome.problem:
-            said = (
-                error.message
-                if error.message.rstrip().endswith((".", "!", "?"))
-                else f"{error.message}."
-            )
+            said = error.message
+            if not said.rstrip().endswith((".", "!", "?")):
+                said = f"{said}."
             raise ContextFullError(f"{said} {outcome.problem}", compacted=held is None)
         self.ensure_head()
 
@@ -562,13 +554,10 @@ class ContextKeeper:
             self._journal.append(plan.entry())
             seen = newest_seen(path)
             targets = set(plan.targets)
-            if unseen := sum(
-                len(images_of(one)) for one in path if one.id in targets and one.id > seen
-            ):
-                if unseen == 1:
-                    left = "1 new image is"
-                else:
-                    left = f"{unseen} new images are"
+            cleared = [one for one in path if one.id in targets and one.id > seen]
+            unseen = sum(len(images_of(one)) for one in cleared)
+            if unseen:
+                left = "1 new image is" if unseen == 1 else f"{unseen} new images are"
                 most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
                 text = f"{left} not sent: a request holds at most {most} (settings: images)."
                 self._channel.say(text, "warning")
@@ -583,7 +572,8 @@ class ContextKeeper:
             path = [*self._session.path(), ModelChangeEntry(id=path[-1].id + 1, model=model)]
         size = await asyncio.to_thread(meter.measure, path)
         plan = await self.plan_prune(Moment(model_switched=True), model, size)
-        return SwitchAhead(now, size, size.total - (plan.tokens_freed if plan is not None else 0))
+        freed = plan.tokens_freed if plan is not None else 0
+        return SwitchAhead(now, size, size.total - freed)
 
     async def plan_prune(
         self,
@@ -769,10 +759,8 @@ class ContextFullError(UserFacingError):
     ) -> None:
         if size is not None:
             why = f"The context is full: {size.total:,} of {size.window:,} tokens. {why}"
-        choices = "; ".join(
-            f"{command}: {does}" for command, does in list(_WAYS_OUT.items())[compacted:]
-        )
-        super().__init__(f"{why} What you can do: {choices}.")
+        choices = [f"{command}: {does}" for command, does in _WAYS_OUT.items()]
+        super().__init__(f"{why} What you can do: {'; '.join(choices[compacted:])}.")
 
 
 class CompactedError(UserFacingError):
@@ -817,11 +805,10 @@ class CacheWatch:
         """
         before = self._answered
         self._answered = (sent, answer.usage)
+        miss = None
         if before is not None:
-            self.miss = self._miss(before, sent, answer)
-        else:
-            self.miss = None
-        miss = self.miss
+            miss = self._miss(before, sent, answer)
+        self.miss = miss
         if miss is None or not least or miss.missed < least:
             return
         expected = {BreakCause.COMPACTION, BreakCause.MODEL, BreakCause.EFFORT}

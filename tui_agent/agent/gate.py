@@ -157,10 +157,8 @@ class Gate:
         for need in needs:
             grants |= grants_of(need, project)
             rule = self.decide(need, tool)
-            by_name = (
-                need.permission.runs and rule.action is Action.ALLOW and rule.source != "default"
-            )
-            if by_name:
+            is_allowed = rule.action is Action.ALLOW and rule.source != "default"
+            if is_allowed and need.permission.runs:
                 # Who allows a command by its name lets it do its work.
                 grants |= Grants(sources=True)
         if self._mode() == Mode.PLAN:
@@ -248,40 +246,33 @@ class Gate:
         again: bool,
     ) -> str | None:
         hooks = self._ports.hooks
-        said = await hooks.permission(call_id, tool, arguments, reasons_for(asked))
+        reason = reasons_for(asked)
+        title = tool.title(arguments)
+        said = await hooks.permission(call_id, tool, arguments, reason)
         if said.decision == "allow":
             return None
         if said.decision == "deny":
             return with_note("A hook of the user's refused this call.", said.message)
-        hooks.tell(
-            Notification(
-                about=hooks.about,
-                kind="permission",
-                message=f"{tool.name} {tool.title(arguments)}: {reasons_for(asked)}",
-            )
-        )
+        words = f"{tool.name} {title}: {reason}"
+        hooks.tell(Notification(about=hooks.about, kind="permission", message=words))
         offered = session_rules(asked)
-        answer = await self._questions.ask(
-            PermissionRequest(
-                call_id=call_id,
-                tool=tool.name,
-                title=tool.title(arguments),
-                needs=tuple(need for need, _rule in asked),
-                reason=reasons_for(asked),
-                rules=tuple(str(rule) for rule in offered),
-                command=tool.command(arguments),
-                again=again,
-            )
+        question = PermissionRequest(
+            call_id=call_id,
+            tool=tool.name,
+            title=title,
+            needs=tuple(need for need, _rule in asked),
+            reason=reason,
+            rules=tuple(str(rule) for rule in offered),
+            command=tool.command(arguments),
+            again=again,
         )
+        answer = await self._questions.ask(question)
         if answer.decision in {Decision.DENY, Decision.STOP}:
             # The reason lets the model do without it, or ask for it.
-            return with_note(
-                f"The user did not allow this call: {reasons_for(asked)}.", answer.note
-            )
+            return with_note(f"The user did not allow this call: {reason}.", answer.note)
+        rules = edited(offered, answer.patterns)
         if answer.decision in {Decision.SESSION, Decision.PROJECT}:
-            self._keep(
-                edited(offered, answer.patterns), for_project=answer.decision is Decision.PROJECT
-            )
+            self._keep(rules, for_project=answer.decision is Decision.PROJECT)
         return None
 
     def _keep(self, rules: Sequence[Rule], *, for_project: bool) -> None:
@@ -289,12 +280,14 @@ class Gate:
         problem = None
         if for_project:
             rules = tuple(replace(rule, source="here") for rule in rules)
-            problem = next(filter(None, map(self._ports.keep_here, rules)), None)
-        self.session_rules.extend(rule for rule in rules if rule not in self.session_rules)
-        how_long = "Until the program ends"
-        if for_project and problem is None:
-            how_long = "In this project"
-        words = " · ".join(in_words(str(rule)) for rule in rules)
+        for rule in rules:
+            if for_project and problem is None:
+                problem = self._ports.keep_here(rule)
+            if rule not in self.session_rules:
+                self.session_rules.append(rule)
+        is_kept = for_project and problem is None
+        how_long = "In this project" if is_kept else "Until the program ends"
+        words = " · ".join([in_words(str(rule)) for rule in rules])
         self._channel.say(f"{how_long}, without asking: {words}.", action="permissions")
         if problem is not None:
             self._channel.say(f"The rule could not be kept: {problem}", "warning")
@@ -362,17 +355,15 @@ def needs_inside(
                 if _is_missed(Path(need.detail), sandbox, project):
                     yield need
             case Permission.READ:
-                if is_file(project / need.pattern) and sandbox.hides(
-                    project / need.pattern, project
-                ):
+                path = project / need.pattern
+                if is_file(path) and sandbox.hides(path, project):
+                    yield need
+            case Permission.EDIT if need.pattern.startswith("/"):
+                if _is_lost(Path(need.pattern), sandbox, project):
                     yield need
             case Permission.EDIT:
-                path = project / need.pattern
-                is_out = need.pattern.startswith("/")
-                lost = is_out and _is_lost(path, sandbox, project)
-                if lost or (
-                    not is_out and (rules_programs(Path(need.pattern)) or is_sensitive(path))
-                ):
+                path = Path(need.pattern)
+                if rules_programs(path) or is_sensitive(project / path):
                     yield need
             case _:
                 yield need
@@ -430,15 +421,14 @@ def _needs_of_grants(
 
     ``parts`` are its needs to run; it has one at least.
     """
-    changes: tuple[Change, ...] = (
-        *(("sources",) if wanted.sources else ()),
-        *(("repository",) if wanted.repository else ()),
-    )
+    changes: list[Change] = []
+    if wanted.sources:
+        changes.append("sources")
+    if wanted.repository:
+        changes.append("repository")
     if changes:
-        acting = [need for need in parts if not need.harmless] or parts
-        yield from (
-            replace(need, sandboxed=True, harmless=False, changes=changes) for need in acting
-        )
+        for need in [need for need in parts if not need.harmless] or parts:
+            yield replace(need, sandboxed=True, harmless=False, changes=tuple(changes))
     for path in sorted(wanted.protected):
         yield PermissionNeed(Permission.EDIT, rule_path(path, project), detail=command)
     for path in sorted(wanted.secrets):

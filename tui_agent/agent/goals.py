@@ -117,14 +117,14 @@ class Goals:
     async def _judge(self, path: Sequence[Entry]) -> Judgement:
         model = self._ports.small_model or self._model()
         counter = self._ports.directory.counter(model)
-        answer = newest(path, AssistantEntry)
-        said = answer.text if answer is not None else ""
+        last = newest(path, AssistantEntry)
+        said = last.text if last is not None else ""
         work = digest(path, DIGEST_TOKENS, counter.text)
         shown = (
             f"<goal>\n{self.goal}\n</goal>\n\n<work>\n{work}\n</work>\n\n"
             f"<answer>\n{said[-ANSWER_CHARS:]}\n</answer>"
         )
-        told = await ask_small_model(
+        answer = await ask_small_model(
             shown,
             "goal_judge",
             self._journal,
@@ -133,7 +133,7 @@ class Goals:
             seconds=SECONDS,
             purpose=Purpose.GOALS,
         )
-        return read_judgement(told)
+        return read_judgement(answer.text)
 
     def _say(self, text: str) -> None:
         self._journal.channel.say(text)

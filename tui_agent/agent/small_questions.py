@@ -1,7 +1,7 @@
 """Single questions to the small model beside the conversation, whose session pays for them."""
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.clients import complete_in_time
+from tui_agent.agent.clients import Completion, complete_in_time
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.session.records import Purpose
@@ -18,7 +18,7 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
     model: str,
     seconds: float,
     purpose: Purpose = Purpose.OTHER,
-) -> str:
+) -> Completion:
     """Return the answer to a text below one of our prompts.
 
     ``model`` is asked where there is no small one.
@@ -36,5 +36,4 @@ async def ask_small_model(  # noqa: PLR0913 - a question, and who pays for it
         max_output_tokens=MAX_TOKENS,
         tool_choice="none",
     )
-    answer = await complete_in_time(ports.client, request, journal, seconds, purpose)
-    return answer.text
+    return await complete_in_time(ports.client, request, journal, seconds, purpose)

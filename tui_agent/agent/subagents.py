@@ -17,6 +17,8 @@ from tui_agent.agent.events import (
     CostKnown,
     EntryAppended,
     LiveAnswer,
+    PermissionAnswer,
+    PermissionRequest,
     RunEnded,
     ToolStarted,
 )
@@ -32,6 +34,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import frozen
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, SubagentEntry
+from tui_agent.session.path_queries import newest
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
 from tui_agent.tools.functions.tool_files import ToolFiles
@@ -120,9 +123,8 @@ class Subagents(Generic[A]):
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
         worker = self._make(spec, session, in_conversation=in_conversation)
         if in_conversation:
-            if spec.tools is None:
-                tools = ""
-            else:
+            tools = ""
+            if spec.tools is not None:
                 tools = f" Of the tools only these are for you: {', '.join(spec.tools)}."
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
         return await self._work(worker, spec, task, progress, call_id=call_id)
@@ -154,15 +156,10 @@ class Subagents(Generic[A]):
         first = None
         if branch in spine:
             first = spine.subagent_of(branch)
-        begun = next(
-            (entry for entry in parent.entries([first or 0]) if isinstance(entry, SubagentEntry)),
-            None,
-        )
-        if begun is None:
-            raise ToolError(
-                f"{branch} is no subagent's. The number stands at the end of its report."
-            )
-        return begun
+        for entry in parent.entries([first or 0]):
+            if isinstance(entry, SubagentEntry):
+                return entry
+        raise ToolError(f"{branch} is no subagent's. The number stands at the end of its report.")
 
     def _spec(self, agent: str) -> AgentSpec:
         specs = subagents_of(self._parent.ports)
@@ -200,12 +197,12 @@ class Subagents(Generic[A]):
                 case _:
                     pass
 
+        async def ask(question: PermissionRequest) -> PermissionAnswer:
+            title = f"{spec.name}: {question.title}"
+            return await self._parent.questions.ask(replace(question, title=title))
+
         unsubscribe = worker.channel.subscribe(hear)
-        end_relay = worker.questions.relay(
-            lambda asked: self._parent.questions.ask(
-                replace(asked, title=f"{spec.name}: {asked.title}")
-            )
-        )
+        end_relay = worker.questions.relay(ask)
         hooks = self._parent.ports.hooks
         hooks.tell(SubagentStart(about=hooks.about, agent=spec.name, task=task))
         try:
@@ -219,20 +216,18 @@ class Subagents(Generic[A]):
             await worker.aclose()
             self._parent.channel.emit(CostKnown())
             session.release()
-        problem = ended.error or (
-            ended.reason if ended.reason in {"interrupted", "step_limit", "length"} else None
-        )
+        problem = ended.error
+        if not problem and ended.reason in {"interrupted", "step_limit", "length"}:
+            problem = ended.reason
         return SubagentReport(answer, session.leaf, ended.steps, problem)
 
     def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
         """Begin a branch: where the request that made the call ended, or at nothing, for a head of its own."""
         parent = self._parent.session
-        answers = (
-            entry for entry in reversed(parent.active_path()) if isinstance(entry, AssistantEntry)
-        )
-        asked = next(
-            (one for one in answers if any(call.call_id == call_id for call in one.tool_calls)),
-            None,
+        asked = newest(
+            parent.active_path(),
+            AssistantEntry,
+            where=lambda answer: call_id in [call.call_id for call in answer.tool_calls],
         )
         session = parent.beside(asked.parent_id if in_conversation and asked is not None else None)
         call = parent.leaf if asked is None else asked.id
@@ -256,17 +251,13 @@ class Subagents(Generic[A]):
             own.kind = spec
             own.cache_session = ports.cache_session or parent.session.id
         else:
-            own.tools = tuple(
-                tool for tool in spec.choose(ports.own_tools) if not tool.traits.starts_agents
-            )
+            chosen = spec.choose(ports.own_tools)
+            own.tools = tuple(tool for tool in chosen if not tool.traits.starts_agents)
             own.tool_files = ToolFiles()
             own.prompt = with_system_prompt(spec, ports.prompt)
             own.cache_session = f"{session.id}.{session.leaf}"
             # A list of tools names all the agent may use; servers' tools change and are not in it.
-            if spec.tools is None:
-                own.mcp = ports.mcp
-            else:
-                own.mcp = McpHub()
+            own.mcp = ports.mcp if spec.tools is None else McpHub()
             model = spec.model or model
             effort = spec.effort or effort
             if ports.knowledge.primary(mode) is not None:

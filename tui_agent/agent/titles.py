@@ -10,10 +10,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from tui_agent.agent.channel import Journal
-from tui_agent.agent.clients import NO_MODEL, complete_in_time
+from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.events import AgentEvent, RunEnded, TitleChanged
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.agent.small_questions import ask_small_model
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
 from tui_agent.safe_text import one_line
@@ -26,7 +26,6 @@ TITLE_LENGTH = 60
 """Characters of a title."""
 MESSAGE_CHARS = 2_000
 """Characters of the first message the model is shown."""
-MAX_TOKENS = 30
 SECONDS = 20.0
 """How long the model may take."""
 
@@ -65,30 +64,17 @@ class Titles:
         message = self._message
         self._message = ""
         model = self._ports.small_model or self._model()
-        if (
-            self._ports.titles
-            and model not in {NO_MODEL, DEMO_MODEL}
-            and self._model() != DEMO_MODEL
-        ):
+        is_demo = DEMO_MODEL in {model, self._model()}
+        if self._ports.titles and model != NO_MODEL and not is_demo:
             self._task = asyncio.get_running_loop().create_task(self._improve(message, model))
 
     async def _improve(self, message: str, model: str) -> None:
-        request = ModelRequest(
-            model=model,
-            messages=(
-                Message("system", (ContentText(self._ports.prompt("title")),)),
-                Message(
-                    "user", (ContentText(f"<message>\n{message[:MESSAGE_CHARS]}\n</message>"),)
-                ),
-            ),
-            max_output_tokens=MAX_TOKENS,
-            tool_choice="none",
-        )
+        shown = f"<message>\n{message[:MESSAGE_CHARS]}\n</message>"
         try:
-            answer = await complete_in_time(self._ports.client, request, self._journal, SECONDS)
-            title = ""
-            if answer.finish == "stop":
-                title = clean_title(answer.text)
+            answer = await ask_small_model(
+                shown, "title", self._journal, self._ports, model=model, seconds=SECONDS
+            )
+            title = clean_title(answer.text) if answer.finish == "stop" else ""
             if title and self._session.info.title == self._given:
                 self._session.set_title(title)
                 self._channel.emit(TitleChanged(title))

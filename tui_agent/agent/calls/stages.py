@@ -144,10 +144,9 @@ class Announced:
     async def around(self, call: Call, proceed: Proceed) -> Outcome:
         call.started_at = self.clock()
         call.was_started = True
-        if call.changed_by_hook is None:
+        written = call.changed_by_hook
+        if written is None:
             written = call.part.arguments
-        else:
-            written = call.changed_by_hook
         self.channel.emit(ToolStarted(call.call_id, call.tool.name, call.title, written))
         return await proceed(call)
 

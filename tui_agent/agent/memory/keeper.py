@@ -167,11 +167,11 @@ class MemoryKeeper:
                 return counted
             if is_first:
                 counted = counted.counted_unused(sent - used)
-            stale = [line for line in counted.lines if line.unused >= UNUSED_SESSIONS]
-            removals = (
-                Proposal(line=line.model_copy(update={"kept_at": now}), removes=True)
-                for line in stale
-            )
+            removals: list[Proposal] = []
+            for line in counted.lines:
+                if line.unused >= UNUSED_SESSIONS:
+                    stale = line.model_copy(update={"kept_at": now})
+                    removals.append(Proposal(line=stale, removes=True))
             return counted.with_proposals(removals)
 
         return memory.change(change)
@@ -187,7 +187,7 @@ class MemoryKeeper:
                 answer = await ask_small_model(
                     shown, "memory_propose", self._journal, ports, model=model, seconds=SECONDS
                 )
-                return read_answer(answer)
+                return read_answer(answer.text)
             except (ModelError, TimeoutError) as error:
                 log.info("no lines for the memory from %s: %s", model, error)
         return await asyncio.to_thread(lines_by_rule, entries)

@@ -14,9 +14,10 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tui_agent.agent.channel import Journal
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.checkpoints.restoring import Restorer
-from tui_agent.agent.clients import CallCost, complete
+from tui_agent.agent.clients import complete_in_time
 from tui_agent.agent.compaction_outcome import Cleared
 from tui_agent.agent.events import (
     AgentEvent,
@@ -317,28 +318,27 @@ class Runner:
         }
         is_paused = ended.reason == "step_limit" and ended.steps == agent.ports.pause_after
         if ended.reason not in {"done", "length"} and not is_paused:
-            if ended.reason == "interrupted":
-                state = RunnerState.STOPPED
-            else:
-                state = RunnerState.ERROR
+            is_stopped = ended.reason == "interrupted"
+            state = RunnerState.STOPPED if is_stopped else RunnerState.ERROR
             problem = ended.error or ""
             if ended.reason == "step_limit":
                 problem = f"It reached max_steps ({ended.steps})."
             self.update(state=state, problem=problem, **found)
             return
-        command = self._race.order.check
-        if not command:
+        if not self._race.order.check:
             self.update(state=RunnerState.PAUSED if is_paused else RunnerState.DONE, **found)
             return
         self.update(state=RunnerState.CHECKING, **found)
-        entry = await run_check(command, agent.ports, agent.tools.gate.view())
-        lines = [line for line in entry.output.splitlines() if line.strip()][-LAST_LINES:]
+        await self._check(agent)
+
+    async def _check(self, agent: "Agent") -> None:
+        entry = await run_check(self._race.order.check, agent.ports, agent.tools.gate.view())
+        lines = [line for line in entry.output.splitlines() if line.strip()]
         check = CheckResult(
-            exit_code=entry.exit_code, seconds=entry.seconds, last_lines=tuple(lines)
+            exit_code=entry.exit_code, seconds=entry.seconds, last_lines=tuple(lines[-LAST_LINES:])
         )
-        self.update(
-            state=RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED, check=check
-        )
+        state = RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED
+        self.update(state=state, check=check)
 
     def _hear(self, event: AgentEvent) -> None:
         match event:
@@ -389,17 +389,18 @@ class Race:
         self.main = main
         self.order = order
         self.id = home.path.name
-        rows = (
-            RaceRunner(
+        names = names_of(order.specs, main.model)
+        runners: list[Runner] = []
+        for name, spec in zip(names, order.specs, strict=True):
+            row = RaceRunner(
                 name=name,
                 model=spec.model,
                 effort=spec.effort,
                 mode=spec.mode,
                 context=spec.context,
             )
-            for name, spec in zip(names_of(order.specs, main.model), order.specs, strict=True)
-        )
-        self.runners = tuple(Runner(self, number, row) for number, row in enumerate(rows, 1))
+            runners.append(Runner(self, len(runners) + 1, row))
+        self.runners = tuple(runners)
         self.picked: int | None = None
         """The number of the runner that ``pick`` chose; None before that."""
         self.saved = 0.0
@@ -488,12 +489,12 @@ class Race:
         session = runner.session
         assert copy is not None and session is not None and main.ports.checkpoints is not None  # noqa: S101, PT018
         sandbox = main.ports.sandbox
+        if sandbox is not None:
+            sandbox = sandbox.for_copy(copy.root, copy.project, copy.shared)
         ports = replace(
             main.ports,
             client=self.client,
-            sandbox=None
-            if sandbox is None
-            else sandbox.for_copy(copy.root, copy.project, copy.shared),
+            sandbox=sandbox,
             cwd=copy.place(main.ports.cwd),
             project=copy.root,
             stands_for=main.ports.project,
@@ -613,8 +614,6 @@ class Race:
                 best = min(self.runners, key=lambda other: other.figures.rank)
                 if best.state in {RunnerState.PASSED, RunnerState.DONE, RunnerState.PAUSED}:
                     self.picked = best.number
-                else:
-                    self.picked = None
             self.over.set()
             self.main.channel.emit(RaceEnded(self.id, self.picked, self.saved))
 
@@ -628,9 +627,8 @@ def numbered(runners: Sequence[T], number: int) -> T:
 
 def _outside(keeping: Any, root: Path) -> Any:
     """Return where images go, for a copy that is in a directory of this program's."""
-    return replace(
-        keeping, apart=tuple(place for place in keeping.apart if not root.is_relative_to(place))
-    )
+    apart = tuple(place for place in keeping.apart if not root.is_relative_to(place))
+    return replace(keeping, apart=apart)
 
 
 def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
@@ -640,7 +638,8 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
         yield EffortChangeEntry(effort=row.effort)
     if row.mode and row.mode != main.mode:
         yield ModeChangeEntry(mode=row.mode)
-    yield from (ContextEditEntry(target=entry, action="drop") for entry in left_out(row.context))
+    for entry in left_out(row.context):
+        yield ContextEditEntry(target=entry, action="drop")
 
 
 async def compare(race: "Race") -> str:
@@ -648,22 +647,20 @@ async def compare(race: "Race") -> str:
 
     Raises ModelError.
     """
-    diffs = {runner.name: await _diff_of(race, runner) for runner in race.runners}
-    diffs = {name: text for name, text in diffs.items() if text}
-    if len(diffs) < 2:
+    attempts: list[str] = []
+    for runner in race.runners:
+        diff = await _diff_of(race, runner)
+        if diff:
+            attempts.append(f"<attempt name={runner.name!r}>\n{diff}\n</attempt>")
+    if len(attempts) < 2:
         return ""
-    ports = race.main.ports
-    task = fill(ports.prompt("race_compare"), task=race.order.prompt)
-    text = "\n\n".join(
-        [task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in diffs.items())]
-    )
-    request = ModelRequest(
-        ports.small_model or race.main.model, (Message("user", (ContentText(text),)),)
-    )
-    spent = CallCost()
-    answer = await complete(ports.client, request, spent)
-    if spent.cost:
-        race.main.session.add_cost(spent.cost, Purpose.RACES)
+    main = race.main
+    task = fill(main.ports.prompt("race_compare"), task=race.order.prompt)
+    text = "\n\n".join([task, *attempts])
+    model = main.ports.small_model or main.model
+    request = ModelRequest(model, (Message("user", (ContentText(text),)),))
+    journal = Journal(main.session, main.channel)
+    answer = await complete_in_time(main.ports.client, request, journal, None, Purpose.RACES)
     race.comparison = answer.text.strip()
     return race.comparison
 
@@ -675,14 +672,10 @@ async def _diff_of(race: "Race", runner: "Runner") -> str:
     text = ""
     for file in await runner.agent.files.diff(race.order.start):
         path = runner.copy.root / file.path
-        hidden = not file.diff or file_holds_secret(path)
-        if hidden:
-            row = f"{file.mark} {file.path} {file.facts}\n"
-        else:
-            row = shown_quote(path, file.diff)
-        text += (
-            row
-            if len(text) + len(row) <= MAX_DIFF_CHARS
-            else f"{file.mark} {file.path} {file.facts}\n"
-        )
+        row = f"{file.mark} {file.path} {file.facts}\n"
+        if file.diff and not file_holds_secret(path):
+            diff = shown_quote(path, file.diff)
+            if len(text) + len(diff) <= MAX_DIFF_CHARS:
+                row = diff
+        text += row
     return text
