@@ -317,9 +317,11 @@ class Agent:
 
     def commands(self) -> tuple[CommandRow, ...]:
         """Return the user's own commands and skills and the servers' prompts, as they can be typed."""
-        rows = (row for offer in self.ports.mcp.offers() for row in offer.prompts)
-        prompts = (CommandRow(row.command, row.description, row.usage) for row in rows)
-        return (*self.ports.knowledge.rows, *prompts)
+        rows = list(self.ports.knowledge.rows)
+        for offer in self.ports.mcp.offers():
+            for row in offer.prompts:
+                rows.append(CommandRow(row.command, row.description, row.usage))
+        return tuple(rows)
 
     def switch_for(self, prepared: Prepared) -> None:
         if prepared.model is not None:
@@ -343,21 +345,16 @@ class Agent:
         return True
 
     def take_back(self) -> str | None:
-        message = None
-        if self.queue:
-            message = self.queue.pop()
+        message = self.queue.pop() if self.queue else None
         self.channel.emit(self.queue.snapshot())
         return message.typed if message else None
 
     def interrupt(self) -> None:
         self.repeats.drop()
-        prepared = self.context.prepared
-        for task in (
-            self._run,
-            self._compacting,
-            *self.beside,
-            None if prepared is None else prepared.task,
-        ):
+        writing = None
+        if self.context.prepared is not None:
+            writing = self.context.prepared.task
+        for task in (self._run, self._compacting, *self.beside, writing):
             if task is not None:
                 task.cancel()
 
@@ -370,11 +367,10 @@ class Agent:
             return
         self._is_project_ready = False
         self._run = asyncio.get_running_loop().create_task(self._loop.run())
-        self._run.add_done_callback(
-            lambda run: self.channel.emit(
-                RunEnded("interrupted") if run.cancelled() else run.result()
-            )
-        )
+        self._run.add_done_callback(self._tell_of_end)
+
+    def _tell_of_end(self, run: "asyncio.Task[RunEnded]") -> None:
+        self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
         """Look through the project while the model writes its first call.

@@ -147,13 +147,12 @@ class _Attempt:
         if found is None or found.problem:
             return "" if found is None else found.problem
         ids = CallIds(calls_in(request.messages))
-        self.text[:] = filter(None, [found.text])
-        self.calls += [
-            ToolCallPart(
+        self.text[:] = [found.text] if found.text else []
+        for call in found.calls:
+            part = ToolCallPart(
                 call_id=ids.take(None), tool=call.tool, arguments=call.arguments, as_text=True
             )
-            for call in found.calls
-        ]
+            self.calls.append(part)
         return ""
 
     def entry(self, *, error: str | None = None, interrupted: bool = False) -> AssistantEntry:
@@ -250,20 +249,16 @@ class Answerer:
                 raise
             except ModelError as error:
                 is_loading = error.kind is ErrorKind.LOADING
-                if is_loading:
-                    delay = LOADING_DELAY if loading < LOADING_PATIENCE else None
-                else:
-                    delay = retry_delay(self._ports.retry, number, error, self._ports.random)
+                delay = self._delay(error, number, loading)
                 if delay is None:
                     self._finish(attempt.entry(error=error.message))
                     raise
-                kept = self._keep_failed(attempt, error)
                 waits = RetryScheduled(
                     number,
                     self._ports.retry.attempts,
                     delay,
                     reason=error.message,
-                    kept=kept,
+                    kept=self._keep_failed(attempt, error),
                     loading=loading if is_loading else None,
                 )
                 self._channel.emit(waits)
@@ -273,15 +268,32 @@ class Answerer:
                     nothing = _Attempt(request.model, estimate, attempt.started_at)
                     self._finish(nothing.entry(error=error.message, interrupted=True))
                     raise
-                number, loading = (number, loading + delay) if is_loading else (number + 1, loading)
+                if is_loading:
+                    loading += delay
+                else:
+                    number += 1
             else:
-                if attempt.repetition is not None:
-                    raise RepeatingAnswer(
-                        self._finish(attempt.entry(interrupted=True)), attempt.repetition
-                    )
-                in_steps = self._ports.directory.traits(request.model).tiny
-                self.text_call_problem = attempt.take_text_calls(request, check, in_steps=in_steps)
-                return self._finish(attempt.entry())
+                return self._take_answer(attempt, request, check)
+
+    def _delay(self, error: ModelError, number: int, loading: float) -> float | None:
+        """Return the seconds until the next attempt, None where there is none.
+
+        ``number`` attempts failed; a server loaded its model for ``loading`` seconds.
+        """
+        if error.kind is not ErrorKind.LOADING:
+            return retry_delay(self._ports.retry, number, error, self._ports.random)
+        return LOADING_DELAY if loading < LOADING_PATIENCE else None
+
+    def _take_answer(
+        self, attempt: _Attempt, request: ModelRequest, check: Check
+    ) -> AssistantEntry:
+        """Append the answer of an attempt that ended; raises RepeatingAnswer."""
+        if attempt.repetition is not None:
+            entry = self._finish(attempt.entry(interrupted=True))
+            raise RepeatingAnswer(entry, attempt.repetition)
+        in_steps = self._ports.directory.traits(request.model).tiny
+        self.text_call_problem = attempt.take_text_calls(request, check, in_steps=in_steps)
+        return self._finish(attempt.entry())
 
     async def _stream(self, request: ModelRequest, attempt: _Attempt) -> None:
         async with aclosing(self._ports.client.stream(request)) as events:
@@ -378,9 +390,7 @@ class Answerer:
         Returns the id of its entry, None where it has no text and no calls.
         """
         self._end_attempt()
-        tokens = 0
-        if attempt.usage is not None:
-            tokens = attempt.usage.total
+        tokens = attempt.usage.total if attempt.usage is not None else 0
         self._ports.meter.spend(attempt.cost, tokens)
         if attempt.text or attempt.calls:
             failed = attempt.entry(error=error.message)

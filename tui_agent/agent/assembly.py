@@ -155,17 +155,14 @@ def web_tools(
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
     """Return the user's tool files and, in a trusted project, its own, with the problems of others."""
     problems: list[str] = []
-    places: list[tuple[Path, Path | None]] = [
-        (place.path, None) for place in folders.of_user("tools")
-    ]
+    places = folders.of_user("tools")
     if trusted:
-        places += [(place.path, folders.project) for place in folders.of_project("tools", problems)]
-    found = [
-        FoundFile(path, folders.name(path), inside)
-        for place, inside in places
-        for path in sorted(place.glob("*.py"))
-        if not path.name.startswith("_")
-    ]
+        places += folders.of_project("tools", problems)
+    found: list[FoundFile] = []
+    for place in places:
+        inside = folders.project if place.of_project else None
+        for path in sorted(place.path.glob("[!_]*.py")):
+            found.append(FoundFile(path, folders.name(path), inside))
     return found, problems
 
 

@@ -155,10 +155,9 @@ class ContextInspector:
             before = [] if at is None else [at]
             ids = [*before, *reversed(ids)]
             seen.update(ids)
-            changes = reader.load(
-                entry_id for entry_id in ids if spine.kind(entry_id) in CHANGING_KINDS
-            )
-            shape = PathShape(ids, [requests[one] for one in ids if one in requests], changes, ())
+            changing = [one for one in ids if spine.kind(one) in CHANGING_KINDS]
+            sent = [requests[one] for one in ids if one in requests]
+            shape = PathShape(ids, sent, reader.load(changing), ())
             found += [step for step in self._steps_of(shape) if step.answer != at]
         return found
 
@@ -213,12 +212,11 @@ class ContextInspector:
     def block_of(self, entry_id: int) -> ContextBlock | None:
         asked = self._session.leaf, self._context.model
         if self._blocks is None or self._blocks[0] != asked:
-            blocks = {
-                block.origin[0]: block
-                for block in self.map().blocks
-                if block.origin and not block.is_head
-            }
-            self._blocks = asked, blocks
+            blocks: dict[int, ContextBlock] = {}
+            for block in self.map().blocks:
+                if block.origin and not block.is_head:
+                    blocks[block.origin[0]] = block
+            self._blocks = (asked, blocks)
         return self._blocks[1].get(entry_id)
 
     def standings(self) -> Standings:
@@ -310,6 +308,5 @@ class ContextInspector:
 
 
 def _of_kinds(outline: Outlines, kinds: Container[str]) -> list[int]:
-    return [
-        entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in kinds
-    ]
+    rows = zip(outline.ids, outline.kinds, strict=True)
+    return [entry_id for entry_id, kind in rows if kind in kinds]

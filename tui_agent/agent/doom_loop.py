@@ -79,12 +79,11 @@ def detect(
 def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> bool:
     """Return True if a loop was refused since the user's last word: without a user, the next one ends the run."""
     calls = _calls_until(path, call_id, rules)
-    return any(
-        call.answer is not None
-        and call.answer.status is ToolStatus.DENIED
-        and _detect(calls[: index + 1], rules)
-        for index, call in enumerate(calls[:-1])
-    )
+    for count, call in enumerate(calls[:-1], 1):
+        is_denied = call.answer is not None and call.answer.status is ToolStatus.DENIED
+        if is_denied and _detect(calls[:count], rules):
+            return True
+    return False
 
 
 def _calls_until(path: Sequence[Entry], call_id: str, rules: LoopRules) -> list[Call]:

@@ -57,15 +57,14 @@ class FileMention:
 
 def has_mention(text: str) -> bool:
     """Return whether a message may name something, so that looking for it is worth a thread."""
-    return (
-        next(_words(_FILE, text), None) is not None or next(_words(_ENTRY, text), None) is not None
-    )
+    return any(_words(_FILE, text)) or any(_words(_ENTRY, text))
 
 
 def file_mentions(text: str) -> list[FileMention]:
     """Return the files a message names, each once, without punctuation that ends a sentence."""
     found: dict[str, FileMention] = {}
-    ticks = seen = 0
+    ticks = 0
+    seen = 0
     for match in _words(_FILE, text):
         ticks += text.count("`", seen, match.start())
         seen = match.start()

@@ -33,7 +33,8 @@ class MessageQueue(deque[QueuedMessage]):
         return taken
 
     def snapshot(self) -> QueueChanged:
-        return QueueChanged(
-            steer=tuple(message.typed for message in self if not message.follow_up),
-            follow_up=tuple(message.typed for message in self if message.follow_up),
-        )
+        steer: list[str] = []
+        follow_up: list[str] = []
+        for message in self:
+            (follow_up if message.follow_up else steer).append(message.typed)
+        return QueueChanged(tuple(steer), tuple(follow_up))

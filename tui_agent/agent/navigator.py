@@ -165,9 +165,8 @@ class Navigator:
         )
         answer = await hooks.ask_for_summary(given, SummaryAnswer)
         if answer.cancel:
-            raise NavigationError(
-                f"A hook cancelled the move: {answer.message or 'no reason given'}"
-            )
+            why = answer.message or "no reason given"
+            raise NavigationError(f"A hook cancelled the move: {why}")
         return answer
 
     async def merge(
@@ -178,9 +177,8 @@ class Navigator:
         Raises NavigationError: nothing changed.
         """
         self._refuse()
-        plan = plan_merge(
-            self._session.reader.parting(other, self._session.leaf), self._session.entries
-        )
+        parting = self._session.reader.parting(other, self._session.leaf)
+        plan = plan_merge(parting, self._session.entries)
         if plan is None:
             raise NavigationError("That branch holds nothing that is not on this one.")
         entry = await self._summarise(plan, focus, progress)
@@ -204,12 +202,11 @@ class Navigator:
             entry = await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
             return entry.model_copy(update={"style": "hook"})
         # Where the conversation's next request has all of the branch, its model may read it there.
-        whole = not plan.omitted and not any(
-            isinstance(entry, CompactionEntry) for entry in plan.entries
-        )
+        is_compacted = any(isinstance(entry, CompactionEntry) for entry in plan.entries)
+        is_whole = not plan.omitted and not is_compacted
         mode: InputMode = "serialised"
         live = None
-        if whole and plan.from_id == self._session.leaf and model == self._context.model:
+        if is_whole and plan.from_id == self._session.leaf and model == self._context.model:
             order = self._context.order("manual")
             live = order.live
             mode = choose_input(
@@ -224,9 +221,8 @@ class Navigator:
         if isinstance(summary, SummaryFailure):
             raise NavigationError(summary.reason)
         entry = await asyncio.to_thread(branch_summary_entry, plan, summary, count)
-        return entry.model_copy(
-            update={"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost}
-        )
+        spent = {"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost}
+        return entry.model_copy(update=spent)
 
     async def _plan_summary(
         self, move: MovePlan, focus: str
@@ -236,18 +232,15 @@ class Navigator:
         settings = meter.settings
         model = settings.compaction.model or self._context.model
         size = meter.measure(self._session.active_path())
-        window = directory.limits(model)
-        limits = SummariserLimits(
-            window.window, settings.compaction.branch_summary_tokens(size.budget)
-        )
+        summary_tokens = settings.compaction.branch_summary_tokens(size.budget)
+        limits = SummariserLimits(directory.limits(model).window, summary_tokens)
+        room = max(500, limits.room(1_000))
         plan = await asyncio.to_thread(
             plan_branch_summary,
             move,
             await self._left(move),
             settings,
-            budget=BranchBudget(
-                max(500, limits.room(1_000)), size.budget, directory.counter(model).text
-            ),
+            budget=BranchBudget(room, size.budget, directory.counter(model).text),
             tools=tool_traits(),
             focus=focus,
         )

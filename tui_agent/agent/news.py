@@ -192,10 +192,8 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
             results.setdefault(entry.call_id, entry)
         elif isinstance(entry, AssistantEntry):
             back += 1
-            found += [
-                Call(call, results.pop(call.call_id, None), problem_of, back)
-                for call in reversed(entry.tool_calls)
-            ]
+            for part in reversed(entry.tool_calls):
+                found.append(Call(part, results.pop(part.call_id, None), problem_of, back))
         if len(found) >= MAX_CALLS_EXAMINED:
             break
     return found[:MAX_CALLS_EXAMINED][::-1]

@@ -150,7 +150,8 @@ class ToolRunner:
                     await self._run_one(call)
             await self._refuse_in_parts(calls[MAX_CALLS:])
         except BaseException:
-            self._append(*((call, _interrupted(call)) for call in calls if not call.answered))
+            left = [call for call in calls if not call.answered]
+            self._append(*[(call, _interrupted(call)) for call in left])
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
@@ -170,10 +171,11 @@ class ToolRunner:
         return ""
 
     def _said(self) -> list[str]:
-        path = self._journal.session.active_path()
-        return [
-            entry.text for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None
-        ]
+        said: list[str] = []
+        for entry in self._journal.session.active_path():
+            if isinstance(entry, UserEntry) and entry.synthetic is None:
+                said.append(entry.text)
+        return said
 
     def _prepare(self, part: ToolCallPart) -> Call:
         call = Call(part)

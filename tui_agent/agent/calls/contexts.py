@@ -96,16 +96,14 @@ class ToolContexts:
         view = resolve(self._session.active_path())
         traits = tool_traits()
         answered = view.answered()
-        return [
-            entry
-            for entry in reversed(view.entries)
-            if isinstance(entry, ToolResultEntry)
-            and entry.metadata.path == file
-            and traits[entry.tool].reads
-            and entry.status is ToolStatus.COMPLETED
-            and entry.id in answered
-            and view.is_open(entry.id)
-        ]
+        found: list[ToolResultEntry] = []
+        for entry in reversed(view.entries):
+            if not isinstance(entry, ToolResultEntry) or entry.metadata.path != file:
+                continue
+            is_read = traits[entry.tool].reads and entry.status is ToolStatus.COMPLETED
+            if is_read and entry.id in answered and view.is_open(entry.id):
+                found.append(entry)
+        return found
 
 
 def _pages(limits: ModelLimits, room: int) -> int:

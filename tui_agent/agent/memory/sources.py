@@ -48,10 +48,17 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
     the model gave as the source; it counts where no entry holds the words.
     """
     words = words_of(text)
-    holders = [holder for entry in entries for holder in _holders(entry, words)]
-    by_user = _best(holder for holder in holders if holder.source.origin == USER)
-    by_model = _best(holder for holder in holders if holder.source.origin == MODEL)
-    read = _best(holder for holder in holders if holder.source.origin not in {USER, MODEL})
+    by_user: _Holder | None = None
+    by_model: _Holder | None = None
+    read: _Holder | None = None
+    for entry in entries:
+        for holder in _holders(entry, words):
+            if holder.source.origin == USER:
+                by_user = _better(by_user, holder)
+            elif holder.source.origin == MODEL:
+                by_model = _better(by_model, holder)
+            else:
+                read = _better(read, holder)
     if by_user is not None and (read is None or by_user.share >= read.share):
         return by_user.source
     if read is not None:
@@ -67,7 +74,9 @@ def source_of(text: str, entries: Sequence[Entry], named: int = 0) -> LineSource
 
 def used_topics(lines: Iterable[MemoryLine], entries: Iterable[Entry]) -> set[str]:
     """Return the topics of the lines whose words, or whose topic to recall, the model wrote in answers and calls."""
-    texts = [text for entry in entries for text in _written(entry)]
+    texts: list[str] = []
+    for entry in entries:
+        texts += _written(entry)
     written = frozenset[str]().union(*map(words_of, texts))
     used = set[str]()
     for line in lines:
@@ -89,13 +98,11 @@ def _holders(entry: Entry, words: frozenset[str]) -> Iterator[_Holder]:
             yield _Holder(share, LineSource(entry.id, origin))
 
 
-def _best(holders: Iterable[_Holder]) -> _Holder | None:
-    """Return the holder of most of the words, of equal ones the first."""
-    return max(holders, key=_share_of, default=None)
-
-
-def _share_of(holder: _Holder) -> float:
-    return holder.share
+def _better(best: _Holder | None, other: _Holder) -> _Holder:
+    """Return the holder of more of the words, of equal ones the first."""
+    if best is None or other.share > best.share:
+        return other
+    return best
 
 
 def _share(words: frozenset[str], others: frozenset[str]) -> float:

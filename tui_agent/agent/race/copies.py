@@ -120,13 +120,18 @@ def make_copy(
     objects = private_repository(project, root / ".git", original)
     if objects is not None:
         shared.append(objects)
-        # A pattern like "node_modules/" ignores directories only, and here they are links.
-        with (root / ".git" / "info" / "exclude").open(
-            "a", encoding="utf-8", errors="surrogateescape"
-        ) as excluded:
-            patterns = (re.sub(r"([\\\[*?]| $)", r"\\\1", name) for name in work.linked)
-            excluded.write("".join(f"\n/{pattern}" for pattern in patterns) + "\n")
+        _ignore_links(root, work.linked)
     return Copy(root, project, tuple(shared))
+
+
+def _ignore_links(root: Path, names: Iterable[str]) -> None:
+    """Have git ignore the links in a copy: a pattern like ``node_modules/`` ignores directories only."""
+    excluded = root / ".git" / "info" / "exclude"
+    with excluded.open("a", encoding="utf-8", errors="surrogateescape") as file:
+        for name in names:
+            pattern = re.sub(r"([\\\[*?]| $)", r"\\\1", name)
+            file.write(f"\n/{pattern}")
+        file.write("\n")
 
 
 @dataclass
@@ -183,13 +188,12 @@ def abandoned_homes(parent: Path) -> list[Path]:
     """
     found = []
     with contextlib.suppress(OSError):
-        for path in sorted(
-            path for path in parent.iterdir() if is_directory(path) and not path.is_symlink()
-        ):
-            if (
-                time.time() - path.stat().st_mtime > _SECONDS_TO_CLAIM
-                and (held := RaceHome.claim(path)) is not None
-            ):
+        for path in sorted(parent.iterdir()):
+            if not is_directory(path) or path.is_symlink():
+                continue
+            is_new = time.time() - path.stat().st_mtime <= _SECONDS_TO_CLAIM
+            held = None if is_new else RaceHome.claim(path)
+            if held is not None:
                 held.release()
                 found.append(path)
     return found

@@ -97,8 +97,7 @@ def names_of(specs: Collection[RunnerSpec], model: str) -> tuple[str, ...]:
     plain = model.rsplit("/", 1)[-1]
     if any(spec.context for spec in specs):
         plain = WHOLE
-    labels = [spec.label for spec in specs]
-    labels = [plain if label == SAME else label for label in labels]
+    labels = [plain if spec.label == SAME else spec.label for spec in specs]
     names: list[str] = []
     for at, label in enumerate(labels):
         name = label
@@ -117,7 +116,7 @@ def left_out(context: str) -> tuple[int, ...]:
 
 
 def _items(text: str) -> list[str]:
-    return [item for part in re.split(r"[,;\n]", text) if (item := part.strip())]
+    return [part.strip() for part in re.split(r"[,;\n]", text) if part.strip()]
 
 
 def _spec(
