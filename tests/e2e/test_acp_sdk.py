@@ -57,7 +57,7 @@ def test_the_typescript_sdk_goes_through_every_method(
     assert (place.project / "a.txt").read_text() == "one\nchanged\n"
     assert told["writes"] == ["one\nnot saved\n"]
     assert "not saved" in requests(warm_server)
-    assert told["chosen"] == {"model": "demo", "effort": "high"}
+    assert told["chosen"] == {"model": "openai/gpt-5-mini", "effort": "high"}
     assert told["forked"]
     assert "not open here" in told["closed"]["message"]
     assert "user_message_chunk" not in told["resumed"]

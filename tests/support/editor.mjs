@@ -49,7 +49,7 @@ await app.connectWith(stream, async (context) => {
   told.modes = session.modes.availableModes.map((mode) => mode.id);
   const say = async (text) =>
     (await context.request(agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] })).stopReason;
-  told.stops = [await say("change it"), await say("/compact"), await say("/model demo")];
+  told.stops = [await say("change it"), await say("/compact"), await say("/model openai/gpt-5-mini")];
   await context.request(agent.session.setMode, { sessionId, modeId: "plan" });
   const chosen = await context.request(agent.session.setConfigOption, { sessionId, configId: "effort", value: "high" });
   told.chosen = Object.fromEntries(chosen.configOptions.map((option) => [option.id, option.currentValue]));

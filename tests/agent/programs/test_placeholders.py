@@ -113,7 +113,7 @@ async def test_a_skill_that_only_the_user_starts_is_hidden_from_the_model_and_re
     await harness.say("go")
     assert "about lint" in request_bytes(client.requests[0]).decode()
     assert "about deploy" not in request_bytes(client.requests[0]).decode()
-    refused, loaded_text = harness.results()
+    refused, loaded_text = sorted(harness.results(), key=lambda result: result.preview)
     assert refused.status is ToolStatus.ERROR
     assert "started by the user alone" in refused.output
     assert loaded_text.output.startswith("Lint a.py.")
