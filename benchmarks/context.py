@@ -9,7 +9,7 @@ from benchmarks.fidelity.product import Ours
 from benchmarks.fidelity.traces import Story, numbered
 from benchmarks.report import Row, milliseconds
 from benchmarks.sessions import exchange
-from tui_agent.context.budget import Meter, ModelLimits, measure
+from tui_agent.context.budget import Meter, ModelLimits
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import ContextSettings
@@ -61,7 +61,7 @@ def run() -> Iterator[Row]:
         2,
         f"{first * 1000:.0f} ms at first",
     )
-    fixed = measure([head], limits, settings, counter).fixed
+    fixed = Meter(limits, settings, counter).measure([head]).fixed
     yield Row(NAME, "head and all tool schemas", fixed, "tokens", 1_600, f"{len(head.tools)} tools")
     yield _in_a_large_window()
 

@@ -31,9 +31,8 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
     except ValueError:
         whole = _text(text)
         found = _NUMBER.search(whole)
-        raise json.JSONDecodeError(
-            "A number has too many digits", whole, found.start() if found else 0
-        ) from None
+        at = found.start() if found else 0
+        raise json.JSONDecodeError("A number has too many digits", whole, at) from None
 
 
 def read_literal(text: str) -> Any:

@@ -151,11 +151,11 @@ class Session:
         id: str | None = None,  # noqa: A002 - its name everywhere
         cwd: str | os.PathLike[str] = ".",
     ) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-") if file is None else None
-        path = Path(file) if self._temporary is None and file is not None else None
-        self._store = Store(
-            path or Path(self._temporary.name if self._temporary else "") / "sessions.db"
-        )
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        if file is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-")
+            file = Path(self._temporary.name, "sessions.db")
+        self._store = Store(Path(file))
         estimate = TokenCounter("").estimate
         try:
             session_id = self._named(id) or self._store.create_session(real_path(Path(cwd))).id
@@ -165,8 +165,10 @@ class Session:
             raise
 
     def _named(self, name: str | None) -> str:
+        if name is None:
+            return ""
         if name != "last":
-            return "" if name is None else self._store.session(name).id
+            return self._store.session(name).id
         newest = next(iter(self._store.sessions(limit=1)), None)
         if newest is None:
             raise LibraryError(f"There is no session in {self._store.path}.")
@@ -199,8 +201,6 @@ class Session:
 
     def path(self, leaf: int | None = None) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another entry, oldest first."""
-        if leaf is None:
-            return self._session.path()
         return self._session.path(leaf)
 
     def tree(self) -> list[EntryHeader]:
@@ -396,10 +396,10 @@ class Agent:
             Exception: the one ``ask`` raised, once the run has ended.
         """
         if self._agent.running:
-            await asyncio.sleep(
-                0
-            )  # a loop that was just left: asyncio closes its generator in a task of its own, …
-            await asyncio.sleep(0)  # … which has begun now
+            # A loop that was just left: asyncio closes its generator in a task of its own, which
+            # has begun after the first of these.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
             if self._left:
                 await self._agent.wait_idle()
         if self._agent.running:
@@ -445,13 +445,12 @@ class Agent:
                         ending = event
                     case _:
                         pass
-        answers = [entry for entry in entries if isinstance(entry, AssistantEntry)]
-        prices = [entry.cost for entry in answers]
-        if None in prices:
-            cost = None
-        else:
-            cost = sum(price for price in prices if price is not None)
-        text = next((answer.text for answer in reversed(answers) if answer.text), "")
+        text = ""
+        cost: float | None = 0
+        for entry in entries:
+            if isinstance(entry, AssistantEntry):
+                text = entry.text or text
+                cost = None if cost is None or entry.cost is None else cost + entry.cost
         return Turn(text, ending.reason, ending.error, tuple(entries), cost)
 
     def interrupt(self) -> None:
@@ -467,11 +466,9 @@ class Agent:
             except Exception as error:  # noqa: BLE001 - the caller's own, who gets it when the run has ended
                 self._failure = error
                 self._agent.interrupt()
-        return (
-            PermissionAnswer(Decision.ONCE if answer else Decision.DENY)
-            if isinstance(answer, bool)
-            else answer
-        )
+        if isinstance(answer, bool):
+            return PermissionAnswer(Decision.ONCE if answer else Decision.DENY)
+        return answer
 
     # -- the tree and the request
 
@@ -519,17 +516,15 @@ class Agent:
 
 def _check_lists(**given: object) -> None:
     """Refuse a text where a list of texts belongs: it would be taken for a list of letters."""
-    if wrong := [name for name, value in given.items() if isinstance(value, str)]:
-        raise LibraryError(f"{wrong[0]} takes a list: write {wrong[0]}=[{given[wrong[0]]!r}].")
+    for name, value in given.items():
+        if isinstance(value, str):
+            raise LibraryError(f"{name} takes a list: write {name}=[{value!r}].")
 
 
 def _check_limits(**given: float | None) -> None:
-    if wrong := [
-        f"{name} has to be more than 0, not {value}"
-        for name, value in given.items()
-        if value is not None and value <= 0
-    ]:
-        raise LibraryError(f"{wrong[0]}; None is no limit.")
+    for name, value in given.items():
+        if value is not None and value <= 0:
+            raise LibraryError(f"{name} has to be more than 0, not {value}; None is no limit.")
 
 
 def _functions_and_files(

@@ -53,11 +53,11 @@ def columns(series: Series, width: int) -> list[Column]:
         return []
     if count <= width:
         taken = min(width, count * _WIDEST)
-        ends = [taken * at // count for at in range(count + 1)]
-        return [
-            Column(at, at + 1, at, ends[at + 1] - ends[at], series.marks.get(at, ""))
-            for at in range(count)
-        ]
+        whole: list[Column] = []
+        for at in range(count):
+            cells = taken * (at + 1) // count - taken * at // count
+            whole.append(Column(at, at + 1, at, cells, series.marks.get(at, "")))
+        return whole
     edges = [count * at // width for at in range(width + 1)]
     places = sorted(series.marks)
     found: list[Column] = []
@@ -84,9 +84,9 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
 
     A value above 0 always shows.
     """
-    eighths = [
-        min(height * 8, round(level / top * height * 8)) if top > 0 else 0 for level in levels
-    ]
+    eighths = [0] * len(levels)
+    if top > 0:
+        eighths = [min(height * 8, round(level / top * height * 8)) for level in levels]
     whole = max(eighths[-1], 1 if levels[-1] > 0 else 0)
     base = 0
     if len(levels) > 1:

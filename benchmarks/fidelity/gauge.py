@@ -8,7 +8,7 @@ from random import Random
 from statistics import median
 
 from benchmarks.fidelity.traces import RECORDED, Trace
-from tui_agent.context.budget import Meter, ModelLimits, measure
+from tui_agent.context.budget import Meter, ModelLimits
 from tui_agent.context.calibration import first_calibration
 from tui_agent.context.request import wire_tool
 from tui_agent.context.settings import ContextSettings
@@ -126,7 +126,7 @@ def _of_requests(trace: Trace) -> Error:
                 entry.model, TokenCounter(entry.model, first_calibration(entry.model))
             )
             reported = entry.usage.prompt
-            ours.append(abs(measure(path, limits, settings, counter).total / reported - 1))
+            ours.append(abs(Meter(limits, settings, counter).measure(path).total / reported - 1))
             naive.append(abs(characters / 4 / reported - 1))
             counted = Meter(limits, settings, counter).counted(path)
             counters[entry.model] = counter.learn(counted, reported)

@@ -18,7 +18,6 @@ from tui_agent.context.budget import (
     estimate_path,
     is_silent_overflow,
     judge,
-    measure,
     newest_report,
     overhead,
     overhead_parts,
@@ -91,14 +90,14 @@ USAGE = Usage(input=2_000, cache_read=3_000, cache_write=500, output=250)
 def test_a_report_counts_whole_and_what_came_without_one_is_estimated():
     path = [head(), user(2)]
 
-    size = measure(path, LIMITS, SETTINGS, COUNTER)
+    size = Meter(LIMITS, SETTINGS, COUNTER).measure(path)
     assert size.total == head().tokens + user(2).tokens + REQUEST_TOKENS
     assert size.fixed == head().tokens + REQUEST_TOKENS
     assert size.history == user(2).tokens
     assert size.estimated
     assert size.exact_until is None
 
-    size = measure([head(), user(2), answer(3, USAGE)], LIMITS, SETTINGS, COUNTER)
+    size = Meter(LIMITS, SETTINGS, COUNTER).measure([head(), user(2), answer(3, USAGE)])
 
     assert size.total == 5_750
     assert size.exact_until == 3
@@ -107,7 +106,7 @@ def test_a_report_counts_whole_and_what_came_without_one_is_estimated():
 
     path = [head(), user(2), answer(3, USAGE, "a"), result(4, "a"), user(5)]
 
-    size = measure(path, LIMITS, SETTINGS, COUNTER)
+    size = Meter(LIMITS, SETTINGS, COUNTER).measure(path)
     assert size.total == 5_750 + result(4, "a").tokens + user(5).tokens
     assert size.exact_until == 3
     assert size.estimated
@@ -127,7 +126,7 @@ def test_a_report_counts_whole_and_what_came_without_one_is_estimated():
     ids=lambda entry: entry.kind,
 )
 def test_a_report_before_a_change_of_the_view_does_not_count(change):
-    size = measure([head(), user(2), answer(3, USAGE), change], LIMITS, SETTINGS, COUNTER)
+    size = Meter(LIMITS, SETTINGS, COUNTER).measure([head(), user(2), answer(3, USAGE), change])
 
     assert size.exact_until is None
     assert size.total < 1_000
@@ -147,7 +146,9 @@ def test_a_report_before_a_change_of_the_view_does_not_count(change):
 )
 def test_a_report_that_cannot_be_trusted_is_passed_over_for_an_older_one(given):
     entry = answer(5, **given)
-    size = measure([head(), user(2), answer(3, USAGE), user(4), entry], LIMITS, SETTINGS, COUNTER)
+    size = Meter(LIMITS, SETTINGS, COUNTER).measure(
+        [head(), user(2), answer(3, USAGE), user(4), entry]
+    )
 
     assert size.exact_until == 3
     assert size.total == 5_750 + user(4).tokens + entry.tokens
@@ -159,8 +160,8 @@ def test_reasoning_that_does_not_go_back_is_not_counted():
     blob = ReasoningPart(text="", blob="{}", model=MODEL)
     shown = hidden.model_copy(update={"parts": (blob, *hidden.parts)})
 
-    assert measure([user(2), hidden], LIMITS, SETTINGS, COUNTER).total == 1_100
-    assert measure([user(2), shown], LIMITS, SETTINGS, COUNTER).total == 1_900
+    assert Meter(LIMITS, SETTINGS, COUNTER).measure([user(2), hidden]).total == 1_100
+    assert Meter(LIMITS, SETTINGS, COUNTER).measure([user(2), shown]).total == 1_900
 
 
 def as_openai_reads(request):
@@ -194,7 +195,7 @@ def test_the_estimate_of_a_conversation_is_within_three_percent(kind):
         path += [result(number + 2, f"call_{number}", text), answer(number + 3)]
 
     truth = as_openai_reads(project(path, ModelTraits(MODEL)))
-    assert measure(path, LIMITS, SETTINGS, COUNTER).total == pytest.approx(truth, rel=0.03)
+    assert Meter(LIMITS, SETTINGS, COUNTER).measure(path).total == pytest.approx(truth, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,7 @@ def test_a_model_can_have_its_own_threshold_and_window_and_none_without_compacti
 
     own = ContextSettings.model_validate({"compaction": {"auto": False}})
 
-    size = measure([head(), user(2)], LIMITS, own, COUNTER)
+    size = Meter(LIMITS, own, COUNTER).measure([head(), user(2)])
     assert size.threshold is None
     assert size.budget == 128_000 - 16_384 - size.fixed
 
@@ -336,7 +337,7 @@ def test_a_meter_gives_what_measuring_afresh_gives(path, model):
     meter = Meter(limits, SETTINGS, COUNTER)
 
     for end in (*range(len(path) + 1), len(path) // 2):
-        size = measure(path[:end], limits, SETTINGS, COUNTER)
+        size = Meter(limits, SETTINGS, COUNTER).measure(path[:end])
         assert meter.measure(path[:end]) == size
         assert size.total == size.fixed + size.history
         assert min(size.fixed, size.history) >= 0
@@ -397,7 +398,7 @@ def test_an_answers_length_is_believed_where_it_can_be_that_of_what_goes_back(
     output: int, *, believed: bool
 ) -> None:
     last = answer(3, Usage(input=5_000, output=output), estimate=5_000)
-    size = measure([head(), user(2), last], LIMITS, SETTINGS, COUNTER)
+    size = Meter(LIMITS, SETTINGS, COUNTER).measure([head(), user(2), last])
     assert size.total == 5_000 + (output if believed else last.tokens)
     assert size.estimated is not believed
     assert size.exact_until == 3
@@ -407,7 +408,7 @@ def test_an_answer_that_a_server_did_not_count_is_not_nothing() -> None:
     long = TextPart(text="The quick brown fox jumps over the lazy dog. " * 200)
     last = answer(3, Usage(input=5_000, output=0), estimate=5_000)
     last = last.model_copy(update={"parts": (long,), "tokens": 0})
-    size = measure([head(), user(2), last], LIMITS, SETTINGS, COUNTER)
+    size = Meter(LIMITS, SETTINGS, COUNTER).measure([head(), user(2), last])
     assert size.total == 5_000 + COUNTER.estimate(last)
 
 
@@ -435,7 +436,7 @@ def test_a_report_that_does_not_notice_that_room_was_made_is_not_believed(
     before = answer(3, Usage(input=12_000, output=10), estimate=8_000)
     after = answer(5, Usage(input=reported, output=10), estimate=4_000)
     path = [head(), user(2), before, compaction, after]
-    assert (measure(path, LIMITS, SETTINGS, COUNTER).exact_until == 5) is believed
+    assert (Meter(LIMITS, SETTINGS, COUNTER).measure(path).exact_until == 5) is believed
     assert (newest_report(path) is after) is believed
 
 

@@ -19,7 +19,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.context.budget import ContextSize, ModelLimits, measure
+from tui_agent.context.budget import ContextSize, Meter, ModelLimits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
@@ -284,7 +284,7 @@ async def test_the_gauge_keeps_its_length_says_nothing_before_it_knows_and_how_m
                 lengths.add(len(bar))
         assert len(lengths) == 1
         gauge.reading = GaugeReading(
-            measure([], ModelLimits("m", 200_000), ContextSettings(), TokenCounter("m"))
+            Meter(ModelLimits("m", 200_000), ContextSettings(), TokenCounter("m")).measure([])
         )
         assert "… / 200k" in gauge.render().plain
         for total in (84_200, 76_400):

@@ -154,15 +154,12 @@ class _Finder:
         self._first = min(self._first, entry.id)
         match entry:
             case UserEntry():
-                files = [
-                    f"{part.path}\n{part.text}"
-                    for part in entry.parts
-                    if isinstance(part, FilePart)
-                ]
                 self._refer_all(_facts(entry.text), entry.id, "user")
                 self._rules(entry.text, entry.id, "user")
-                for text in files:
-                    self._refer_all(_facts(text), entry.id, "output")
+                for part in entry.parts:
+                    if isinstance(part, FilePart):
+                        facts = _facts(f"{part.path}\n{part.text}")
+                        self._refer_all(facts, entry.id, "output")
             case AssistantEntry():
                 self._refer_all(_facts(entry.text), entry.id, "assistant")
                 self._rules(entry.text, entry.id, "fact")
@@ -237,19 +234,14 @@ class _Finder:
         code = entry.metadata.exit_code
         if code is None and entry.status is ToolStatus.ERROR:
             found = _EXIT.search(entry.output[-200:])
-            code = 1
-            if found:
-                code = int(found[1])
-        self._command(command, 0 if code is None else code, "assistant", entry.id)
+            code = int(found[1]) if found else 1
+        self._command(command, code or 0, "assistant", entry.id)
 
     def _command(self, command: str, code: int | None, source: str, entry_id: int) -> None:
-        line = one_line(command, _COMMAND_CHARS)
-        self._refer(
-            "command",
-            f"`{line}` → exit {code}" if code is not None else f"`{line}`",
-            entry_id,
-            _WEIGHTS[source],
-        )
+        line = f"`{one_line(command, _COMMAND_CHARS)}`"
+        if code is not None:
+            line = f"{line} → exit {code}"
+        self._refer("command", line, entry_id, _WEIGHTS[source])
 
     def _rules(self, text: str, entry_id: int, source: str) -> None:
         if not _RULE.search(text):
@@ -284,7 +276,10 @@ def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def names_in(line: str) -> set[str]:
-    return {text for token in _TOKEN.findall(line) for _, text in _classify(token)}
+    names: set[str] = set()
+    for token in _TOKEN.findall(line):
+        names.update(text for _kind, text in _classify(token))
+    return names
 
 
 @_remembering
@@ -332,9 +327,9 @@ def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
     if _NAME.fullmatch(word):
         return (("name", word),)
     if _DOTTED.fullmatch(word):
-        parts = re.split(r"\.|::", word)
-        return (
-            ("name", word),
-            *(("name", part) for part in parts if len(part) > 3 and _NAME.fullmatch(part)),
-        )
+        facts: list[tuple[AnchorKind, str]] = [("name", word)]
+        for part in re.split(r"\.|::", word):
+            if len(part) > 3 and _NAME.fullmatch(part):
+                facts.append(("name", part))
+        return tuple(facts)
     return ()

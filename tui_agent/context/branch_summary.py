@@ -93,9 +93,10 @@ def holds_message(entries: Outlines, load: LoadEntries) -> bool:
     """Whether the model is shown any of some entries; ``load`` is asked only where the kind leaves that open."""
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
-    unsure = [entry_id for kind in _UNSURE for entry_id in entries.of_kind(kind)]
-    if unsure:
-        return any(entry.is_sent for entry in load(unsure))
+    for kind in _UNSURE:
+        unsure = entries.of_kind(kind)
+        if unsure and any(entry.is_sent for entry in load(unsure)):
+            return True
     return False
 
 
@@ -189,15 +190,16 @@ def _blocks(
 ) -> list[tuple[bool, str]]:
     """Return text blocks in order, each with whether it is a summary."""
     blocks: list[tuple[bool, str]] = []
-    for kind, run in groupby(entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""):
-        if kind == "compaction":
-            texts = [
-                f"[Summary of what came before]: {e.summary}"
-                for e in run
-                if isinstance(e, CompactionEntry)
-            ]
-        else:
-            texts = list(blocks_of(list(run), view, settings.compaction))
+    for kind, group in groupby(
+        entries, lambda entry: entry.kind if entry.kind in _SUMMARIES else ""
+    ):
+        run = list(group)
+        texts: list[str] = []
+        if kind != "compaction":
+            texts += blocks_of(run, view, settings.compaction)
+        for entry in run:
+            if isinstance(entry, CompactionEntry):
+                texts.append(f"[Summary of what came before]: {entry.summary}")
         blocks += [(bool(kind), text) for text in texts]
     return blocks
 

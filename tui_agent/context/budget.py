@@ -1,6 +1,6 @@
 """How big the context is: the size of each entry of a view, the one measure of the next request, and its thresholds.
 
-Three ways to weigh, from exact to quick: `measure` builds on the provider's reports and answers
+Three ways to weigh, from exact to quick: `Meter` builds on the provider's reports and answers
 everyone; `Weights` counts each entry of a view as it is really sent; `ViewWeights` is for plans,
 which ask often.
 """
@@ -377,20 +377,6 @@ def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: Mode
     return tokens
 
 
-def measure(
-    path: Sequence[Entry],
-    limits: ModelLimits,
-    settings: ContextSettings,
-    counter: TokenCounter,
-) -> ContextSize:
-    """Measure the next request of a path.
-
-    The newest report of the provider that still holds, plus an estimate of the entries appended
-    since; without one, an estimate of everything.
-    """
-    return Meter(limits, settings, counter).measure(path)
-
-
 def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCounter) -> int:
     """Return the estimate of a whole request without regard to reports: reports are compared with it to learn."""
     return counter.calibrated(estimate_path(path, counter, limits.asked).total)
@@ -412,7 +398,11 @@ class Meter:
     """The path in which no report was found that counts: it is not searched again."""
 
     def measure(self, path: Sequence[Entry]) -> ContextSize:
-        """Measure the next request of a path."""
+        """Measure the next request of a path.
+
+        The newest report of the provider that still holds, plus an estimate of the entries appended
+        since; without one, an estimate of everything.
+        """
         limits = within(self.limits, self.settings)
         asked = limits.asked
         searched = 0

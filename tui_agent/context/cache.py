@@ -140,15 +140,10 @@ def prefix_break(
     if moved and part == "message" and cause is not BreakCause.HEAD:
         cause = BreakCause.MOVED
         entry_id = None
-    return PrefixBreak(
-        part=part,
-        index=index,
-        cause=cause,
-        entry_id=entry_id,
-        origin=new.messages[index].origin
-        if part == "message" and index < len(new.messages)
-        else (),
-    )
+    origin: tuple[int, ...] = ()
+    if part == "message" and index < len(new.messages):
+        origin = new.messages[index].origin
+    return PrefixBreak(part=part, index=index, cause=cause, entry_id=entry_id, origin=origin)
 
 
 def cached_origins(
@@ -160,11 +155,11 @@ def cached_origins(
     found = _first_difference(previous, new)
     if found is not None and found[0] != "message":
         return frozenset()
-    if found is None:
-        end = len(previous.messages)
-    else:
-        end = found[1]
-    return frozenset(entry_id for message in new.messages[:end] for entry_id in message.origin)
+    end = len(previous.messages) if found is None else found[1]
+    origins: set[int] = set()
+    for message in new.messages[:end]:
+        origins.update(message.origin)
+    return frozenset(origins)
 
 
 def cache_state(
@@ -197,23 +192,16 @@ def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = 
     if settings.ttl != "auto":
         return settings.ttl
     answers = (entry for entry in reversed(path) if isinstance(entry, AssistantEntry))
-    sent = [
-        _Sent(
-            entry.started_at or entry.created_at,
-            entry.model,
-            entry.usage.prompt if entry.usage else entry.estimate,
-        )
-        for entry in islice(answers, _REQUESTS)
-    ][::-1]
+    sent: list[_Sent] = []
+    for entry in islice(answers, _REQUESTS):
+        tokens = entry.usage.prompt if entry.usage else entry.estimate
+        sent.insert(0, _Sent(entry.started_at or entry.created_at, entry.model, tokens))
     if now is not None and sent:
         sent.append(replace(sent[-1], at=now))
-    gaps = [(after.at - before.at) / 1_000 for before, after in pairwise(sent)]
-    cold = next(
-        (index for index in reversed(range(len(gaps))) if gaps[index] > _FIVE_MINUTES), None
-    )
-    if cold is None:
+    while len(sent) > 1 and sent[-1].at - sent[-2].at <= _FIVE_MINUTES * 1_000:
+        sent.pop()
+    if len(sent) < 2:
         return "5m"
-    sent = sent[: cold + 2]
     if _price(sent, _HOUR, _HOUR_WRITE) < _price(sent, _FIVE_MINUTES, _WRITE):
         return "1h"
     return "5m"
@@ -242,13 +230,12 @@ def _price(sent: Sequence[_Sent], kept_seconds: int, write: float) -> float:
 
 def ever_cached(path: Sequence[Entry], model: str) -> bool:
     """Whether the provider has reported for an answer of this model that it keeps or read a prefix."""
-    return any(
-        isinstance(entry, AssistantEntry)
-        and entry.model == model
-        and entry.usage is not None
-        and bool(entry.usage.cache_read or entry.usage.cache_write)
-        for entry in reversed(path)
-    )
+    for entry in reversed(path):
+        if not isinstance(entry, AssistantEntry) or entry.model != model or entry.usage is None:
+            continue
+        if entry.usage.cache_read or entry.usage.cache_write:
+            return True
+    return False
 
 
 def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, int] | None:

@@ -79,8 +79,12 @@ def characters_of(text: str) -> dict[str, int]:
     """Return the characters of a text outside ASCII by class."""
     if text.isascii():
         return {}
-    found = text.encode("utf-8", "replace").translate(_FIRST_BYTES)
-    return {name: number for mark, name in _NAMES.items() if (number := found.count(mark))}
+    marks = text.encode("utf-8", "replace").translate(_FIRST_BYTES)
+    found: dict[str, int] = {}
+    for mark, name in _NAMES.items():
+        if number := marks.count(mark):
+            found[name] = number
+    return found
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
@@ -96,10 +100,9 @@ def count_of(tokens: int, outside: int, text: str) -> int:
 
 def rough_count(text: str) -> int:
     """Return about how many tokens a text has, whatever the encoding; prose and code are within a fifth of it."""
-    wide = {
-        name: math.ceil(number * _ROUGH_PER_CHAR[name])
-        for name, number in characters_of(text).items()
-    }
+    wide: dict[str, int] = {}
+    for name, number in characters_of(text).items():
+        wide[name] = math.ceil(number * _ROUGH_PER_CHAR[name])
     narrow = math.ceil(len(text.encode("ascii", "ignore")) / _ROUGH_ASCII_CHARS)
     if wide:
         return Count.of(narrow + sum(wide.values()), wide.items())
@@ -131,17 +134,17 @@ class Calibration:
             return self
         if not PLAUSIBLE_RANGE[0] <= reported / estimate <= PLAUSIBLE_RANGE[1]:
             return self
-        classes = _classes(counted)
-        gains = {
-            name: number * (_DOUBTS[name] * self.size(name)) ** 2
-            for name, number in classes.items()
-        }
-        step = (reported - estimate) / sum(gain * classes[name] for name, gain in gains.items())
+        gains: dict[str, float] = {}
+        total = 0.0
+        for name, number in _classes(counted).items():
+            gains[name] = number * (_DOUBTS[name] * self.size(name)) ** 2
+            total += gains[name] * number
+        step = (reported - estimate) / total
         low, high = SIZE_RANGE
-        moved = {
-            name: min(max(self.size(name) + gain * step, low), high) for name, gain in gains.items()
-        }
-        return Calibration(self.family, {**self.learnt, **moved})
+        learnt = dict(self.learnt)
+        for name, gain in gains.items():
+            learnt[name] = min(max(self.size(name) + gain * step, low), high)
+        return Calibration(self.family, learnt)
 
 
 def _classes(counted: int) -> dict[str, int]:

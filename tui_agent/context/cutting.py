@@ -55,9 +55,8 @@ def words(entry: Entry) -> int:
     """Return the characters of the longest text that a person wrote or attached, or the model said."""
     match entry:
         case UserEntry():
-            return max(
-                (len(p.text) for p in entry.parts if isinstance(p, TextPart | FilePart)), default=0
-            )
+            texts = [part.text for part in entry.parts if isinstance(part, TextPart | FilePart)]
+            return max(map(len, texts), default=0)
         case AssistantEntry():
             return max(len(entry.text), arguments(entry))
         case _:
@@ -89,9 +88,14 @@ class Cutter:
         ``harder`` below 1 cuts further, where the first try did not reach it.
         """
         weights = ViewWeights(self.view, self.count)
-        open_entries = [(entry, size, weights.of(entry)) for entry, size in self._open(longest)]
-        fixed = sum(weights.all()) - sum(tokens for _, _, tokens in open_entries)
-        sizes = [(tokens, _share(entry)) for entry, _, tokens in open_entries]
+        fixed = sum(weights.all())
+        open_entries: list[tuple[Entry, int, int]] = []
+        sizes: list[tuple[int, int]] = []
+        for entry, size in self._open(longest):
+            tokens = weights.of(entry)
+            fixed -= tokens
+            open_entries.append((entry, size, tokens))
+            sizes.append((tokens, _share(entry)))
         cap = max(LEAST_TOKENS, harder * _level(sizes, max(0, room - fixed)))
         return _plans(
             (entry.id, self._chars(entry, round(cap * _share(entry)), size, None), size, tokens)
@@ -114,12 +118,11 @@ class Cutter:
         whole = max(1, self.count(entry))
         length = max(words(entry), size)
         # An entry with images weighs more than its text.
-        if images_of(entry):
-            per_token = _CHARS_BESIDE_IMAGES
-        else:
-            per_token = length / whole
+        per_token = _CHARS_BESIDE_IMAGES if images_of(entry) else length / whole
         chars = round(max(LEAST_TOKENS, tokens) * per_token)
-        return max(1, chars if most_chars is None else min(most_chars, chars))
+        if most_chars is not None:
+            chars = min(most_chars, chars)
+        return max(1, chars)
 
 
 def cut_outputs(
@@ -152,19 +155,13 @@ def _level(sizes: Sequence[tuple[int, int]], room: int) -> float:
 
 def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
     """Return one plan per length to keep: entries with their characters to keep, their size and their tokens."""
-    groups: dict[int, list[tuple[int, int]]] = {}
+    plans: dict[int, PrunePlan] = {}
     for entry_id, keep, size, tokens in cuts:
         # A length with two figures that count, so that few different ones are needed.
         step = 10 ** max(0, len(str(keep)) - 2)
         chars = max(1, keep // step * step)
         if size > chars * 5 // 4:
-            groups.setdefault(chars, []).append((entry_id, round(tokens * (1 - chars / size))))
-    return tuple(
-        PrunePlan(
-            tuple(entry_id for entry_id, _ in group),
-            sum(freed for _, freed in group),
-            Occasion.COMPACTION,
-            chars,
-        )
-        for chars, group in sorted(groups.items())
-    )
+            plan = plans.get(chars) or PrunePlan((), 0, Occasion.COMPACTION, chars)
+            freed = plan.tokens_freed + round(tokens * (1 - chars / size))
+            plans[chars] = replace(plan, targets=(*plan.targets, entry_id), tokens_freed=freed)
+    return tuple(plans[chars] for chars in sorted(plans))

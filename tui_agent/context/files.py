@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from tui_agent.context.arguments import parse_object
+from tui_agent.json_text import as_text
 from tui_agent.lazy import frozen
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -55,12 +56,9 @@ class FileOperations:
         """Return how many of the newest paths of each list are shown in ``budget`` tokens together; None for all."""
 
         def fits(number: int | None) -> bool:
-            rows = (
-                row
-                for paths in (self.read, self.modified)
-                for row in path_rows(paths, number, self.ids)
-            )
-            return count("\n".join(rows)) <= budget
+            read = path_rows(self.read, number, self.ids)
+            modified = path_rows(self.modified, number, self.ids)
+            return count("\n".join([*read, *modified])) <= budget
 
         if fits(None):
             return None
@@ -68,41 +66,44 @@ class FileOperations:
         high = max(len(self.read), len(self.modified))
         while low < high:
             number = (low + high + 1) // 2
-            low, high = (number, high) if fits(number) else (low, number - 1)
+            if fits(number):
+                low = number
+            else:
+                high = number - 1
         return low
 
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
     """Return a list of files with their entries: all, or the newest ``number``, their common directory shown once."""
-    if number is None:
-        hidden = 0
-    else:
+    hidden = 0
+    if number is not None:
         hidden = max(0, len(paths) - number)
-    rows = []
+    rows: list[str] = []
     if hidden:
-        rows = [f"({hidden} earlier files not listed)"]
+        rows.append(f"({hidden} earlier files not listed)")
     listed = paths[hidden:]
     directory = ""
     if ids and number is not None and listed[1:]:
         directory = posixpath.dirname(posixpath.commonprefix(listed))
-    if len(directory) < _LONG_DIRECTORY:
-        return [*rows, *(f"{path} #{ids[path]}" if path in ids else path for path in listed)]
-    names = [
-        f"{path.removeprefix(f'{directory}/')} #{ids.get(path, '')}".removesuffix(" #")
-        for path in listed
-    ]
-    return [*rows, f"{directory}/", *names]
+    within = ""
+    if len(directory) >= _LONG_DIRECTORY:
+        within = f"{directory}/"
+        rows.append(within)
+    for path in listed:
+        name = path.removeprefix(within)
+        if path in ids:
+            name = f"{name} #{ids[path]}"
+        rows.append(name)
+    return rows
 
 
 def call_path(arguments: str) -> str | None:
     """Return the file a call's JSON arguments name, if they name one."""
-    values = parse_object(arguments)
-    if values is None:
-        return None
-    return next(
-        (values[key] for key in _PATH_KEYS if isinstance(values.get(key), str) and values[key]),
-        None,
-    )
+    values = parse_object(arguments) or {}
+    for key in _PATH_KEYS:
+        if path := as_text(values.get(key)):
+            return path
+    return None
 
 
 def file_operations(
@@ -127,10 +128,9 @@ def file_operations(
             case CheckpointEntry():
                 touched.touch(touched.modified, (change.path for change in entry.files), 0)
             case UserEntry():
-                attached = [
-                    part.path for part in entry.parts if isinstance(part, FilePart) and part.is_file
-                ]
-                touched.touch(touched.read, attached, entry.id)
+                for part in entry.parts:
+                    if isinstance(part, FilePart) and part.is_file:
+                        touched.touch(touched.read, [part.path], entry.id)
             case CompactionEntry() | BranchSummaryEntry():
                 touched.details(entry.details)
             case _:
@@ -162,14 +162,14 @@ class _Touched:
 
 
 def _result(entry: ToolResultEntry, arguments: str, traits: ToolTraits, touched: _Touched) -> None:
-    if entry.status is not ToolStatus.COMPLETED:
-        touched.touch(touched.modified, entry.metadata.modified_files, entry.id)
+    facts = entry.metadata
+    is_whole = entry.status is ToolStatus.COMPLETED
+    if is_whole:
+        touched.touch(touched.read, facts.read_files, entry.id)
+    touched.touch(touched.modified, facts.modified_files, entry.id)
+    if not is_whole or facts.read_files or facts.modified_files:
         return
-    touched.touch(touched.read, entry.metadata.read_files, entry.id)
-    touched.touch(touched.modified, entry.metadata.modified_files, entry.id)
-    if entry.metadata.read_files or entry.metadata.modified_files:
-        return
-    path = entry.metadata.path or call_path(arguments)
+    path = facts.path or call_path(arguments)
     if path is None:
         return
     if traits.reads:

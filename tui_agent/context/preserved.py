@@ -135,15 +135,19 @@ def carry(
     named = [anchor for anchor in every[REMEMBERED:] if anchor.text in summarised.asked]
     count_files = files.shown(budgets.files, count)
     listed = files.newest(count_files)
-    sent = "\n".join([shown, *messages, *rule_lines])
+    words = [*messages, *rule_lines]
+    sent = "\n".join([shown, *words])
     rules_known = tuple(rule.line for rule in rules if rule.text in sent)
-    known = "\n".join([shown, *messages, *rule_lines, *(item.text for item in state), *listed])
+    words += [item.text for item in state]
+    known = "\n".join([shown, *words, *listed])
     before, titles = decode_lines(earlier.anchors)
-    titles |= {entry.id: title for entry in entries if (title := title_of(entry))}
+    for entry in entries:
+        if title := title_of(entry):
+            titles[entry.id] = title
     source = Source.of(entries, before, summarised.asked)
     lines = choose_lines((*anchors, *named), source, budgets.anchors - _TAG_TOKENS, count, known)
     carried_lines = encode_lines(lines, titles)
-    said_of = "\n".join([*messages, *rule_lines, *(item.text for item in state), *carried_lines])
+    said_of = "\n".join([*words, *carried_lines])
     return SummaryDetails(
         read_files=files.read,
         modified_files=files.modified,
@@ -163,12 +167,10 @@ def carry(
 def known_rules(entries: Iterable[Entry], earlier: SummaryDetails) -> list[StandingRule]:
     """Return the rules of entries and those carried before, oldest first, each once."""
     found: dict[str, StandingRule] = {}
-    before = [
-        StandingRule(number, text)
-        for number, words in _messages((), earlier.user_messages)
-        for text in rules_in(words)
-        if number >= 0
-    ]
+    before: list[StandingRule] = []
+    for number, words in _messages((), earlier.user_messages):
+        if number >= 0:
+            before += [StandingRule(number, text) for text in rules_in(words)]
     carried_before = read_rules((*earlier.rules, *earlier.rules_known))
     for rule in (*before, *carried_before, *rules_of(entries)):
         found.pop(rule.text, None)
@@ -273,15 +275,12 @@ def _state(
 ) -> list[StateText]:
     """Return lists as they stood last and the texts that were loaded (skills), oldest first."""
     state = {(item.tool, item.name): item for item in earlier}
-    names = {
-        call.call_id: call.arguments
-        for entry in entries
-        if isinstance(entry, AssistantEntry)
-        for call in entry.tool_calls
-    }
+    names: dict[str, str] = {}
     for entry in entries:
         found: list[StateText] = []
         match entry:
+            case AssistantEntry():
+                names.update((call.call_id, call.arguments) for call in entry.tool_calls)
             case UserEntry():
                 for part in entry.parts:
                     if isinstance(part, FilePart) and part.path.startswith(SKILL_PREFIX):
@@ -289,12 +288,9 @@ def _state(
                         found.append(StateText(tool="skill", name=name, text=part.text))
                     elif isinstance(part, FilePart) and part.path == PLAN_PATH:
                         found.append(StateText(tool=PLAN, text=part.text))
-            case ToolResultEntry(status=ToolStatus.COMPLETED) if state_of := tools[
-                entry.tool
-            ].state:
-                if state_of == "list":
-                    name = ""
-                else:
+            case ToolResultEntry(status=ToolStatus.COMPLETED) if tools[entry.tool].state:
+                name = ""
+                if tools[entry.tool].state != "list":
                     name = entry.title or names.get(entry.call_id, "")
                 found.append(StateText(tool=entry.tool, name=name, text=entry.output))
             case _:
@@ -315,10 +311,9 @@ def _select_state(
         newest_first, key=lambda item: (tools[item.tool].state != "list", item.tool != PLAN)
     ):
         kept_as = tools[item.tool].state
+        text = item.text
         if kept_as == "list":
-            text = _shorter_list(item.text, budget - _TAG_TOKENS, count)
-        else:
-            text = item.text
+            text = _shorter_list(text, budget - _TAG_TOKENS, count)
         if item.tool == PLAN:
             text = fit(text, budget - _TAG_TOKENS, count)
         if kept_as == "text" and count(text) + _TAG_TOKENS > budget:
@@ -371,22 +366,25 @@ def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
                 if text:
                     yield f"- #{entry.id} {text}"
                 for call in entry.tool_calls:
-                    result = results.get(call.call_id)
-                    subject = one_line(
-                        (result.title if result else "") or call.arguments, _CALL_CHARS
-                    )
+                    subject = call.arguments
                     number = entry.id
                     ending = "interrupted"
-                    if result is not None:
-                        code = result.metadata.exit_code
-                        ended = result.status
-                        failed = ended is not ToolStatus.COMPLETED
+                    if (result := results.get(call.call_id)) is not None:
+                        subject = result.title or subject
                         number = result.id
-                        ending = f"exit {code}" if code else str(ended) if failed else "ok"
-                    yield f"- #{number} {call.tool} {subject} → {ending}"
+                        ending = _ending(result)
+                    yield f"- #{number} {call.tool} {one_line(subject, _CALL_CHARS)} → {ending}"
             case ShellEntry() if not entry.excluded:
                 yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
             case BranchSummaryEntry():
                 yield f"- #{entry.id} summary of a branch: {one_line(entry.summary, _TEXT_CHARS)}"
             case _:
                 continue
+
+
+def _ending(result: ToolResultEntry) -> str:
+    if code := result.metadata.exit_code:
+        return f"exit {code}"
+    if result.status is ToolStatus.COMPLETED:
+        return "ok"
+    return result.status.value

@@ -4,7 +4,7 @@ Pruning rewrites messages sent before, so it costs the provider's prompt cache: 
 moment when that is free or needed, and then does everything in one entry.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import StrEnum
@@ -29,6 +29,7 @@ from tui_agent.session.entries import (
     Entry,
     ImagePart,
     PruneEntry,
+    ToolCallPart,
     ToolResultEntry,
     ToolStatus,
     UserEntry,
@@ -95,31 +96,44 @@ class PrunePlan:
             notes=self.notes,
         )
 
+    def _noted(self) -> Iterator[tuple[int, str]]:
+        """Yield the targets with their notes, "" for none."""
+        notes = iter(self.notes)
+        for target in self.targets:
+            yield target, next(notes, "")
+
     def only(self, kept: AbstractSet[int]) -> "PrunePlan | None":
         """Return the plan for those of its targets that are in ``kept``, None when there are none."""
-        chosen = [index for index, target in enumerate(self.targets) if target in kept]
-        if not chosen:
+        targets: list[int] = []
+        notes: list[str] = []
+        for target, note in self._noted():
+            if target in kept:
+                targets.append(target)
+                notes.append(note)
+        if not targets:
             return None
-        notes = tuple(self.notes[index] for index in chosen) if self.notes else ()
-        freed = self.tokens_freed * len(chosen) // len(self.targets)
+        freed = self.tokens_freed * len(targets) // len(self.targets)
         return replace(
-            self, targets=tuple(self.targets[i] for i in chosen), tokens_freed=freed, notes=notes
+            self,
+            targets=tuple(targets),
+            tokens_freed=freed,
+            notes=tuple(notes) if self.notes else (),
         )
 
     def applied(self, view: ContextView) -> ContextView:
         """Return the view as it is once the plan's entry stands on the path."""
-        states = {**view.states, **dict.fromkeys(self.targets, EntryState.PRUNED)}
-        left = {
-            target: chars for target, chars in view.kept_chars.items() if target not in self.targets
-        }
-        kept = {target: note for target, note in view.notes.items() if target not in self.targets}
-        cut = {}
-        if self.keep_chars:
-            cut = dict.fromkeys(self.targets, self.keep_chars)
-        notes = {
-            target: note for target, note in zip(self.targets, self.notes, strict=False) if note
-        }
-        return replace(view, states=states, kept_chars=left | cut, notes=kept | notes)
+        states = dict(view.states)
+        kept_chars = dict(view.kept_chars)
+        notes = dict(view.notes)
+        for target, note in self._noted():
+            states[target] = EntryState.PRUNED
+            kept_chars.pop(target, None)
+            notes.pop(target, None)
+            if self.keep_chars:
+                kept_chars[target] = self.keep_chars
+            if note:
+                notes[target] = note
+        return replace(view, states=states, kept_chars=kept_chars, notes=notes)
 
 
 def occasion(settings: PruneSettings, size: ContextSize, moment: Moment) -> Occasion | None:
@@ -183,10 +197,9 @@ def plan_prune(
         if freed := zones.exposed(entry, repeated=repeated):
             own = isinstance(entry, AssistantEntry)
             blocks.append(_Block(entry.id, freed, superseded=entry.id in superseded, own=own))
-    if rules.minimum is None:
+    minimum = rules.minimum
+    if minimum is None:
         minimum = rules.settings.worthwhile_tokens(rules.budget)
-    else:
-        minimum = rules.minimum
     if rules.pressure and rules.wanted is not None:
         # A prune that leaves little room would be followed by a summary at once, which does both.
         minimum = max(minimum, round(rules.wanted * _ENOUGH))
@@ -266,14 +279,7 @@ class _Zones:
             return self._arguments(entry)
         if not isinstance(entry, ToolResultEntry) or not self._weights.is_paired(entry):
             return 0
-        view = self._weights.view
-        state = view.state(entry.id)
-        if state is not EntryState.LIVE and not (
-            state is EntryState.PRUNED and entry.id in view.kept_chars
-        ):
-            return 0
-        chosen = self._rules.settings.protected_tools
-        if self._rules.tools[entry.tool].protected if chosen is None else entry.tool in chosen:
+        if not self._is_left(entry) or self._is_protected(entry.tool):
             return 0
         tokens = self._weights.of(entry)
         if not repeated:
@@ -284,6 +290,20 @@ class _Zones:
         in_turns = not self._rules.pressure and self._turns < self._rules.settings.protect_turns
         beyond = repeated or (not in_turns and self._output > self._protected)
         return tokens - PLACEHOLDER_TOKENS if beyond else 0
+
+    def _is_left(self, entry: ToolResultEntry) -> bool:
+        """Whether there is output of it left to clear."""
+        view = self._weights.view
+        state = view.state(entry.id)
+        return state is EntryState.LIVE or (
+            state is EntryState.PRUNED and entry.id in view.kept_chars
+        )
+
+    def _is_protected(self, tool: str) -> bool:
+        chosen = self._rules.settings.protected_tools
+        if chosen is None:
+            return self._rules.tools[tool].protected
+        return tool in chosen
 
     def _arguments(self, entry: AssistantEntry) -> int:
         """Return the tokens of an old step's long arguments, which are on the disk or in the session."""
@@ -313,13 +333,7 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
     stale: dict[int, Superseded] = {}
     latest: dict[tuple[str, str], int] = {}
     reads: dict[str, list[int]] = {}
-    answered = (
-        (call, result)
-        for entry in view.entries
-        if isinstance(entry, AssistantEntry)
-        for call, result in zip(entry.tool_calls, view.results.get(entry.id, ()), strict=True)
-    )
-    for call, result in answered:
+    for call, result in _answered_calls(view):
         if result is None or not view.is_open(result.id):
             continue
         if result.metadata.known_from is not None:
@@ -341,14 +355,16 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
                 earlier.clear()
             earlier.append(result.id)
         elif completed and traits.writes:
-            outdated = (
-                read
-                for name in {*result.metadata.modified_files, file}
-                for read in reads.pop(name or "", ())
-            )
-            for read in outdated:
-                stale.setdefault(read, Superseded.CHANGED)
+            for name in {*result.metadata.modified_files, file}:
+                for read in reads.pop(name or "", ()):
+                    stale.setdefault(read, Superseded.CHANGED)
     return stale
+
+
+def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResultEntry | None]]:
+    for entry in view.entries:
+        if isinstance(entry, AssistantEntry):
+            yield from zip(entry.tool_calls, view.results.get(entry.id, ()), strict=True)
 
 
 def plan_image_prune(
@@ -361,36 +377,42 @@ def plan_image_prune(
     keeps them, whatever they weigh, as long as they are not too many. Pinned entries keep theirs.
     The text beside an image stays.
     """
-    holders = {
-        entry.id: images
-        for entry in view.entries
-        if view.is_open(entry.id) and (images := images_of(entry))
-    }
-    counts = {entry_id: len(images) for entry_id, images in holders.items()}
-    weights = {entry_id: sum(map(tokens, images)) for entry_id, images in holders.items()}
+    loose: list[tuple[int, int, int]] = []
+    count = 0
+    weight = 0
+    kept = 0
+    kept_tokens = 0
+    for entry in view.entries:
+        if not view.is_open(entry.id) or not (images := images_of(entry)):
+            continue
+        size = sum(map(tokens, images))
+        count += len(images)
+        weight += size
+        if view.state(entry.id) is EntryState.PINNED:
+            kept += len(images)
+            kept_tokens += size
+        else:
+            loose.append((entry.id, len(images), size))
     heaviest = round(budget * settings.max_tokens_share)
-    too_many = sum(counts.values()) > settings.max_count
-    if not too_many and sum(weights.values()) <= heaviest:
+    too_many = count > settings.max_count
+    if not too_many and weight <= heaviest:
         return None
-    pinned = [entry_id for entry_id in holders if view.state(entry_id) is EntryState.PINNED]
-    kept = sum(counts[entry_id] for entry_id in pinned)
-    kept_tokens = sum(weights[entry_id] for entry_id in pinned)
     seen = newest_seen(view.entries)
     targets: list[int] = []
-    for index, entry_id in enumerate(sorted(holders.keys() - set(pinned), reverse=True)):
+    freed = 0
+    for index, (entry_id, number, size) in enumerate(sorted(loose, reverse=True)):
         part = 1 if index == 0 or entry_id > seen else 2
-        light = index == 0 or kept_tokens + weights[entry_id] <= heaviest // part
-        if light and kept + counts[entry_id] <= settings.max_count // part:
-            kept += counts[entry_id]
-            kept_tokens += weights[entry_id]
+        light = index == 0 or kept_tokens + size <= heaviest // part
+        if light and kept + number <= settings.max_count // part:
+            kept += number
+            kept_tokens += size
         else:
             targets.append(entry_id)
+            freed += size
     if not targets:
         return None
     reason = Occasion.IMAGES if too_many else Occasion.HEAVY_IMAGES
-    return PrunePlan(
-        tuple(sorted(targets)), sum(weights[target] for target in targets), reason, _ALL_TEXT
-    )
+    return PrunePlan(tuple(sorted(targets)), freed, reason, _ALL_TEXT)
 
 
 def newest_seen(entries: Sequence[Entry]) -> int:

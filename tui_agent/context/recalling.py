@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from heapq import heapify, heappop, heapreplace
 
-from tui_agent.context.anchors import Anchor, find_anchors, names_in
+from tui_agent.context.anchors import find_anchors, names_in
 from tui_agent.context.truncation import NOTE_BYTES, OutputLimits, fitting_bytes, utf8_size
 from tui_agent.context.view import ContextView
 from tui_agent.lazy import LazyPattern
@@ -40,8 +40,7 @@ _ROOMY = 6_000
 
 def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
     """Return the names that a view's messages hold, with how likely each is to be used again."""
-    anchors: Sequence[Anchor] = find_anchors(view.entries, tools)
-    return {anchor.text: anchor.score for anchor in anchors}
+    return {anchor.text: anchor.score for anchor in find_anchors(view.entries, tools)}
 
 
 def recall_limits(limits: OutputLimits) -> OutputLimits:
@@ -68,10 +67,7 @@ def outline(
     head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)
     chosen = set(head)
     left = room - sum(utf8_size(lines[at]) + 1 for at in head)
-    names_of = {
-        at: names_in(line) | {word for word in _WORD.findall(line) if not _PLAIN.fullmatch(word)}
-        for at, line in enumerate(lines)
-    }
+    names_of = {at: _names_of(line) for at, line in enumerate(lines)}
     short = {at: found for at, found in names_of.items() if len(lines[at]) <= _LONGEST}
     spared = round(left * (1 - _USED_SHARE))
     for at in _by_value(lines, short, names):
@@ -88,14 +84,11 @@ def outline(
         left -= cost
     shown = {at: lines[at] for at in chosen}
     said = "\n".join(shown.values())
-    known = {name for at in chosen for name in names_of[at]}
+    known = set[str]().union(*(names_of[at] for at in chosen))
     for at, found in names_of.items():
         row = ""
         for name in sorted(found - known, key=lambda name: (-len(name), name)):
-            if row:
-                longer = f"{row}, {name}"
-            else:
-                longer = _CUT + name
+            longer = f"{row}, {name}" if row else f"{_CUT}{name}"
             if _cost(longer) > left:
                 break
             if name not in said and name not in row:
@@ -108,6 +101,12 @@ def outline(
             left -= _cost(row)
     rest = _fitting(lines, range(len(head), len(lines)), left, limits.lines - len(shown))
     return sorted((shown | {at: lines[at] for at in rest}).items())
+
+
+def _names_of(line: str) -> set[str]:
+    names = names_in(line)
+    names.update(word for word in _WORD.findall(line) if not _PLAIN.fullmatch(word))
+    return names
 
 
 def _room(lines: Sequence[str], limits: OutputLimits) -> int:
@@ -137,12 +136,13 @@ def _by_new_names(
     lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]
 ) -> Iterator[int]:
     """Yield the positions of lines with names that those before do not have, most names for their length first."""
-    known = {name for at in shown for name in names_of.get(at, ())}
-    heap = [
-        (-len(names) / _cost(lines[at]), at)
-        for at, names in names_of.items()
-        if names and at not in shown
-    ]
+    known: set[str] = set()
+    heap: list[tuple[float, int]] = []
+    for at, names in names_of.items():
+        if at in shown:
+            known |= names
+        elif names:
+            heap.append((-len(names) / _cost(lines[at]), at))
     heapify(heap)
     while heap:
         worth, at = heap[0]

@@ -7,7 +7,7 @@ from tui_agent.context.budget import head_sections
 from tui_agent.context.standing_rules import read_rules, rules_in, rules_of
 from tui_agent.context.view import resolve
 from tui_agent.lazy import frozen
-from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 
 _MEMORY = "memory"
 """The part of a head with the project's memory; other parts without a file are the program's own."""
@@ -43,14 +43,14 @@ def ledger(whole: Sequence[Entry], active: Sequence[Entry]) -> list[LedgerRow]:
     rows: list[LedgerRow] = []
     if view.system is not None:
         rows += _rows_of_head(view.system, _answers_after(whole, view.system.id))
-    carried = set[str]()
-    shown = [entry for entry in view.entries if isinstance(entry, UserEntry)]
-    in_view = {rule.text for rule in rules_of(one for one in shown if view.is_open(one.id))}
-    if view.compaction is not None:
-        details = view.compaction.details
-        carried |= {rule.text for rule in read_rules((*details.rules, *details.rules_known))}
-        carried |= {text for message in details.user_messages for text in rules_in(message)}
-        carried |= {text for pin in view.pinned for text in rules_in(pin.text)}
+    shown = [entry for entry in view.entries if view.is_open(entry.id)]
+    in_view = {rule.text for rule in rules_of(shown)}
+    details = view.carried
+    carried = {rule.text for rule in read_rules((*details.rules, *details.rules_known))}
+    for message in details.user_messages:
+        carried.update(rules_in(message))
+    for pin in view.pinned:
+        carried.update(rules_in(pin.text))
     for rule in rules_of(whole):
         place = RulePlace.LOST
         if rule.text in in_view:

@@ -82,7 +82,9 @@ def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
         if not isinstance(entry, UserEntry) or entry.synthetic is not None:
             continue
         for part in entry.parts:
-            for text in rules_in(part.text) if isinstance(part, TextPart) else ():
+            if not isinstance(part, TextPart):
+                continue
+            for text in rules_in(part.text):
                 found.pop(text, None)
                 found[text] = StandingRule(entry.id, text)
     return list(found.values())

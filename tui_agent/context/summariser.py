@@ -8,6 +8,7 @@ decided in here, so whoever drives it only talks to a model.
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import fields, replace
+from itertools import chain
 from typing import Literal
 
 from tui_agent.context.anchors import names_in
@@ -202,7 +203,7 @@ def _has_headings(text: str, call: SummaryCall) -> bool:
 def _has_names(text: str, call: SummaryCall) -> bool:
     """Whether a summary holds a name that stands in what it is about."""
     known = "\n".join((*call.about, call.text))
-    return any(name in known for line in text.splitlines() for name in names_in(line))
+    return any(name in known for name in names_in(text))
 
 
 def summarise(
@@ -224,12 +225,8 @@ def summarise(
         elif not task.blocks:
             results[index] = task.previous
     while True:
-        calls = {
-            index: controller.calls(task)
-            for index, task in enumerate(tasks)
-            if index not in results
-        }
-        texts = yield from _ask([call for row in calls.values() for call in row], controller.limits)
+        calls = {at: controller.calls(one) for at, one in enumerate(tasks) if at not in results}
+        texts = yield from _ask(list(chain(*calls.values())), controller.limits)
         if not isinstance(texts, SummaryFailure):
             break
         plain = [_without_thinking(task) for task in tasks]
@@ -348,9 +345,8 @@ class _Controller:
         )
 
     def _room(self, *texts: str) -> int:
-        return max(
-            _MIN_CHUNK_TOKENS, self.limits.room(sum(self.count(text) for text in texts) + 32)
-        )
+        taken = sum(map(self.count, texts)) + 32
+        return max(_MIN_CHUNK_TOKENS, self.limits.room(taken))
 
     def _frame(self, task: SummaryTask) -> str:
         """Return the parts that vary from call to call: the focus and the length, as data between tags."""
@@ -397,14 +393,11 @@ def _ask(
                 continue
             reason = fault
             is_unfit = answer.error is None
+            refused = f"The summary was refused: {reason.rstrip('.')}."
             if answer.is_refusal and THINKING in pending[index].text:
-                return SummaryFailure(
-                    f"The summary was refused: {reason.rstrip('.')}.", thinking_refused=True
-                )
+                return SummaryFailure(refused, thinking_refused=True)
             if answer.too_long:
-                return SummaryFailure(
-                    f"The summary was refused: {reason.rstrip('.')}.", too_long=True
-                )
+                return SummaryFailure(refused, too_long=True)
             if answer.finish == "length":
                 more = min(2 * pending[index].max_output_tokens, limits.window // 3)
                 pending[index] = replace(pending[index], max_output_tokens=more)

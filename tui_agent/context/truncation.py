@@ -119,7 +119,10 @@ def error_looking(lines: Sequence[str]) -> list[int]:
         head = _NO_ERROR.sub("", lines[at][:_MAX_LINE_CHARS])
         if _ERROR.search(head) and not _FINE.search(head):
             bad.add(at)
-    return sorted(bad | {at for at in placed if _PLACE.match(lines[at][:_MAX_LINE_CHARS])})
+    for at in placed:
+        if _PLACE.match(lines[at][:_MAX_LINE_CHARS]):
+            bad.add(at)
+    return sorted(bad)
 
 
 def most_informative(lines: Sequence[str], most: int) -> list[int]:
@@ -213,13 +216,20 @@ def truncate(
         most = limits.line_chars
         if len(text) <= most or all(len(line) <= most for line in lines):
             return Truncated(text)
-        shorter = [_cut_inside(line, most) for line in lines]
-        newline = "\n" if text.endswith("\n") else ""
-        kept = sum(left + 1 for _, left in shorter) - (not newline)
+        shorter: list[str] = []
+        kept = 0
+        for line in lines:
+            shown, left = _cut_inside(line, most)
+            shorter.append(shown)
+            kept += left + 1
+        if text.endswith("\n"):
+            shorter.append("")
+        else:
+            kept -= 1
         truncation = Truncation(
             total_lines=len(lines), total_bytes=size, kept_lines=len(lines), kept_bytes=kept
         )
-        return Truncated("\n".join(line for line, _ in shorter) + newline, truncation)
+        return Truncated("\n".join(shorter), truncation)
     cut = _Cut(
         lines=lines,
         first_line=first_line,

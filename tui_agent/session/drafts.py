@@ -36,12 +36,10 @@ def save(
 
 def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
     """Delete a writer's draft; return whether there was one."""
-    return (
-        connection.execute(
-            "DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)
-        ).rowcount
-        > 0
+    deleted = connection.execute(
+        "DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)
     )
+    return deleted.rowcount > 0
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:

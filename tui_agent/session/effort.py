@@ -33,12 +33,14 @@ class Effort(StrEnum):
         """
         if self in levels:
             return self
-        thinking = [level for level in Effort if level in levels and level is not Effort.OFF]
+        nearest: Effort | None = None
         order = list(Effort).index
-        return next(
-            (level for level in reversed(thinking) if order(level) < order(self)),
-            next(iter(thinking), None),
-        )
+        for level in Effort:
+            if level not in levels or level is Effort.OFF:
+                continue
+            if nearest is None or order(level) < order(self):
+                nearest = level
+        return nearest
 
 
 @frozen

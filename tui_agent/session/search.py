@@ -82,15 +82,16 @@ def match_expression(query: str) -> str | None:
     words = _words(valid(query))
     if not words:
         return None
-    return " AND ".join(f'"{_separate(word)}"' for word in words) + (
-        "*" if words[-1][-1].isalnum() else ""
-    )
+    every = " AND ".join(map(_quoted, words))
+    if words[-1][-1].isalnum():
+        return f"{every}*"
+    return every
 
 
 def ranked_expression(query: str) -> str | None:
     """Return the FTS5 expression for entries in which any of the words occurs, to be ranked; None without a word."""
     chosen = sorted(dict.fromkeys(_words(valid(query))), key=len, reverse=True)[:_RANKED_WORDS]
-    return " OR ".join(f'"{_separate(word)}"' for word in chosen) or None
+    return " OR ".join(map(_quoted, chosen)) or None
 
 
 def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
@@ -99,20 +100,16 @@ def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
     A line counts for each word in it, a rare word for more. Lines are in order, and cut when they
     are long.
     """
-    words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
     lines = text.split("\n")
-    places = {word: [at for at, line in enumerate(lines) if word in line.lower()] for word in words}
+    lowered = [line.lower() for line in lines]
     values: dict[int, float] = {}
-    for found in places.values():
+    for word in {one.lower() for one in query.split() if any(map(str.isalnum, one))}:
+        found = [at for at, line in enumerate(lowered) if word in line]
         for at in found:
             values[at] = values.get(at, 0.0) + 1 / len(found)
     chosen: set[int] = set()
     for at in sorted(values, key=lambda at: (-values[at], at)):
-        around = {
-            near
-            for near in range(at - _LINES_AROUND, at + _LINES_AROUND + 1)
-            if 0 <= near < len(lines)
-        }
+        around = set(range(max(0, at - _LINES_AROUND), min(len(lines), at + _LINES_AROUND + 1)))
         if len(chosen | around) > most_lines:
             around = {at}
         if len(chosen | around) > most_lines:
@@ -127,26 +124,30 @@ def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     words = sorted(_words(query), key=len, reverse=True)
     pattern = re.compile("|".join(map(re.escape, words)), re.IGNORECASE)
     text = text_of(entry) or entry.preview
-    found = pattern.search(text)
-    if found:
+    start = 0
+    if found := pattern.search(text):
         start = max(0, found.start() - _SNIPPET_BEFORE)
-    else:
-        start = 0
     # Whitespace is collapsed, so more is read than shown.
     piece = " ".join(text[start : start + 4 * _SNIPPET_CHARS].split())[:_SNIPPET_CHARS]
     line = ("…" if start else "") + piece
     return line, tuple(match.span() for match in pattern.finditer(line))
 
 
+def _quoted(word: str) -> str:
+    return f'"{_separate(word)}"'
+
+
 def _words(query: str) -> list[str]:
     return [word for word in query.replace('"', " ").split() if any(map(str.isalnum, word))]
+
+
+def _is_unspaced(char: str) -> bool:
+    return any(span[0] <= char <= span[-1] for span in _UNSPACED)
 
 
 def _separate(text: str) -> str:
     """Set apart characters the tokenizer would take for one word."""
     if not text.isascii():
-        letters = {
-            char for char in set(text) if any(span[0] <= char <= span[-1] for span in _UNSPACED)
-        }
+        letters = filter(_is_unspaced, set(text))
         text = text.translate({ord(char): f" {char} " for char in letters})
     return _CAMEL_BREAK.sub(" ", text)

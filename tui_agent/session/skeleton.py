@@ -7,16 +7,12 @@ from itertools import pairwise
 from typing import Final, overload
 
 from tui_agent.session.records import EntryHeader
-from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND
+from tui_agent.session.tree_index import KIND_LETTERS, KIND_OF_CODE, UNKNOWN_KIND
 
 SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
 """Stands for an answer that only calls tools."""
 
-_KINDS: Final = {
-    ord(UNKNOWN_KIND): "",
-    ord(SILENT_CALL): "assistant",
-    **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
-}
+_KINDS: Final = {**KIND_OF_CODE, ord(SILENT_CALL): "assistant"}
 
 _NEAR: Final = 64
 """Headers read together."""
@@ -55,19 +51,20 @@ class Headers(Sequence[EntryHeader]):
     @classmethod
     def of(cls, headers: Iterable[EntryHeader]) -> "Headers":
         known = {header.id: header for header in headers}
-        letters = "".join(map(_letter_of, known.values()))
-        tokens = [header.tokens for header in known.values()]
-        parents = {
-            header.id: header.parent_id
-            for header in known.values()
-            if header.parent_id != header.id - 1
-        }
+        letters = ""
+        tokens: list[int] = []
+        parents: dict[int, int | None] = {}
+        for header in known.values():
+            letters += _letter_of(header)
+            tokens.append(header.tokens)
+            if header.parent_id != header.id - 1:
+                parents[header.id] = header.parent_id
         return cls(
             list(known),
             letters.encode(),
             tokens,
             parents,
-            lambda ids: [known[entry_id] for entry_id in ids],
+            read=lambda ids: [known[entry_id] for entry_id in ids],
         )
 
     def _part(self, ids: Sequence[int], letters: bytes, tokens: Sequence[int]) -> "Headers":
@@ -84,22 +81,28 @@ class Headers(Sequence[EntryHeader]):
         parts = [self[stretch] for stretch in stretches]
         if len(parts) == 1:
             return parts[0]
-        return self._part(
-            [entry_id for part in parts for entry_id in part.ids],
-            b"".join(part.letters for part in parts),
-            [tokens for part in parts for tokens in part.tokens],
-        )
+        ids: list[int] = []
+        tokens: list[int] = []
+        for part in parts:
+            ids += part.ids
+            tokens += part.tokens
+        return self._part(ids, b"".join(part.letters for part in parts), tokens)
 
     def runs(self) -> list[tuple[int, int | None]]:
         """Return where each run of entries that hang on the one before them begins, and where its parent stands."""
-        starts = {at for entry_id in self._parents if (at := self.position(entry_id)) is not None}
-        if self.ids and self.ids[-1] - self.ids[0] + 1 != len(self.ids):
+        if not self.ids:
+            return []
+        starts = {0}
+        for entry_id in self._parents:
+            if (at := self.position(entry_id)) is not None:
+                starts.add(at)
+        if self.ids[-1] - self.ids[0] + 1 != len(self.ids):
             starts |= {at for at, (one, two) in enumerate(pairwise(self.ids), 1) if two != one + 1}
-        starts |= {0} if self.ids else set()
-        return [
-            (at, self.position(self._parents.get(self.ids[at], self.ids[at] - 1)))
-            for at in sorted(starts)
-        ]
+        runs: list[tuple[int, int | None]] = []
+        for at in sorted(starts):
+            entry_id = self.ids[at]
+            runs.append((at, self.position(self._parents.get(entry_id, entry_id - 1))))
+        return runs
 
     def position(self, entry_id: int | None) -> int | None:
         if entry_id is None:

@@ -189,15 +189,13 @@ class Store(StoreReader):
         """
         longest_ago = self.clock() - _ABANDONED
         with self.reader() as connection:
-            numbers = [
-                row[0]
-                for row in connection.execute(
-                    "SELECT number FROM sessions WHERE deleted_at IS NOT NULL AND (deleted_by = ? OR deleted_at < ?)",
-                    (self._token, longest_ago),
-                )
-            ]
+            rows = connection.execute(
+                "SELECT number FROM sessions WHERE deleted_at IS NOT NULL AND (deleted_by = ? OR deleted_at < ?)",
+                (self._token, longest_ago),
+            )
+            deleted = [number for (number,) in rows]
             left = self._left_empty(connection, before=longest_ago)
-        numbers = list(dict.fromkeys((*numbers, *left)))
+        numbers = dict.fromkeys((*deleted, *left))
         for number in numbers:
             with self.writer() as connection:
                 forking.remove_session(connection, number)
@@ -248,11 +246,9 @@ class Store(StoreReader):
             total = sum(size for _, size in images)
             if total <= limit:
                 return 0
-            needed = {
-                digest
-                for (body,) in connection.execute(_OTHERS)
-                for digest in _DIGEST.findall(body)
-            }
+            needed: set[str] = set()
+            for (body,) in connection.execute(_OTHERS):
+                needed.update(_DIGEST.findall(body))
         dropped: list[tuple[str]] = []
         for digest, size in images:
             if total <= limit * _KEPT_SHARE:

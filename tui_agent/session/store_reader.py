@@ -216,11 +216,10 @@ class StoreReader:
                 "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''",
                 (session_id,),
             ).fetchall()
-            return [
-                record
-                for number, last in numbers
-                for record in entry_table.requests(connection, number, range(1, last + 1))
-            ]
+            records: list[RequestRecord] = []
+            for number, last in numbers:
+                records += entry_table.requests(connection, number, range(1, last + 1))
+            return records
 
     def number(self, session_id: str) -> int:
         """Return the number that stands for a session in the file.
@@ -282,11 +281,13 @@ class StoreReader:
                     limit,
                 ),
             ).fetchall()
-            return [
-                SearchHit(name, entry_id, kind, created_at, *snippet(entry, query))
-                for number, name, entry_id, kind, created_at in rows
-                for entry in entry_table.load(connection, number, [entry_id], lambda _damaged: None)
-            ]
+            hits: list[SearchHit] = []
+            for number, name, entry_id, kind, at in rows:
+                for entry in entry_table.load(
+                    connection, number, [entry_id], lambda _damaged: None
+                ):
+                    hits.append(SearchHit(name, entry_id, kind, at, *snippet(entry, query)))
+            return hits
 
     def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
         """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""

@@ -32,10 +32,11 @@ KIND_LETTERS: Final = {
 UNKNOWN_KIND: Final = "a"
 """The letter of any other kind."""
 
-_KINDS: Final = {
+KIND_OF_CODE: Final = {
     ord(UNKNOWN_KIND): "",
     **{ord(letter): kind for kind, letter in KIND_LETTERS.items()},
 }
+"""The kind by its letter's code, as bytes of letters give it."""
 
 _ROOT: Final = 0
 
@@ -153,13 +154,13 @@ class Spine:
         return {entry_id: parent or None for entry_id, parent in self._parents.items()}
 
     def kind(self, entry_id: int) -> str:
-        return _KINDS[self._kinds[entry_id]]
+        return KIND_OF_CODE[self._kinds[entry_id]]
 
     def outline(self, ids: Sequence[int]) -> Outlines:
         sizes = array("q")
         for stretch in _stretches(ids):
             sizes += self._sizes[stretch]
-        return Outlines(ids, [_KINDS[code] for code in self.letters(ids)], sizes)
+        return Outlines(ids, [KIND_OF_CODE[code] for code in self.letters(ids)], sizes)
 
     def letters(self, ids: Sequence[int]) -> bytes:
         return b"".join(self._kinds[stretch] for stretch in _stretches(ids))

@@ -49,14 +49,11 @@ class Callback:
             address = urlsplit(line[1] if len(line) > 1 else "")
             values = answer_in(address.query)
             found = address.path == self.path and bool(values)
-            if found:
-                if "code" in values:
-                    body = _DONE
-                else:
-                    body = _REFUSED
-            else:
+            status = "200 OK"
+            body = _DONE if "code" in values else _REFUSED
+            if not found:
+                status = "404 Not Found"
                 body = "Not here."
-            status = "200 OK" if found else "404 Not Found"
             head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nConnection: close\r\n"
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
             if found:

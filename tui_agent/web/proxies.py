@@ -31,6 +31,7 @@ SOCKS 5."""
 _HOST = LazyPattern(r"[a-z0-9_]([a-z0-9_.-]{0,252}[a-z0-9_.])?")
 _PATTERN = LazyPattern(r"<local>|[a-z0-9_.*?-]+")
 _PORTS = {"http": 80, "https": 443}
+_THIS_MACHINE = ("localhost", "127.0.0.1", "::1")
 _MOST_NAMED = 80
 """Characters of a value that a sentence repeats."""
 
@@ -62,10 +63,7 @@ class Exempt:
         """Return the entry as any library reads it, "" where not all do."""
         if self.network is not None and self.network.num_addresses == 1:
             return str(self.network.network_address)
-        if self.network is None:
-            text = self.pattern
-        else:
-            text = str(self.network)
+        text = self.pattern if self.network is None else str(self.network)
         if set(text) & set("<?:") or "*" in text[1:]:
             return ""
         if self.port is None:
@@ -87,9 +85,12 @@ class Proxies:
     def of(self, url: str) -> str | None:
         """Return the URL of the proxy for an address, None where it is reached directly, as this machine always is."""
         parts = _split(url)
-        scheme, host = (parts.scheme.lower(), _plain(parts.hostname or "")) if parts else ("", "")
+        if parts is None:
+            return None
+        scheme = parts.scheme.lower()
+        host = _plain(parts.hostname or "")
         proxy = self.by_scheme.get(scheme)
-        if parts is None or proxy is None or _is_this_machine(host):
+        if proxy is None or _is_this_machine(host):
             return None
         port = parts.port or _PORTS[scheme]
         if any(row.covers(scheme, host, port) for row in self.exempt):
@@ -100,24 +101,19 @@ class Proxies:
         """Return the variables for a program that reads them in a way of its own: only what any library takes."""
         if not self.by_scheme:
             return {}
-        exempt = [
-            "localhost",
-            "127.0.0.1",
-            "::1",
-            *(text for row in self.exempt if (text := row.common())),
-        ]
-        named = {f"{scheme}_proxy": proxy for scheme, proxy in self.by_scheme.items()}
-        named["no_proxy"] = ",".join(exempt)
+        exempt = [*_THIS_MACHINE, *(row.common() for row in self.exempt)]
+        named = {"no_proxy": ",".join(filter(None, exempt))}
+        for scheme, proxy in self.by_scheme.items():
+            named[f"{scheme}_proxy"] = proxy
         return named | {name.upper(): value for name, value in named.items()}
 
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
     """Read the proxies that an environment names; without any, on macOS, those of the system's settings."""
-    named = {
-        name: value
-        for name in ("http", "https", "all")
-        if (value := _named(environ, f"{name}_proxy"))
-    }
+    named: dict[str, str] = {}
+    for name in ("http", "https", "all"):
+        if value := _named(environ, f"{name}_proxy"):
+            named[name] = value
     if "REQUEST_METHOD" in environ and not environ.get("http_proxy"):
         named.pop("http", None)  # a header of a web server's visitor
     excepted = _named(environ, "no_proxy")
@@ -126,17 +122,16 @@ def read_proxies(environ: Mapping[str, str]) -> Proxies:
     if not named:
         return Proxies({})
     problems: list[str] = []
-    usable = {
-        scheme: _usable(f"{scheme.upper()}_PROXY", value, problems)
-        for scheme, value in named.items()
-    }
-    by_scheme = {scheme: usable.get(scheme) or usable.get("all") for scheme in ("http", "https")}
+    usable: dict[str, str] = {}
+    for scheme, value in named.items():
+        if proxy := _usable(f"{scheme.upper()}_PROXY", value, problems):
+            usable[scheme] = proxy
+    by_scheme: dict[str, str] = {}
+    for scheme in _PORTS:
+        if proxy := usable.get(scheme) or usable.get("all"):
+            by_scheme[scheme] = proxy
     exempt = [_exempt(entry, problems) for entry in re.split(r"[,\s]+", excepted) if entry]
-    return Proxies(
-        {scheme: proxy for scheme, proxy in by_scheme.items() if proxy},
-        tuple(row for row in exempt if row is not None),
-        tuple(problems),
-    )
+    return Proxies(by_scheme, tuple(filter(None, exempt)), tuple(problems))
 
 
 def _named(environ: Mapping[str, str], name: str) -> str:
@@ -158,12 +153,10 @@ def _of_the_system() -> tuple[dict[str, str], str]:
 def _usable(name: str, value: str, problems: list[str]) -> str | None:
     """Return a proxy's URL as connections take it, None with a problem more where they can't."""
     parts = _split(value if "://" in value else f"http://{value}")
-    if parts:
-        scheme = _SCHEMES.get(parts.scheme.lower())
-    else:
-        scheme = None
+    scheme = None
     host = ""
     if parts:
+        scheme = _SCHEMES.get(parts.scheme.lower())
         host = _plain(parts.hostname or "")
     if parts is None or scheme is None or not (_HOST.fullmatch(host) or _address(host)):
         problems.append(f"{name} is left out: “{_shown(value)}” is no proxy of HTTP or SOCKS 5.")
@@ -173,19 +166,13 @@ def _usable(name: str, value: str, problems: list[str]) -> str | None:
             f"{name} is left out: a SOCKS proxy needs the package socksio ({sys.executable} -m pip install socksio)."
         )
         return None
-    login = ":".join(
-        quote(unquote(word), safe="")
-        for word in (parts.username, parts.password)
-        if word is not None
-    )
-    place = host
-    if ":" in host:
-        place = f"[{host}]"
+    words = [word for word in (parts.username, parts.password) if word is not None]
+    place = f"[{host}]" if ":" in host else host
+    if login := ":".join(quote(unquote(word), safe="") for word in words):
+        place = f"{login}@{place}"
     if parts.port:
-        port = f":{parts.port}"
-    else:
-        port = ""
-    return f"{scheme}://{login}{'@' if login else ''}{place}{port}"
+        place = f"{place}:{parts.port}"
+    return f"{scheme}://{place}"
 
 
 def _exempt(entry: str, problems: list[str]) -> Exempt | None:
