@@ -8,7 +8,7 @@ to have a window of its own. The list is read when it is first needed.
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from tui_agent.model.claude import claude
 from tui_agent.model.naming import NameStanding, NameVerdict, UnknownModelError, maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
 from tui_agent.model.providers import PROVIDERS, provider_of
-from tui_agent.model.served import ServedModel, ServedModels
+from tui_agent.model.served import ServedModel, ServedModels, ServerAnswer
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Usage
@@ -134,15 +134,15 @@ class ModelInfo:
 
         ``hour_writes`` are those of ``usage.cache_write`` that were cached for an hour.
         """
-        prices = next(
-            (row for row in reversed(self.prices) if usage.prompt > row.over or not row.over), None
-        )
+        prices = None
+        for row in self.prices:
+            if usage.prompt > row.over or not row.over:
+                prices = row
         if prices is None:
             return None
-        if prices.cache_write_hour is None:
+        hour = prices.cache_write_hour
+        if hour is None:
             hour = prices.cache_write
-        else:
-            hour = prices.cache_write_hour
         return (
             usage.input * prices.input
             + usage.output * prices.output
@@ -156,11 +156,8 @@ class ModelInfo:
 
         None when prices are unknown. ``for_hour``: it is cached for an hour again.
         """
-        if self.cache_marks:
-            anew = Usage(cache_write=tokens)
-        else:
-            anew = Usage(input=tokens)
-        price = self.cost(anew, hour_writes=anew.cache_write * for_hour)
+        uncached = Usage(cache_write=tokens) if self.cache_marks else Usage(input=tokens)
+        price = self.cost(uncached, hour_writes=uncached.cache_write * for_hour)
         read = self.cost(Usage(cache_read=tokens))
         if price is None or read is None:
             return None
@@ -220,18 +217,16 @@ class Catalog:
         left out.
         """
         day = (today or datetime.now(UTC).date()).isoformat()
-        answered = {
-            provider: answer
-            for provider in dict.fromkeys((*PROVIDERS, *self._providers))
-            if (place := self.addresses.of(provider_of(provider))).url
-            and (answer := self.served.answer(place.url)) is not None
-        }
-        ids = {
-            f"{provider}/{name}"
-            for provider, answer in answered.items()
-            for name, model in answer.models.items()
-            if model.chats and self.can_chat(name)
-        }
+        answered: set[str] = set()
+        ids: set[str] = set()
+        for provider_id in (*PROVIDERS, *self._providers):
+            answer = self._answer_at(self.addresses.of(provider_of(provider_id)).url)
+            if answer is None:
+                continue
+            answered.add(provider_id)
+            for name, model in answer.models.items():
+                if model.chats and self.can_chat(name):
+                    ids.add(f"{provider_id}/{name}")
         for name, row in self._rows.all.items():
             provider = provider_of(str(row["litellm_provider"]))
             is_variant = _REGION.match(name) or "*" in name or "commitment" in name
@@ -246,28 +241,20 @@ class Catalog:
         """Yield the models that servers of the user's own models named beside those, with the base URL of each."""
         seen: set[tuple[str, str]] = set()
         for model, settings in self.settings.items():
-            if settings.base_url:
-                answer = self.served.answer(settings.base_url)
-            else:
-                answer = None
+            url = settings.base_url or ""
+            answer = self._answer_at(url)
             for name, served in answer.models.items() if answer is not None else ():
                 found = f"{self.provider(model)}/{name}"
-                key = found, str(settings.base_url)
-                if (
-                    found in self.settings
-                    or key in seen
-                    or not served.chats
-                    or not self.can_chat(name)
-                ):
+                is_known = found in self.settings or (found, url) in seen
+                if is_known or not served.chats or not self.can_chat(name):
                     continue
-                seen.add(key)
-                yield (
-                    replace(
-                        self.info(found),
-                        context_window=served.window or self.info(found).context_window,
-                    ),
-                    key[1],
-                )
+                seen.add((found, url))
+                info = self.info(found)
+                yield replace(info, context_window=served.window or info.context_window), url
+
+    def _answer_at(self, url: str) -> ServerAnswer | None:
+        """Return the answer of the server at an address, "" for none."""
+        return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
         """Return whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
@@ -310,10 +297,8 @@ class Catalog:
         ids = [info.id for info in self.models()]
         tails = {info_id.rpartition("/")[2]: info_id for info_id in reversed(ids)}
         close = difflib.get_close_matches(model, ids, limit, 0.6)
-        close += [
-            tails[tail]
-            for tail in difflib.get_close_matches(model.rpartition("/")[2], tails, limit, 0.6)
-        ]
+        for tail in difflib.get_close_matches(model.rpartition("/")[2], tails, limit, 0.6):
+            close.append(tails[tail])
         return list(dict.fromkeys(close))[:limit]
 
     def judge(self, model: str) -> NameVerdict:
@@ -352,12 +337,9 @@ class Catalog:
         """Return the id of a model's provider: its prefix, or the catalog's of a bare name."""
         prefix, slash, _name = model.partition("/")
         if slash:
-            row = None
-        else:
-            row = self._rows.get(model)
-        if row is not None:
-            return provider_of(str(row["litellm_provider"])).id
-        return provider_of(prefix if slash else "openai").id
+            return provider_of(prefix).id
+        row = self._rows.get(model) or {}
+        return provider_of(str(row.get("litellm_provider", "openai"))).id
 
     # -- rows ---------------------------------------------------------------------------------------------------
 
@@ -381,13 +363,9 @@ class Catalog:
         spelling = spelled(model)
         found = self._rows.named_like(spelling)
         maker = maker_of(spelling)
-        theirs = ""
-        if maker is not None:
-            theirs = f"{maker.provider}/"
+        theirs = f"{maker.provider}/" if maker is not None else "/"
         rows: list[Row] = []
-        for name in sorted(
-            found, key=lambda name: "/" in name and not (theirs and name.startswith(theirs))
-        ):
+        for name in sorted(found, key=lambda name: "/" in name and not name.startswith(theirs)):
             row = self._rows.get(name)
             if row is None or _window(row) is None or row["litellm_provider"] in _LIMITED:
                 continue
@@ -411,23 +389,15 @@ class Catalog:
         if provider not in {*_THROUGH, maker} and not self.place(model).source:
             related = _without_prices(related)  # a host has prices of its own
         if model.endswith(":free"):
-            related = {
-                **_without_prices(related),
-                "input_cost_per_token": 0.0,
-                "output_cost_per_token": 0.0,
-            }
-        return {
-            **related,
-            **{key: value for key, value in (exact or {}).items() if value is not None},
-        }
+            related = _without_prices(related)
+            related |= {"input_cost_per_token": 0.0, "output_cost_per_token": 0.0}
+        named = {key: value for key, value in (exact or {}).items() if value is not None}
+        return related | named
 
     def _served(self, model: str) -> ServedModel | None:
         """Return the server's facts of a model; a private one that has one model serves it under every name."""
         url = self.place(model).url
-        if url:
-            answer = self.served.answer(url)
-        else:
-            answer = None
+        answer = self._answer_at(url)
         models = answer.models if answer is not None else {}
         only = None
         if len(models) == 1 and is_private(url):
@@ -519,18 +489,21 @@ def _efforts(model: str, row: Row) -> tuple[Effort, ...]:
     if (known := claude(model)) is not None:
         return known.efforts
     if isinstance(names := row.get("reasoning_effort_levels"), list):
-        found = {Effort(name) for name in names if name in {*Effort, "none", "xhigh"}}
-        return tuple(level for level in Effort if level in found)
+        return _in_order({Effort(name) for name in names if name in {*Effort, "none", "xhigh"}})
     if not row.get("supports_reasoning"):
         return ()
-    flags = [name for names in _EFFORT_FLAGS.values() for name in names]
-    if not any(name in row for name in flags):
+    if all(row.keys().isdisjoint(names) for names in _EFFORT_FLAGS.values()):
         return tuple(Effort)
-    return tuple(
-        level
-        for level in Effort
-        if any(row.get(name) for name in _EFFORT_FLAGS.get(level, ("supports_reasoning",)))
-    )
+    found = set()
+    for level in Effort:
+        flags = _EFFORT_FLAGS.get(level, ("supports_reasoning",))
+        if any(row.get(name) for name in flags):
+            found.add(level)
+    return _in_order(found)
+
+
+def _in_order(levels: Collection[Effort]) -> tuple[Effort, ...]:
+    return tuple(level for level in Effort if level in levels)
 
 
 def _prices(row: Row) -> Iterator[Prices]:
@@ -541,20 +514,20 @@ def _prices(row: Row) -> Iterator[Prices]:
         suffix = ""
         if size:
             suffix = f"_above_{size}k_tokens"
-        named = {name: row.get(f"{name}{suffix}", row.get(name)) for name in _COSTS}
-        price = {
-            name: float(value) for name, value in named.items() if isinstance(value, int | float)
-        }
+        price: dict[str, float] = {}
+        for name in _COSTS:
+            value = row.get(f"{name}{suffix}", row.get(name))
+            if isinstance(value, int | float):
+                price[name] = float(value)
         sent = price.get("input_cost_per_token", 0.0)
+        hour = price.get(_HOUR_COST, HOUR_WRITE * sent) if _WRITE_COST in row else None
         yield Prices(
             input=sent,
             output=price.get("output_cost_per_token", 0.0),
             cache_read=price.get("cache_read_input_token_cost", sent),
             cache_write=price.get(_WRITE_COST, sent),
             over=size * 1000,
-            cache_write_hour=price.get(_HOUR_COST, HOUR_WRITE * sent)
-            if _WRITE_COST in row
-            else None,
+            cache_write_hour=hour,
         )
 
 
@@ -586,15 +559,10 @@ def _prices_of(
         return ()
     sent = said.input_price / tokens
     answered = said.output_price / tokens
-    read, write = (
-        sent if price is None else price / tokens
-        for price in (said.cache_read_price, said.cache_write_price)
-    )
-    if hour_write is None:
-        hour = None
-    else:
-        hour = hour_write * sent
-    return (Prices(sent, answered, read, write, cache_write_hour=hour),)
+    read = sent if said.cache_read_price is None else said.cache_read_price / tokens
+    write = sent if said.cache_write_price is None else said.cache_write_price / tokens
+    hour = None if hour_write is None else hour_write * sent
+    return (Prices(sent, answered, read, cache_write=write, cache_write_hour=hour),)
 
 
 def _positive(value: Any) -> int | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tui_agent.context.request import ModelRequest
+from tui_agent.json_text import as_dict
 from tui_agent.lazy import dataclass
 from tui_agent.model.error_body import read_body
 from tui_agent.model.errors import Failure, classify
@@ -35,7 +36,7 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.providers import OWN_SERVER_PICTURES, WireName
 from tui_agent.model.refusals import Part, Refusal, Sent, find_refusal
-from tui_agent.model.request_pictures import PictureFitter, images_in
+from tui_agent.model.request_pictures import PictureFitter, images_of
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
 from tui_agent.model.tool_schemas import MendedTools
@@ -75,9 +76,7 @@ class _Attempt:
         return Sent(
             optional=self.optional,
             tools=tuple(tool.name for tool in request.tools),
-            blobs=frozenset(
-                image.blob for message in request.messages for image in images_in(message)
-            ),
+            blobs=frozenset(images_of(request.messages)),
             answer_tokens=_answer_tokens(self.body),
             has_effort=request.effort is not None,
             can_change_format=route.wire == "responses" and route.is_elsewhere,
@@ -309,21 +308,15 @@ class ProviderClient:
         if route.wire is None:
             from tui_agent.model.hosted.client import build_call
 
-            return _Attempt(
-                request,
-                sized,
-                shape,
-                route,
-                build_call(sized, route, with_reasoning=shape.with_reasoning),
-            )
+            arguments = build_call(sized, route, with_reasoning=shape.with_reasoning)
+            return _Attempt(request, sized, shape, route=route, call=arguments)
         call = _load_wire(route.wire).call(sized, route, with_reasoning=shape.with_reasoning)
         call = replace(call, body=_left(call.body, shape.left_out))
-        optional = tuple(
-            name
-            for name in call.optional
-            if name not in shape.left_out and name.partition(".")[0] in call.body
-        )
-        return _Attempt(request, sized, shape, route=route, call=call, optional=optional)
+        optional = []
+        for name in call.optional:
+            if name not in shape.left_out and name.partition(".")[0] in call.body:
+                optional.append(name)
+        return _Attempt(request, sized, shape, route=route, call=call, optional=tuple(optional))
 
     async def _answer(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
         from tui_agent.model.wires.wire import WireFailure
@@ -398,21 +391,21 @@ def _shaped_route(route: Route, form: ServerForm) -> Route:
 
 def _answer_tokens(body: Mapping[str, Any]) -> int:
     """Return the longest answer that a body asks for, in tokens; 0 where it names none."""
-    sizes = (
-        body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")
-    )
-    return next((size for size in sizes if isinstance(size, int)), 0)
+    for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"):
+        if isinstance(size := body.get(name), int):
+            return size
+    return 0
 
 
 def _left(body: dict[str, Any], refused: frozenset[str]) -> dict[str, Any]:
     """Return a body without fields; ``a.b`` is the field b of the object a."""
+    body = dict(body)
     for name in refused:
-        outer, dot, inner = name.partition(".")
-        within = body.get(outer)
-        rest = {}
-        if dot and isinstance(within, dict):
-            rest = {key: value for key, value in within.items() if key != inner}
-        body = {key: value for key, value in body.items() if key != outer or rest}
+        outer, _dot, inner = name.partition(".")
+        rest = dict(as_dict(body.get(outer))) if inner else {}
+        rest.pop(inner, None)
         if rest:
             body[outer] = rest
+        else:
+            body.pop(outer, None)
     return body

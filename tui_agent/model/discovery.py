@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 import httpx
 from pydantic import SecretStr
 
-from tui_agent.json_text import loads, table_in
+from tui_agent.json_text import as_dict, as_list, loads, objects, table_in
 from tui_agent.lazy import frozen
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW
@@ -100,27 +100,27 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
 
     ``models`` are those of the settings and the one in use.
     """
-    providers = ((model, provider_of(model.partition("/")[0])) for model in models if model)
-    places = [(provider, addresses.of(provider, model), model) for model, provider in providers]
-    asked = [
-        *(row for row in places if row[1].is_own),
-        *((*row, "") for row in addresses.overridden()),
-    ]
-    gateways = (
-        provider for provider in map(provider_of, keys.available()) if provider.lists_models
-    )
-    asked += [(provider, addresses.of(provider), "") for provider in gateways]
     found: dict[str, Server] = {}
-    for provider, place, model in asked:
+
+    def ask(provider: Provider, place: AddressSetting, key: Key | None) -> None:
         if place.url and place.url not in found:
-            # A key from the environment is the provider's, or that of the address the environment
-            # or the provider's table names; one model's own address gets only a key that is set up
-            # with it.
-            if model and place.source.startswith("models."):
-                key = keys.own(model)
-            else:
-                key = keys.find(provider)
             found[place.url] = Server(provider, place, request_headers(provider, key))
+
+    for model in filter(None, models):
+        provider = provider_of(model.partition("/")[0])
+        place = addresses.of(provider, model)
+        # A key from the environment is the provider's, or that of the address the environment or
+        # the provider's table names; one model's own address gets only a key that is set up with
+        # it.
+        if place.is_own and place.source.startswith("models."):
+            ask(provider, place, keys.own(model))
+        elif place.is_own:
+            ask(provider, place, keys.find(provider))
+    for provider, place in addresses.overridden():
+        ask(provider, place, keys.find(provider))
+    for provider in map(provider_of, keys.available()):
+        if provider.lists_models:
+            ask(provider, addresses.of(provider), keys.find(provider))
     return list(found.values())
 
 
@@ -221,7 +221,7 @@ async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[st
         if root != url:
             raise
         rows = _rows(await asker.get(f"{url}/v1/models"))
-    models = {model.name: model for row in rows if (model := _listed(row)) is not None}
+    models = _by_name(rows)
     is_llama = len(rows) == 1 and rows[0].get("owned_by") == "llamacpp"
     if not private or not (is_llama or any(model.window is None for model in models.values())):
         return models
@@ -233,30 +233,30 @@ async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[st
     )
     if isinstance(tags, dict) and tags.get("models"):
         return {**models, **await _ollama(asker, root)}
-    for row in studio.get("data") or () if isinstance(studio, dict) else ():
-        if (model := _listed(row)) is not None:
-            models[model.name] = model
-    said = {}
-    if isinstance(props, dict):
-        said = _of_llama(props)
+    models |= _by_name(objects(as_dict(studio).get("data")))
+    said = _of_llama(as_dict(props))
     return {name: model.model_copy(update=said) for name, model in models.items()}
 
 
 def _rows(answer: Any) -> list[dict[str, Any]]:
-    if isinstance(answer, list):
-        rows = answer
-    else:
-        rows = answer["data"]
+    rows = answer if isinstance(answer, list) else answer["data"]
     return [row for row in rows if isinstance(row, dict)]
 
 
+def _by_name(rows: Iterable[dict[str, Any]]) -> dict[str, ServedModel]:
+    models = {}
+    for row in rows:
+        model = _listed(row)
+        if model is not None:
+            models[model.name] = model
+    return models
+
+
 async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
-    names = [row["name"] for row in (await asker.get(f"{root}/api/tags"))["models"]][
-        :_MAX_MODELS_ASKED
-    ]
-    shown = await asyncio.gather(
-        *(asker.maybe(f"{root}/api/show", {"model": name}) for name in names)
-    )
+    tags = await asker.get(f"{root}/api/tags")
+    names = [row["name"] for row in tags["models"]][:_MAX_MODELS_ASKED]
+    asked = [asker.maybe(f"{root}/api/show", {"model": name}) for name in names]
+    shown = await asyncio.gather(*asked)
     return {name: _of_ollama(name, answer) for name, answer in zip(names, shown, strict=True)}
 
 
@@ -348,10 +348,12 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
         "cache_read_price": ("input_cache_read",),
         "cache_write_price": ("input_cache_write",),
     }
-    found = {
-        key: _first((pricing.get(name) for name in given), _price) for key, given in names.items()
-    }
-    return {key: value for key, value in found.items() if value is not None}
+    found = {}
+    for key, given in names.items():
+        price = _first(map(pricing.get, given), _price)
+        if price is not None:
+            found[key] = price
+    return found
 
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
@@ -377,30 +379,36 @@ def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
     """
     set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     info = table_in(shown, "model_info")
-    window = _first(
-        (value for key, value in info.items() if key.endswith(".context_length")), _count
-    )
+    sizes = [value for key, value in info.items() if key.endswith(".context_length")]
+    window = _first(sizes, _count)
+    if set_size:
+        window = _count(int(set_size[1]))
+    elif window:
+        window = min(window, ASSUMED_WINDOW)
     abilities = _words(shown.get("capabilities"))
-    known = bool(abilities)
+    said = {}
+    if abilities:
+        names = {"vision": "vision", "tools": "tools", "reasoning": "thinking"}
+        said = {key: name in abilities for key, name in names.items()}
     return ServedModel(
         name=name,
-        window=_count(int(set_size[1])) if set_size else window and min(window, ASSUMED_WINDOW),
-        vision="vision" in abilities if known else None,
-        tools="tools" in abilities if known else None,
-        reasoning="thinking" in abilities if known else None,
+        window=window,
+        **said,
         **_sizes(info.get("general.parameter_count")),
         chats="completion" in abilities or "embedding" not in abilities,
     )
 
 
 def _words(value: object) -> set[str]:
-    if isinstance(value, list):
-        return {word for word in value if isinstance(word, str)}
-    return set()
+    return {word for word in as_list(value) if isinstance(word, str)}
 
 
 def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Found | None:
-    return next((found for value in values if (found := read(value)) is not None), None)
+    for value in values:
+        found = read(value)
+        if found is not None:
+            return found
+    return None
 
 
 def _sizes(parameters: object) -> dict[str, bool]:
@@ -505,12 +513,12 @@ async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) ->
 def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Server]:
     """Return the servers that may listen on this machine, where each kind usually does; none at a ``known`` address."""
     taken = {_port_here(url) for url in known}
-    places = ((provider, addresses.of(provider)) for provider in PROVIDERS.values())
-    return [
-        Server(provider, place)
-        for provider, place in places
-        if provider.local_url and not place.source and _port_here(place.url) not in taken
-    ]
+    found = []
+    for provider in PROVIDERS.values():
+        place = addresses.of(provider)
+        if provider.local_url and not place.source and _port_here(place.url) not in taken:
+            found.append(Server(provider, place))
+    return found
 
 
 def _port_here(url: str) -> str:

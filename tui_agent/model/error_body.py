@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tui_agent.json_text import as_dict, as_list, as_text, loads, objects
@@ -125,8 +125,8 @@ def read_body(text: str) -> ErrorBody:
             break
         inner = _inner(found)
         levels = (found, inner, as_dict(inner.get("metadata")), *objects(inner.get("details")))
-        names = (as_text(level.get(key)).lower() for level in levels for key in _CODE_KEYS)
-        codes += filter(None, (re.sub(r"[^a-z0-9]", "", name) for name in names))
+        for level in levels:
+            codes += _codes(level)
         status = status or _status(levels)
         place = as_text(inner.get("param")) or place
         message = _message_of(found, text).strip()
@@ -136,10 +136,16 @@ def read_body(text: str) -> ErrorBody:
     if tag := _STATUS_TAG.match(text):
         text = text[tag.end() :]
         status = status or int(tag[1])
-    status = status or next(
-        (_STATUS_OF_TYPE[code] for code in codes if code in _STATUS_OF_TYPE), None
-    )
+    for code in codes:
+        status = status or _STATUS_OF_TYPE.get(code)
     return ErrorBody(redact(text), tuple(dict.fromkeys(codes)), status, place)
+
+
+def _codes(level: dict[str, Any]) -> Iterator[str]:
+    """Yield an error's names for programs, in lower case, letters and digits only."""
+    for key in _CODE_KEYS:
+        if code := re.sub(r"[^a-z0-9]", "", as_text(level.get(key)).lower()):
+            yield code
 
 
 def _status(levels: Iterable[dict[str, Any]]) -> int | None:
@@ -200,24 +206,31 @@ def _message_of(data: dict[str, Any], text: str) -> str:
     error = data.get("error")
     if isinstance(error, str):
         # Spring and NestJS name the status there and say what is wrong beside it.
-        said = next((data[key] for key in _WORD_KEYS if data.get(key)), None)
+        said = _said(data)
         if said:
             return f"{_words(said)} ({error})"
         return error
     inner = _inner(data)
-    words = [next((inner[key] for key in _WORD_KEYS if inner.get(key)), data.get("message"))]
     # OpenRouter hides the words of the provider behind it.
-    words.append(as_dict(inner.get("metadata")).get("raw"))
-    code = next(
-        (str(inner[key]) for key in ("code", "type", "status") if isinstance(inner.get(key), str)),
-        "",
-    )
-    message = " ".join(map(_words, filter(None, words)))
+    words = (_said(inner) or data.get("message"), as_dict(inner.get("metadata")).get("raw"))
+    message = " ".join([_words(said) for said in words if said])
+    code = ""
+    for key in ("status", "type", "code"):
+        if isinstance(inner.get(key), str):
+            code = inner[key]
     if not message:
         return code or text
     if code and code not in message:
         return f"{message} ({code})"
     return message
+
+
+def _said(data: dict[str, Any]) -> object:
+    """Return the message of an object, under whichever of its names."""
+    for key in _WORD_KEYS:
+        if data.get(key):
+            return data[key]
+    return None
 
 
 def _words(said: object) -> str:
@@ -230,7 +243,8 @@ def _words(said: object) -> str:
     faults = objects(said)
     if not faults:
         return json.dumps(said)
-    return "; ".join(
-        f"{'.'.join(map(str, as_list(row.get('loc'))))}: {as_text(row.get('msg'))}"
-        for row in faults
-    )
+    lines = []
+    for row in faults:
+        place = ".".join(map(str, as_list(row.get("loc"))))
+        lines.append(f"{place}: {as_text(row.get('msg'))}")
+    return "; ".join(lines)

@@ -74,17 +74,12 @@ def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str
     else:
         # The status of a provider's adapter counts before that of litellm's own classes.
         by_trust = sorted(chain, key=lambda each: type(each).__module__ == "litellm.exceptions")
-        numbers = (getattr(each, "status_code", None) for each in by_trust)
-        status = next(
-            (number for number in numbers if isinstance(number, int) and 400 <= number < 600), None
-        )
+        facts = {"status": _status(by_trust), "headers": {}}
         texts = [str(getattr(each, "message", None) or each) for each in chain]
-        facts = {"status": status, "headers": {}}
         text = next((text for text in texts if "{" in text), texts[0])
     # litellm appends tracebacks to some messages, and repeats others as their origin.
-    text = text.partition("\nTraceback (most recent call last)")[0].partition(
-        " Original exception: "
-    )[0]
+    text = text.partition("\nTraceback (most recent call last)")[0]
+    text = text.partition(" Original exception: ")[0]
     return {**facts, "text": redact(text[: 2 * _TEXT_LENGTH], secrets)[:_TEXT_LENGTH]}
 
 
@@ -105,6 +100,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         waiting.extend(item for item in inner if isinstance(item, BaseException))
 
 
+def _status(errors: Iterable[BaseException]) -> int | None:
+    for error in errors:
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int) and 400 <= status < 600:
+            return status
+    return None
+
+
 def _response(error: BaseException) -> Any | None:
     """Return a provider's response on an exception. Those on litellm's own classes are made up."""
     if type(error).__module__.partition(".")[0] == "litellm":
@@ -116,21 +119,21 @@ def _response(error: BaseException) -> Any | None:
 
 
 def wait_headers(headers: Any) -> dict[str, str]:
-    pairs = headers.items() if headers is not None else ()
-    return {
-        name.lower(): value
-        for name, value in pairs
-        if any(part in name.lower() for part in _WANTED_HEADERS)
-    }
+    wanted = {}
+    for name, value in headers.items() if headers is not None else ():
+        lower = name.lower()
+        if any(part in lower for part in _WANTED_HEADERS):
+            wanted[lower] = value
+    return wanted
 
 
 def _body(chain: list[BaseException], response: Any) -> str:
     for error in chain:
         body = getattr(error, "body", None)
+        if isinstance(body, dict) and body and "error" not in body:
+            return json.dumps({"error": body})
         if isinstance(body, dict | list) and body:
-            return json.dumps(
-                {"error": body} if isinstance(body, dict) and "error" not in body else body
-            )
+            return json.dumps(body)
     try:
         text = response.text
     except RuntimeError:  # a streamed body that nobody read

@@ -6,19 +6,19 @@ single request, or with a part of its session, is left out of that request alone
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, calls_in
 from tui_agent.json_text import as_dict
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.error_body import ErrorBody
 from tui_agent.model.providers import WireName
 from tui_agent.model.refusals import Part, Refusal, is_about_reasoning_field
-from tui_agent.model.request_pictures import images_in
+from tui_agent.model.request_pictures import images_in, images_of
 from tui_agent.model.steps import in_steps
 from tui_agent.model.written_tools import written
 from tui_agent.session.entries import ToolSchema
@@ -287,29 +287,32 @@ def shaped(
         request = in_steps(request, prompt)
     elif not form.tools:
         request = written(request, prompt("written_tools"))
-    messages: Sequence[Message] = request.messages
-    if shape.blobs or not form.pictures:
-        messages = [
-            _without_pictures(message, None if not form.pictures else shape.blobs)
-            for message in messages
-        ]
-    if not (shape.reasoning and form.takes_reasoning):
-        messages = [
-            replace(message, reasoning=()) if message.reasoning else message for message in messages
-        ]
-    if not form.cache_marks:
-        messages = [replace(message, cache=False) for message in messages]
+    messages = [_message_taken(message, shape) for message in request.messages]
     sizes = [size for size in (form.call_id_chars, call_id_chars) if size]
     if sizes:
         messages = _with_short_ids(messages, min(sizes))
-    if not form.system:
-        messages = _system_as_user(messages)
     if form.roles != "apart" or not (form.system and form.tools):
         messages = _joined(messages, alternating=form.roles == "alternating")
     asked = request.max_output_tokens
     if asked is not None and form.answer_tokens:
         asked = min(asked, form.answer_tokens)
     return replace(request, messages=tuple(messages), max_output_tokens=asked)
+
+
+def _message_taken(message: Message, shape: Shape) -> Message:
+    """Return a message without what a server doesn't take."""
+    form = shape.form
+    if not form.pictures:
+        message = _without_pictures(message, images_of([message]))
+    elif shape.blobs:
+        message = _without_pictures(message, shape.blobs)
+    if message.reasoning and not (shape.reasoning and form.takes_reasoning):
+        message = replace(message, reasoning=())
+    if message.cache and not form.cache_marks:
+        message = replace(message, cache=False)
+    if message.role == "system" and not form.system:
+        message = replace(message, role="user")
+    return message
 
 
 def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
@@ -327,7 +330,7 @@ def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
         tools = tuple(_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools)
     if not form.tool_count or len(tools) <= form.tool_count:
         return tools
-    called = {call.tool for message in request.messages for call in message.tool_calls}
+    called = {call.tool for call in calls_in(request.messages).values()}
     by_need = sorted(tools, key=lambda tool: tool.name not in called)
     kept = {tool.name for tool in by_need[: form.tool_count]}
     return tuple(tool for tool in tools if tool.name in kept)
@@ -371,24 +374,18 @@ def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
     return merged
 
 
-def _system_as_user(messages: Sequence[Message]) -> list[Message]:
-    return [
-        replace(message, role="user") if message.role == "system" else message
-        for message in messages
-    ]
-
-
 # -- calls --------------------------------------------------------------------------------------------------
 
 
 def _with_short_ids(messages: Sequence[Message], longest: int) -> list[Message]:
     """Return messages whose calls go by ids that are short enough; those that fit stay."""
-    given = dict.fromkeys(call.call_id for message in messages for call in message.tool_calls)
+    given = calls_in(messages)
     kept = {call_id for call_id in given if _fits(call_id, longest)}
-    numbered = {
-        call_id: f"c{number:08d}" for number, call_id in enumerate(given) if call_id not in kept
-    }
-    ids = {call_id: short for call_id, short in numbered.items() if short not in kept}
+    ids: dict[str, str] = {}
+    for number, call_id in enumerate(given):
+        short = f"c{number:08d}"
+        if call_id not in kept and short not in kept:
+            ids[call_id] = short
     if ids:
         return [_renamed(message, ids) for message in messages]
     return list(messages)
@@ -401,13 +398,13 @@ def _fits(call_id: str, longest: int) -> bool:
 
 
 def _renamed(message: Message, ids: dict[str, str]) -> Message:
-    calls = tuple(
+    calls = [
         replace(call, call_id=ids.get(call.call_id, call.call_id)) for call in message.tool_calls
-    )
+    ]
     call_id = message.call_id
-    return replace(
-        message, tool_calls=calls, call_id=ids.get(call_id, call_id) if call_id else call_id
-    )
+    if call_id is not None:
+        call_id = ids.get(call_id, call_id)
+    return replace(message, tool_calls=tuple(calls), call_id=call_id)
 
 
 def _ids_shortened(now: Shape, longest: int) -> Shape | None:
@@ -421,13 +418,13 @@ def _ids_shortened(now: Shape, longest: int) -> Shape | None:
 # -- pictures -----------------------------------------------------------------------------------------------
 
 
-def _without_pictures(message: Message, blobs: frozenset[str] | None) -> Message:
-    """Return a message with a note where pictures were; ``blobs`` None takes all."""
-    if not any(images_in(message)):
+def _without_pictures(message: Message, blobs: Collection[str]) -> Message:
+    """Return a message with notes where some pictures were."""
+    if not any(image.blob in blobs for image in images_in(message)):
         return message
     parts: list[ContentText | ImageRef] = []
     for part in message.content:
-        if isinstance(part, ImageRef) and (blobs is None or part.blob in blobs):
+        if isinstance(part, ImageRef) and part.blob in blobs:
             parts.append(ContentText(part.text or LEFT_OUT_IMAGE))
         else:
             parts.append(part)
@@ -443,7 +440,7 @@ def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
     """
     now = refused.shape
     messages = refused.request.messages
-    sent = [blob for blob in _blobs_in(messages) if blob not in now.blobs]
+    sent = [blob for blob in images_of(messages) if blob not in now.blobs]
     named = _picture_at(refused)
     if named in sent:
         return now.blobs | {named}
@@ -451,17 +448,12 @@ def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
         return now.blobs | set(sent[:-taken])
     answers = [at for at, message in enumerate(messages) if message.role == "assistant"]
     after_answer = max(answers, default=-1) + 1
-    newest = set(_blobs_in(messages[after_answer:])) - now.blobs
+    newest = set(images_of(messages[after_answer:])) - now.blobs
     if newest and len(newest) < len(sent):
         return now.blobs | newest
     if len(sent) > 1 and not refused.is_last_try:
         return now.blobs | set(sent[: len(sent) // 2])
     return now.blobs | set(sent)
-
-
-def _blobs_in(messages: Sequence[Message]) -> list[str]:
-    """Return the pictures of messages, oldest first, each once."""
-    return list(dict.fromkeys(image.blob for message in messages for image in images_in(message)))
 
 
 def _picture_at(refused: Refused) -> str:
@@ -480,12 +472,10 @@ def _picture_at(refused: Refused) -> str:
     if isinstance(value, list) or (isinstance(value, dict) and "role" in value):
         return ""
     held = json.dumps(value)
-    found = (
-        blob
-        for blob, data in refused.request.blobs.items()
-        if base64.b64encode(data).decode("ascii") in held
-    )
-    return next(found, "")
+    for blob, data in refused.request.blobs.items():
+        if base64.b64encode(data).decode("ascii") in held:
+            return blob
+    return ""
 
 
 # -- tools --------------------------------------------------------------------------------------------------

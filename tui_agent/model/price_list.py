@@ -6,7 +6,7 @@ with its source.
 
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,8 @@ class PriceList:
             key = f"\n{json.dumps(name)}: "
             start = self._text.find(key)
             text = self._text[start + len(key) : self._text.find("\n", start + 1)].removesuffix(",")
-            row = {**(json.loads(text) if start >= 0 else {}), **self._fixed.get(name, {})}
+            listed = json.loads(text) if start >= 0 else {}
+            row = listed | self._fixed.get(name, {})
             self._found[name] = row if can_chat(row) else None
         return self._found[name]
 
@@ -54,24 +55,35 @@ class PriceList:
         if "all" in self.__dict__:
             index = self._index
         else:
-            *_steps, broadest = broader(spelling)
-            pieces = _PIECES.findall(broadest)
-            near = [name for name in self._names if all(piece in name.lower() for piece in pieces)]
-            index = _by_spelling(near if len(broadest) >= _SHORTEST else [])
-        return next((index[step] for step in broader(spelling) if step in index), [])
+            index = _by_spelling(self._near(spelling))
+        for step in broader(spelling):
+            if step in index:
+                return index[step]
+        return []
+
+    def _near(self, spelling: str) -> Iterator[str]:
+        """Yield the names that have all pieces of a spelling in them."""
+        *_steps, broadest = broader(spelling)
+        pieces = _PIECES.findall(broadest)
+        for name in self._names if len(broadest) >= _SHORTEST else ():
+            lower = name.lower()
+            if all(piece in lower for piece in pieces):
+                yield name
 
     @cached_property
     def all(self) -> Mapping[str, Row]:
-        data = {**self._fixed, **json.loads(self._text)}
-        rows = {name: {**row, **self._fixed.get(name, {})} for name, row in data.items()}
-        return {name: row for name, row in rows.items() if can_chat(row)}
+        rows = {}
+        for name, listed in (self._fixed | json.loads(self._text)).items():
+            row = listed | self._fixed.get(name, {})
+            if can_chat(row):
+                rows[name] = row
+        return rows
 
     @cached_property
     def closed(self) -> set[str]:
         """Spellings of the models that do something else than chat: embed, draw, hear, speak, rank or judge."""
-        return {spelled(name) for name in self._names if name not in self.all} - {
-            spelled(name) for name in self.all
-        }
+        others = {spelled(name) for name in self._names if name not in self.all}
+        return others.difference(map(spelled, self.all))
 
     @property
     def source(self) -> str:
@@ -94,11 +106,10 @@ class PriceList:
     def _fixed(self) -> dict[str, Row]:
         found: dict[str, Row] = {}
         for correction in self.corrections.get("row", ()):
-            fields = {
-                key: value for key, value in correction.items() if key not in {"names", "checked"}
-            }
-            for name in correction["names"]:
-                found[name] = {**found.get(name, {}), **fields}
+            fields = dict(correction)
+            fields.pop("checked", None)
+            for name in fields.pop("names"):
+                found[name] = found.get(name, {}) | fields
         return found
 
     @cached_property
@@ -107,10 +118,11 @@ class PriceList:
 
     @cached_property
     def _names(self) -> tuple[str, ...]:
-        named = (
-            line[1:].partition('": ')[0] for line in self._text.split("\n") if line.startswith('"')
-        )
-        return tuple(dict.fromkeys([*self._fixed, *named]))
+        names = dict.fromkeys(self._fixed)
+        for line in self._text.split("\n"):
+            if line.startswith('"'):
+                names[line[1:].partition('": ')[0]] = None
+        return tuple(names)
 
     @cached_property
     def _text(self) -> str:

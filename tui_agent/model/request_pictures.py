@@ -1,10 +1,10 @@
 """The pictures of requests as each provider takes them, made once and kept for the next request."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from tui_agent.context.request import ImageRef, Message, ModelRequest
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
 from tui_agent.pictures import PDF, NoPicture, Picture, PictureLimits, fits, read_picture
 
 _KEPT = 64
@@ -23,18 +23,17 @@ class PictureFitter:
         """Return a request with pictures within limits, and why others can't be sent, by blob."""
         if not request.blobs:
             return request, {}
-        types = {
-            image.blob: image.mime
-            for message in request.messages
-            for image in images_in(message)
-            if image.mime != PDF
-        }
-        sent = {blob: data for blob, data in request.blobs.items() if blob in types}
-        odd = {blob: data for blob, data in sent.items() if not fits(data, types[blob], limits)}
-        made = {blob: await self._picture(blob, data, limits) for blob, data in odd.items()}
-        unreadable = {
-            blob: picture.reason for blob, picture in made.items() if isinstance(picture, NoPicture)
-        }
+        made: dict[str, Picture] = {}
+        unreadable: dict[str, str] = {}
+        for blob, image in images_of(request.messages).items():
+            data = request.blobs.get(blob)
+            if data is None or image.mime == PDF or fits(data, image.mime, limits):
+                continue
+            picture = await self._picture(blob, data, limits)
+            if isinstance(picture, NoPicture):
+                unreadable[blob] = picture.reason
+            else:
+                made[blob] = picture
         return _with_pictures(request, made), unreadable
 
     async def _picture(self, blob: str, data: bytes, limits: PictureLimits) -> Picture | NoPicture:
@@ -52,26 +51,27 @@ def images_in(message: Message) -> Iterator[ImageRef]:
     return (part for part in message.content if isinstance(part, ImageRef))
 
 
-def _with_pictures(request: ModelRequest, made: Mapping[str, Picture | NoPicture]) -> ModelRequest:
+def images_of(messages: Iterable[Message]) -> dict[str, ImageRef]:
+    """Return the pictures of messages by blob, oldest first."""
+    return {image.blob: image for message in messages for image in images_in(message)}
+
+
+def _with_pictures(request: ModelRequest, made: Mapping[str, Picture]) -> ModelRequest:
     """Return a request with other bytes and types of some pictures, by blob."""
-    found = {blob: picture for blob, picture in made.items() if isinstance(picture, Picture)}
-    if not found:
+    if not made:
         return request
-    blobs = {**request.blobs, **{blob: picture.data for blob, picture in found.items()}}
-    return replace(
-        request,
-        messages=tuple(_retyped(message, found) for message in request.messages),
-        blobs=blobs,
-    )
+    blobs = request.blobs | {blob: picture.data for blob, picture in made.items()}
+    messages = [_retyped(message, made) for message in request.messages]
+    return replace(request, messages=tuple(messages), blobs=blobs)
 
 
 def _retyped(message: Message, made: Mapping[str, Picture]) -> Message:
-    if not any(image.blob in made for image in images_in(message)):
+    if made.keys().isdisjoint(images_of([message])):
         return message
-    parts = (
-        ImageRef(part.blob, made[part.blob].mime)
-        if isinstance(part, ImageRef) and part.blob in made
-        else part
-        for part in message.content
-    )
+    parts: list[ContentText | ImageRef] = []
+    for part in message.content:
+        if isinstance(part, ImageRef) and part.blob in made:
+            parts.append(ImageRef(part.blob, made[part.blob].mime))
+        else:
+            parts.append(part)
     return replace(message, content=tuple(parts))

@@ -13,8 +13,15 @@ from dataclasses import replace
 from textwrap import dedent
 
 from tui_agent.context.arguments import parse_object
-from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.context.request import (
+    ContentText,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    calls_in,
+)
 from tui_agent.lazy import LazyPattern
+from tui_agent.model.request_pictures import images_in
 from tui_agent.model.text_calls import TextCall, TextCalls
 
 READ = "read"
@@ -48,7 +55,7 @@ def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelReques
     if request.tool_choice == "auto":
         words = f"{words} {prompt(_next_words(messages, asked)).strip()}"
     text = "\n\n".join([*shown, *_results(messages, asked), words])
-    images = tuple(part for part in task.content if isinstance(part, ImageRef))
+    images = images_in(task)
     before = [one for one in messages[:asked] if one.role != "tool" and not one.tool_calls]
     last = replace(task, content=(ContentText(text), *images))
     return replace(request, messages=(*before, last), tool_choice="auto")
@@ -56,7 +63,7 @@ def in_steps(request: ModelRequest, prompt: Callable[[str], str]) -> ModelReques
 
 def files_seen(messages: Sequence[Message]) -> dict[str, str]:
     """Return the files that a conversation shows, by path, each as it was seen last."""
-    calls = _calls(messages)
+    calls = calls_in(messages)
     files: dict[str, str] = {}
     for message in messages:
         call = calls.get(message.call_id or "")
@@ -71,10 +78,6 @@ def files_seen(messages: Sequence[Message]) -> dict[str, str]:
     return files
 
 
-def _calls(messages: Sequence[Message]) -> dict[str, RequestToolCall]:
-    return {call.call_id: call for message in messages for call in message.tool_calls}
-
-
 def _shows_whole_file(call: RequestToolCall, result: Message) -> bool:
     is_text = call.tool == READ and not call.arguments.endswith('.ipynb"}')
     return is_text and _NUMBERED.fullmatch(result.text) is not None
@@ -82,13 +85,13 @@ def _shows_whole_file(call: RequestToolCall, result: Message) -> bool:
 
 def _results(messages: Sequence[Message], asked: int) -> list[str]:
     """Return the results since the task; whole files that were read or written are shown themselves."""
-    calls = _calls(messages)
-    results = [(calls.get(one.call_id or ""), one) for one in messages[asked:]]
-    return [
-        one.text
-        for call, one in results
-        if call is not None and (one.failed or not _is_shown(call, one))
-    ]
+    calls = calls_in(messages)
+    results = []
+    for one in messages[asked:]:
+        call = calls.get(one.call_id or "")
+        if call is not None and (one.failed or not _is_shown(call, one)):
+            results.append(one.text)
+    return results
 
 
 def _is_shown(call: RequestToolCall, result: Message) -> bool:
@@ -97,7 +100,7 @@ def _is_shown(call: RequestToolCall, result: Message) -> bool:
 
 def _next_words(messages: Sequence[Message], asked: int) -> str:
     """Return the name of the text that says what may be answered next."""
-    calls = _calls(messages)
+    calls = calls_in(messages)
     call = calls.get(messages[-1].call_id or "")
     if call is not None and call.tool == WRITE:
         is_done = files_seen(messages) != files_seen(messages[:-1]) or _is_repeated(call, calls)

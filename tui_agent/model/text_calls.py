@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tui_agent.json_text import loads, read_literal
+from tui_agent.json_text import as_dict, loads, objects, read_literal
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.model.written_calls import plain_name
 from tui_agent.session.entries import ToolSchema
@@ -119,8 +119,9 @@ def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) ->
     rest = text[found:]
     try:
         calls = tuple(_Scanner(rest, tools).calls())
-        problems = (_problem(call, tools, check) for call in calls)
-        problem = next(filter(None, problems), "")
+        problem = ""
+        for call in calls:
+            problem = problem or _problem(call, tools, check)
     except _NoCallError:
         return None
     except _UnreadableError as error:
@@ -172,9 +173,11 @@ def _problem(call: TextCall, tools: Mapping[str, ToolSchema], check: Check) -> s
     parameters = tools[call.tool].parameters
     values = loads(call.arguments)
     lacking = [name for name in parameters.get("required") or () if name not in values]
-    return check(call.tool, call.arguments) or (
-        f"{call.tool}: {', '.join(lacking)} is missing." if lacking else ""
-    )
+    if problem := check(call.tool, call.arguments):
+        return problem
+    if lacking:
+        return f"{call.tool}: {', '.join(lacking)} is missing."
+    return ""
 
 
 class _Scanner:
@@ -196,12 +199,10 @@ class _Scanner:
         """
         if fenced := _FENCED.match(self._text):
             while fenced := _FENCED.match(self._text, self._at):
-                is_code = fenced[1] == "tool_code"
-                yield from (
-                    self._of_code(fenced[2])
-                    if is_code
-                    else _Scanner(fenced[2], self._tools).calls()
-                )
+                if fenced[1] == "tool_code":
+                    yield from self._of_code(fenced[2])
+                else:
+                    yield from _Scanner(fenced[2], self._tools).calls()
                 self._at = fenced.end()
             if not _LEAKED.match(self._text, self._at):
                 raise _NoCallError
@@ -260,15 +261,12 @@ class _Scanner:
                 names = []
                 if schema is not None:
                     names = list(schema.parameters.get("properties") or ())
-                given = [
-                    *zip(names, call.args, strict=False),
-                    *((word.arg, word.value) for word in call.keywords),
-                ]
                 if len(call.args) > len(names):
                     raise _UnreadableError(f"{name} takes its arguments by name.")
-                yield TextCall(
-                    name, _object({str(key): ast.literal_eval(value) for key, value in given})
-                )
+                given = dict(zip(names, call.args, strict=False))
+                given |= {str(word.arg): word.value for word in call.keywords}
+                values = {key: ast.literal_eval(value) for key, value in given.items()}
+                yield TextCall(name, _object(values))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
             raise _UnreadableError(f"It isn't a call with plain values: {error}.") from None
 
@@ -386,18 +384,14 @@ def _object(value: Any) -> str:
 
 
 def _typed(text: str, schema: Any) -> Any:
-    kinds = None
-    if isinstance(schema, dict):
-        kinds = schema.get("type")
-    if kinds is None and isinstance(schema, dict):
-        kinds = [
-            part.get("type") for part in schema.get("anyOf") or () if isinstance(part, dict)
-        ] or None
-    if kinds is None or "string" in kinds:
+    said = as_dict(schema)
+    kinds = said.get("type")
+    if kinds is None:
+        kinds = [part.get("type") for part in objects(said.get("anyOf"))]
+    if not kinds or "string" in kinds:
         return text
+    plain = text.strip().lower() if text.strip() in {"True", "False"} else text
     try:
-        return loads(
-            text.strip().lower() if text.strip() in {"True", "False"} else text, strict=False
-        )
+        return loads(plain, strict=False)
     except ValueError:
         return text

@@ -9,7 +9,7 @@ Anthropic, "Tool use" (pattern of property names); Google, "Function calling"
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -42,6 +42,8 @@ _NOT_OF_GEMINI = frozenset(
     }
 )
 """Keywords that Google doesn't document for ``parametersJsonSchema``."""
+_COUNTS = {"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
+"""Keywords whose value is a count."""
 _OF_TYPE = {
     "object": ("properties", "required", "additionalProperties"),
     "array": ("items", "prefixItems", "minItems", "maxItems", "uniqueItems"),
@@ -69,10 +71,11 @@ class Renamed:
             return [self.inner["*"].back(item) for item in value]
         if not isinstance(value, dict):
             return value
-        return {
-            self.names.get(key, key): self.inner[key].back(item) if key in self.inner else item
-            for key, item in value.items()
-        }
+        made = {}
+        for key, item in value.items():
+            inner = self.inner.get(key)
+            made[self.names.get(key, key)] = inner.back(item) if inner is not None else item
+        return made
 
     def out(self, value: Any) -> Any:
         """Return arguments under the names that the model is told."""
@@ -80,12 +83,18 @@ class Renamed:
             return [self.inner["*"].out(item) for item in value]
         if not isinstance(value, dict):
             return value
-        told = {original: new for new, original in self.names.items()}
+        told = self.told
         made = {}
         for key, item in value.items():
-            new = told.get(key, key)
-            made[new] = self.inner[new].out(item) if new in self.inner else item
+            new = told.get(key, str(key))
+            inner = self.inner.get(new)
+            made[new] = inner.out(item) if inner is not None else item
         return made
+
+    @property
+    def told(self) -> dict[str, str]:
+        """The new names by the originals."""
+        return {original: new for new, original in self.names.items()}
 
 
 @frozen
@@ -199,30 +208,20 @@ class _Mender:
 
     def top(self, renamed: Renamed) -> Schema:
         """Return the schema of the arguments: an object that has the properties of all its alternatives."""
-        flat = self._flat(self._whole, ())
-        alternatives = [
-            self._flat(part, ()) for key in ("anyOf", "oneOf") for part in as_list(flat.get(key))
-        ]
-        given = {
-            key: value
-            for key, value in flat.items()
-            if key not in ("anyOf", "oneOf", "enum", "const", "default")
-        }
-        properties = {
-            name: value
-            for part in alternatives
-            for name, value in as_dict(part.get("properties")).items()
-        }
+        given = self._flat(self._whole, ())
+        properties: Schema = {}
+        for key in ("anyOf", "oneOf"):
+            for part in as_list(given.pop(key, None)):
+                properties |= as_dict(self._flat(part, ()).get("properties"))
+        for key in ("enum", "const", "default"):
+            given.pop(key, None)
         if properties:
             given["properties"] = {**properties, **as_dict(given.get("properties"))}
         if given.get("type") != "object":
-            given = {
-                "type": "object",
-                **{key: value for key, value in given.items() if key != "type"},
-            }
+            given.pop("type", None)
+            given = {"type": "object", **given}
         given.setdefault("properties", {})
-        made = self._object(given, _Place(1, (), renamed))
-        return {key: made[key] for key in sorted(made, key=lambda key: _place_of(key, given))}
+        return self._object(given, _Place(1, (), renamed))
 
     def _part(self, schema: object, place: "_Place") -> Schema:
         """Return a schema inside of another one."""
@@ -231,17 +230,15 @@ class _Mender:
             return {}
         flat = self._flat(schema, place.seen)
         if place.depth > MAX_DEPTH:
-            return {key: flat[key] for key in ("description",) if isinstance(flat.get(key), str)}
+            about = flat.get("description")
+            return {"description": about} if isinstance(about, str) else {}
         return self._object(flat, replace(place, seen=(*place.seen, *_references(schema))))
 
     def _object(self, schema: Schema, place: "_Place") -> Schema:
         types = _types(schema)
         made: Schema = {}
         if types:
-            if len(types) == 1:
-                made["type"] = types[0]
-            else:
-                made["type"] = types
+            made["type"] = types[0] if len(types) == 1 else types
         for key, value in schema.items():
             if key not in self._left_out:
                 self._take(made, key, value, schema, place)
@@ -252,7 +249,8 @@ class _Mender:
         required = _required(schema, made, place.renamed)
         if required or schema.get("required") == []:
             made["required"] = required
-        return {key: made[key] for key in sorted(made, key=lambda key: _place_of(key, schema))}
+        ordered = sorted(made, key=lambda key: _place_of(key, schema))
+        return {key: made[key] for key in ordered}
 
     def _take(self, made: Schema, key: str, value: object, schema: Schema, place: "_Place") -> None:
         """Take a keyword into a schema that is being made, mended; one that is not known is left out."""
@@ -270,7 +268,7 @@ class _Mender:
                     made[key] = value
                 else:
                     made[key] = self._part(value, place.inside(Renamed()))
-            case _ if key in _SOUND and _SOUND[key](value):
+            case _ if _is_sound(key, value):
                 made[key] = value
 
     def _properties(self, value: object, place: "_Place") -> Schema:
@@ -334,11 +332,10 @@ class _Mender:
             properties = {**as_dict(other.get("properties")), **as_dict(flat.get("properties"))}
             required = [*as_list(flat.get("required")), *as_list(other.get("required"))]
             flat = {**other, **flat}
-            flat |= {
-                key: value
-                for key, value in (("properties", properties), ("required", required))
-                if value
-            }
+            if properties:
+                flat["properties"] = properties
+            if required:
+                flat["required"] = required
         if flat.pop("nullable", None) is True and isinstance(flat.get("type"), str):
             flat["type"] = [flat["type"], "null"]
         return flat
@@ -388,9 +385,10 @@ def _types(schema: Schema) -> list[str]:
         if all(isinstance(value, str) for value in values):
             return ["string"]
         return []
-    return next(
-        ([kind] for kind, keys in _OF_TYPE.items() if any(key in schema for key in keys)), []
-    )
+    for kind, keys in _OF_TYPE.items():
+        if not schema.keys().isdisjoint(keys):
+            return [kind]
+    return []
 
 
 def _values(value: object, types: Iterable[str]) -> list[Any]:
@@ -417,62 +415,44 @@ def _type_of(value: object) -> set[str]:
 
 def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
     """Return the properties that are needed and there, each once, under their new names."""
-    new = {original: name for name, original in renamed.names.items()}
-    names = (
-        new.get(name, name) for name in as_list(schema.get("required")) if isinstance(name, str)
-    )
-    return [name for name in dict.fromkeys(names) if name in made.get("properties", {})]
+    new = renamed.told
+    needed: dict[str, None] = {}
+    for name in as_list(schema.get("required")):
+        if isinstance(name, str) and new.get(name, name) in made.get("properties", {}):
+            needed[new.get(name, name)] = None
+    return list(needed)
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _is_sound(key: str, value: object) -> bool:
+    """Return whether a keyword is one that every format takes, with a value that JSON Schema 2020-12 has for it.
+
+    Keywords that hold schemas are none of these.
+    """
+    if isinstance(value, bool):
+        return key in {"uniqueItems", "default", "const"}
+    match key, value:
+        case "multipleOf", int(number) | float(number):
+            return number > 0
+        case "pattern", str(pattern):
+            return _compiles(pattern)
+        case _, int(count) if key in _COUNTS:
+            return count >= 0
+        case (
+            ("default" | "const", _)
+            | ("description" | "format" | "contentEncoding" | "contentMediaType", str())
+            | ("minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum", int() | float())
+        ):
+            return True
+        case _:
+            return False
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _is_factor(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
-def _is_switch(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_anything(value: object) -> bool:
-    del value
-    return True
-
-
-def _compiles(pattern: object) -> bool:
-    if not isinstance(pattern, str):
-        return False
+def _compiles(pattern: str) -> bool:
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError):
         return False
     return True
-
-
-_SOUND: Mapping[str, Callable[[object], bool]] = {
-    **dict.fromkeys(("description", "format", "contentEncoding", "contentMediaType"), _is_text),
-    **dict.fromkeys(
-        ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
-        _is_count,
-    ),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
-    **dict.fromkeys(("default", "const"), _is_anything),
-    "multipleOf": _is_factor,
-    "uniqueItems": _is_switch,
-    "pattern": _compiles,
-}
-"""Keywords that every format takes beside those that hold schemas, and what JSON Schema 2020-12 has
-for them."""
 
 
 def _new_name(name: str, taken: Iterable[str]) -> str:

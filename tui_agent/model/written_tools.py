@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.context.request import (
+    ContentText,
+    Message,
+    ModelRequest,
+    RequestToolCall,
+    calls_in,
+)
 from tui_agent.session.entries import ToolSchema
 
 
@@ -18,8 +24,8 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
 
     ``words`` tell the model how to call; ``{tools}`` stands for the tools.
     """
-    names = {call.call_id: call.tool for message in request.messages for call in message.tool_calls}
-    messages = [_as_text(message, names) for message in request.messages]
+    called = calls_in(request.messages)
+    messages = [_as_text(message, called) for message in request.messages]
     if request.tools:
         messages = _with_words(messages, words.replace("{tools}", _listed(request.tools)))
     return replace(request, messages=tuple(messages), tools=(), tool_choice="auto")
@@ -35,7 +41,7 @@ def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
 
 
 def _listed(tools: Sequence[ToolSchema]) -> str:
-    return "\n\n".join(_told(tool) for tool in tools)
+    return "\n\n".join([_told(tool) for tool in tools])
 
 
 def _told(tool: ToolSchema) -> str:
@@ -43,16 +49,17 @@ def _told(tool: ToolSchema) -> str:
     return f"## {tool.name}\n{tool.description.strip()}\nParameters: {parameters}"
 
 
-def _as_text(message: Message, names: Mapping[str, str]) -> Message:
+def _as_text(message: Message, called: Mapping[str, RequestToolCall]) -> Message:
     if message.role == "tool":
-        name = names.get(message.call_id or "", "tool")
+        call = called.get(message.call_id or "")
+        name = call.tool if call is not None else "tool"
         heading = ContentText(f"Result of {name}:\n")
         return replace(message, role="user", content=(heading, *message.content), call_id=None)
     if not message.tool_calls:
         return message
-    calls = "".join(
-        f'\n<tool_call>\n{{"name": {json.dumps(call.tool)}, "arguments": {call.arguments}}}\n</tool_call>'
-        for call in message.tool_calls
-    )
+    calls = ""
+    for call in message.tool_calls:
+        written = f'{{"name": {json.dumps(call.tool)}, "arguments": {call.arguments}}}'
+        calls += f"\n<tool_call>\n{written}\n</tool_call>"
     content = (*message.content, ContentText(calls))
     return replace(message, content=content, tool_calls=())
