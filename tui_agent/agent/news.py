@@ -24,6 +24,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
     UserEntry,
+    is_by_user,
 )
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.registry import tool_traits
@@ -186,7 +187,7 @@ def calls_of(path: Sequence[Entry], problem_of: ProblemOf) -> list[Call]:
     found: list[Call] = []
     back = -1
     for entry in reversed(path):
-        if isinstance(entry, UserEntry) and entry.synthetic is None:
+        if is_by_user(entry):
             break
         if isinstance(entry, ToolResultEntry):
             results.setdefault(entry.call_id, entry)

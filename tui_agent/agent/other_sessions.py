@@ -14,7 +14,7 @@ from tui_agent.session.entries import (
     CompactionEntry,
     Entry,
     FilePart,
-    UserEntry,
+    is_by_user,
 )
 from tui_agent.session.errors import AmbiguousSession, StoreError
 from tui_agent.session.ids import short_id
@@ -83,7 +83,7 @@ def _lines(path: Sequence[Entry]) -> Iterator[str]:
     summary = newest(path, CompactionEntry)
     if summary is not None:
         yield f"[Summary #{summary.id}]: {summary.summary}"
-    asked = [entry for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None]
+    asked = [entry for entry in path if is_by_user(entry)]
     for entry in asked[-_MOST_MESSAGES:]:
         yield f"[User #{entry.id}]: {one_line(entry.text, _MESSAGE_CHARS)}"
     answer = newest(path, AssistantEntry, where=lambda entry: bool(entry.text.strip()))

@@ -18,6 +18,7 @@ from tui_agent.session.entries import (
     TextPart,
     UserEntry,
     UserPart,
+    is_by_user,
     typed_text,
 )
 
@@ -54,7 +55,7 @@ def reminder(
 def task_of(path: Sequence[Entry]) -> str:
     """Return what the user asked for last, shortened; "" where that isn't known."""
     for entry in reversed(path):
-        if isinstance(entry, UserEntry) and entry.synthetic is None:
+        if is_by_user(entry):
             return cut_middle(typed_text(entry.parts).strip(), TASK_CHARS)
         if isinstance(entry, CompactionEntry) and entry.details.user_messages:
             return cut_middle(entry.details.user_messages[-1], TASK_CHARS)
@@ -87,7 +88,7 @@ def _was_nudged(path: Sequence[Entry]) -> bool:
     for entry in reversed(path):
         if isinstance(entry, UserEntry) and entry.synthetic in _NUDGES:
             return True
-        if isinstance(entry, UserEntry) and entry.synthetic is None:
+        if is_by_user(entry):
             return False
         if isinstance(entry, AssistantEntry) and entry.tool_calls:
             return False

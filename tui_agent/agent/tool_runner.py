@@ -47,7 +47,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     ToolStatus,
-    UserEntry,
+    is_by_user,
 )
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolResult
@@ -173,7 +173,7 @@ class ToolRunner:
     def _said(self) -> list[str]:
         said: list[str] = []
         for entry in self._journal.session.active_path():
-            if isinstance(entry, UserEntry) and entry.synthetic is None:
+            if is_by_user(entry):
                 said.append(entry.text)
         return said
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.format import about_cost, money, one_line, plural, tokens
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.session.entries import Entry, UserEntry
+from tui_agent.session.entries import Entry, is_by_user
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import Draft
@@ -59,7 +59,7 @@ def _row(name: str, text: str) -> str:
 def _counts(entries: Sequence[Entry]) -> str:
     turns = 0
     for entry in entries:
-        if isinstance(entry, UserEntry) and entry.synthetic is None:
+        if is_by_user(entry):
             turns += 1
     if turns:
         return f"{plural(turns, 'turn')} · {plural(len(entries), 'entry')}"

@@ -99,13 +99,13 @@ async def put_files_back(controller: Controller, agent: Agent, message: UserEntr
 
 def _messages(agent: Agent) -> list[UserEntry]:
     """Return the user's messages on the path, newest first."""
-    from tui_agent.session.entries import UserEntry
+    from tui_agent.session.entries import is_by_user
 
     session = agent.session
     entries = session.reader.load(session.path_outline().of_kind("user"))
     typed = []
     for entry in entries:
-        if isinstance(entry, UserEntry) and entry.synthetic is None:
+        if is_by_user(entry):
             typed.append(entry)
     return typed[: -MAX_MESSAGES - 1 : -1]
 

@@ -19,6 +19,7 @@ from tui_agent.session.entries import (
     Entry,
     ToolResultEntry,
     UserEntry,
+    is_by_user,
     typed_text,
 )
 
@@ -125,7 +126,7 @@ def _digest(entries: Sequence[Entry], room: int, count: CountText) -> str:
 def _messages(
     dropped: Sequence[Entry], earlier: Sequence[str], order: PlainOrder, count: CountText
 ) -> tuple[str, ...]:
-    typed = [entry for entry in dropped if isinstance(entry, UserEntry) and entry.synthetic is None]
+    typed = [entry for entry in dropped if is_by_user(entry)]
     room = round(order.summary * _MESSAGE_SHARE)
     texts = [fit(f"#{entry.id} {typed_text(entry.parts)}", room, count) for entry in typed]
     whole = [text for text in (*earlier, *texts) if text]

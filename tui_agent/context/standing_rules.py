@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tui_agent.lazy import LazyPattern, frozen
-from tui_agent.session.entries import Entry, TextPart, UserEntry
+from tui_agent.session.entries import Entry, TextPart, is_by_user
 
 MAX_CHARS = 400
 """Characters of the longest sentence that is taken for a rule; longer ones are texts."""
@@ -79,7 +79,7 @@ def rules_of(entries: Iterable[Entry]) -> list[StandingRule]:
     """Return the rules that the user wrote, oldest first, each once: where it was said last."""
     found: dict[str, StandingRule] = {}
     for entry in entries:
-        if not isinstance(entry, UserEntry) or entry.synthetic is not None:
+        if not is_by_user(entry):
             continue
         for part in entry.parts:
             if not isinstance(part, TextPart):

@@ -9,7 +9,7 @@ kept in the store.
 
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -871,6 +871,11 @@ def command_line(parts: Sequence[UserPart]) -> str | None:
         if isinstance(part, TextPart) and part.typed is not None:
             return part.typed
     return None
+
+
+def is_by_user(entry: EntryBase) -> TypeGuard[UserEntry]:
+    """Whether an entry is a message that the user wrote, not the program on their behalf."""
+    return isinstance(entry, UserEntry) and entry.synthetic is None
 
 
 def typed_text(parts: Sequence[UserPart]) -> str:

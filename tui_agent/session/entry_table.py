@@ -16,7 +16,7 @@ from tui_agent.session.entries import (
     Entry,
     ModelChangeEntry,
     SystemEntry,
-    UserEntry,
+    is_by_user,
     kinds,
 )
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
@@ -161,7 +161,7 @@ def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry])
             "UPDATE sessions SET model = :model WHERE number = :session AND model != :model",
             {"model": valid(model), "session": session},
         )
-    typed = (entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None)
+    typed = (entry for entry in entries if is_by_user(entry))
     if first := next(typed, None):
         connection.execute(
             "UPDATE sessions SET first_message = ? WHERE number = ? AND first_message = ''",

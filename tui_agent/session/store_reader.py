@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table
 from tui_agent.session.database import Database
-from tui_agent.session.entries import ShellEntry, UserEntry, kinds, typed_text
+from tui_agent.session.entries import ShellEntry, is_by_user, kinds, typed_text
 from tui_agent.session.errors import AmbiguousSession, SessionNotFound, StoreError
 from tui_agent.session.ids import now, uuid7
 from tui_agent.session.locks import LivenessLocks
@@ -379,7 +379,7 @@ class StoreReader:
                 text = ""
                 if isinstance(entry, ShellEntry):
                     text = f"{'!!' if entry.excluded else '!'}{entry.command}"
-                elif isinstance(entry, UserEntry) and entry.synthetic is None:
+                elif is_by_user(entry):
                     text = typed_text(entry.parts)
                 if text.strip():
                     found.setdefault(text, TypedText(text, entry.created_at, session_id, title))

@@ -5,16 +5,25 @@
 
 import json
 import sys
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, TypeVar, dataclass_transform, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tui_agent.lazy import dataclass
 
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def _payload(kind: type[T]) -> type[T]:
+    """Make a frozen dataclass whose fields are given by name."""
+    return dataclass(kind, frozen=True, kw_only=True)
+
+
 # -- payloads ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class About:
     """Where it happens.
 
@@ -28,7 +37,7 @@ class About:
     model: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class EntryText:
     """One entry of the session, with its text as a summariser reads it."""
 
@@ -37,7 +46,7 @@ class EntryText:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class Files:
     """Files read and modified so far, cumulative over earlier summaries, the longest untouched first."""
 
@@ -45,7 +54,7 @@ class Files:
     modified: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class SessionStart:
     """Before the first message of this program in a session.
 
@@ -57,7 +66,7 @@ class SessionStart:
     resumed: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class UserPrompt:
     """Before a message of the user enters the conversation; ``mid_run`` while the agent works."""
 
@@ -67,7 +76,7 @@ class UserPrompt:
     mid_run: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class BeforeTool:
     """Before a call is checked against the rules and runs."""
 
@@ -78,7 +87,7 @@ class BeforeTool:
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class AfterTool:
     """After a call ran. ``output`` is the text shown to the model, ``seconds`` how long it took."""
 
@@ -92,7 +101,7 @@ class AfterTool:
     seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class BeforeCompact:
     """Before the history is summarised: everything the summary would be made of.
 
@@ -122,7 +131,7 @@ class BeforeCompact:
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class AfterCompact:
     """After a compaction was committed as entry ``entry``.
 
@@ -140,7 +149,7 @@ class AfterCompact:
     model: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class BeforeTree:
     """Before the leaf moves.
 
@@ -164,7 +173,7 @@ class BeforeTree:
     settings: dict[str, Any]
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class AfterTree:
     """After the leaf moved.
 
@@ -178,7 +187,7 @@ class AfterTree:
     summary: str | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class RunEnd:
     """After the agent became idle; ``answer`` is the last thing it said."""
 
@@ -190,7 +199,7 @@ class RunEnd:
     answer: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class BeforeEnd:
     """Before the agent stops working because it thinks that it is done.
 
@@ -203,7 +212,7 @@ class BeforeEnd:
     sent_back: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class PermissionQuestion:
     """Before the user is asked whether a call may run. ``reason`` says why it asks."""
 
@@ -215,7 +224,7 @@ class PermissionQuestion:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class Notification:
     """When the user is called: a question waits (``kind`` permission), or a run ended (idle)."""
 
@@ -225,7 +234,7 @@ class Notification:
     message: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class SubagentStart:
     """When a subagent begins a task."""
 
@@ -235,7 +244,7 @@ class SubagentStart:
     task: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@_payload
 class SessionEnd:
     """When a session is closed here: another one is opened, or the program ends."""
 

@@ -39,7 +39,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
     ToolResultEntry,
-    UserEntry,
+    is_by_user,
     typed_text,
 )
 from tui_agent.session.errors import StoreError
@@ -222,7 +222,7 @@ def _shown(state: MemoryState, entries: Sequence[Entry], count: Callable[[str], 
     messages = [
         f"#{entry.id} {one_line(typed_text(entry.parts), MESSAGE_CHARS)}"
         for entry in entries
-        if isinstance(entry, UserEntry) and entry.synthetic is None
+        if is_by_user(entry)
     ]
     said = "\n".join(messages[-MAX_MESSAGES:])
     kept = "\n".join(row_of(line) for line in state.lines)

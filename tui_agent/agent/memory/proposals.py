@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tui_agent.context.standing_rules import rules_in
 from tui_agent.files.memory import MemoryLine, NotKeptError, line_of
 from tui_agent.lazy import LazyPattern, frozen
-from tui_agent.session.entries import Entry, UserEntry, typed_text
+from tui_agent.session.entries import Entry, is_by_user, typed_text
 
 MAX_LINES = 3
 """Lines proposed after a run."""
@@ -54,7 +54,7 @@ def lines_by_rule(entries: Sequence[Entry]) -> list[FoundLine]:
     """Return what the user asked to have remembered, and sentences that bind for good, the newest first."""
     found: dict[str, FoundLine] = {}
     for entry in reversed(entries):
-        if not isinstance(entry, UserEntry) or entry.synthetic is not None:
+        if not is_by_user(entry):
             continue
         for text in _lasting(typed_text(entry.parts)):
             line = _usable(text)

@@ -17,6 +17,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     UserEntry,
+    is_by_user,
 )
 from tui_agent.session.formats.incoming import (
     BlockReader,
@@ -187,7 +188,7 @@ class Reader(BlockReader):
         """
         alone = ""
         for entry in self.session.entries:
-            if not isinstance(entry, UserEntry) or entry.synthetic is not None:
+            if not is_by_user(entry):
                 continue
             if (command := _COMMAND.search(entry.text)) is None:
                 if alone:

@@ -24,6 +24,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolResultEntry,
     UserEntry,
+    is_by_user,
 )
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IMAGE_TYPES
@@ -127,7 +128,7 @@ class _Tree:
             pieces.append(f"<li>{_way(section)}")
             rows: list[str] = []
             for entry in section.entries:
-                if isinstance(entry, UserEntry) and entry.synthetic is None:
+                if is_by_user(entry):
                     rows.append(f'<li><a href="#e{entry.id}">{_line(entry.preview, 100)}</a></li>')
             if listed := rows[1:MAX_LISTED]:
                 pieces.append(f"<ul>{''.join(listed)}</ul>")

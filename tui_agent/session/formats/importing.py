@@ -15,7 +15,7 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_directory, is_file, real_path
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table, forking
-from tui_agent.session.entries import Entry, UserEntry, typed_text
+from tui_agent.session.entries import Entry, is_by_user, typed_text
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats.incoming import IncomingSession, derived_id
 from tui_agent.session.formats.reading import ImportRefused, SourceFile
@@ -383,7 +383,7 @@ class _SessionImport:
 
 def _first_words(session: IncomingSession) -> str:
     for entry in session.entries:
-        if isinstance(entry, UserEntry) and entry.synthetic is None:
+        if is_by_user(entry):
             words = " ".join(typed_text(entry.parts).split())
             if len(words) <= _TITLE_CHARS:
                 return words

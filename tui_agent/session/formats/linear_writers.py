@@ -26,6 +26,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
     UserEntry,
+    is_by_user,
 )
 from tui_agent.session.formats.copies import SessionCopy
 
@@ -91,7 +92,7 @@ def write_codex(copy: SessionCopy, put: _Put) -> None:
         # Codex shows events; its model is sent items.
         if isinstance(entry, AssistantEntry) and entry.text:
             line("event_msg", {"type": "agent_message", "message": entry.text}, entry.created_at)
-        elif isinstance(entry, UserEntry) and entry.synthetic is None:
+        elif is_by_user(entry):
             line(
                 "event_msg",
                 {"type": "user_message", "message": entry.text, "images": []},
