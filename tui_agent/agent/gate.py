@@ -51,9 +51,6 @@ class HookVerdict:
     asks: str = ""
 
 
-NO_VERDICT = HookVerdict()
-
-
 class Gate:
     """Decides for one session, and keeps the user's permissions in it."""
 
@@ -186,7 +183,9 @@ class Gate:
             return tuple(_needs_of_grants(wanted, tool.command(arguments), parts, project))
 
         needs = await asyncio.to_thread(needs_now)
-        refusal = await self.refusal(call_id, tool, arguments, needs, again=True)
+        refusal = await self.refusal(
+            call_id, tool, arguments, needs, by_hook=HookVerdict(), again=True
+        )
         return wanted if refusal is None else refusal
 
     async def refusal(
@@ -196,7 +195,7 @@ class Gate:
         arguments: ToolInput,
         needs: Sequence[PermissionNeed],
         *,
-        by_hook: HookVerdict = NO_VERDICT,
+        by_hook: HookVerdict,
         again: bool = False,
     ) -> str | None:
         """Return None when the call may run, otherwise a refusal for the model.

@@ -39,6 +39,8 @@ from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
 from tui_agent.tools.functions.tool_files import ToolFiles
 
+A = TypeVar("A", bound="WorkingAgent")
+
 MAX_STEPS = 60
 """Steps of a subagent whose kind names no limit."""
 
@@ -76,9 +78,6 @@ class WorkingAgent(Protocol):
     async def wait_idle(self) -> None: ...
 
     async def aclose(self) -> None: ...
-
-
-A = TypeVar("A", bound=WorkingAgent)
 
 
 class Subagents(Generic[A]):

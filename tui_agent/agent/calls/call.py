@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import field
 from typing import Any, Protocol
 
-from tui_agent.agent.gate import NO_VERDICT, HookVerdict
+from tui_agent.agent.gate import HookVerdict
 from tui_agent.errors import ToolError, UserFacingError
 from tui_agent.lazy import dataclass, frozen
 from tui_agent.permission import PermissionNeed
@@ -14,6 +15,9 @@ from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.paths import explain
 
 log = logging.getLogger(__name__)
+
+Proceed = Callable[["Call"], Coroutine[Any, Any, "Outcome"]]
+"""Takes a call through the stages that are left."""
 
 _UNKNOWN = (
     "Nobody knows how much of it was done: look before you go on, and don't repeat the same call."
@@ -54,7 +58,7 @@ class Call:
     problem: str = ""
     held: ToolContext | None = None
     needs: Sequence[PermissionNeed] = ()
-    by_hook: HookVerdict = NO_VERDICT
+    by_hook: HookVerdict = field(default_factory=HookVerdict)
     changed_by_hook: str | None = None
     """The JSON text of the arguments when a hook changed them."""
     started_at: int = 0
@@ -117,10 +121,6 @@ class Outcome:
     @classmethod
     def of(cls, result: ToolResult) -> "Outcome":
         return cls(ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
-
-
-Proceed = Callable[[Call], Coroutine[Any, Any, Outcome]]
-"""Takes a call through the stages that are left."""
 
 
 class Stage(Protocol):

@@ -10,7 +10,7 @@ import logging
 import os
 import warnings
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -337,60 +337,68 @@ async def _program(
 
     Raises FileNotFoundError, SandboxError.
     """
-    from mcp import StdioServerParameters
-
     environment = {**around.environment, **settings.env}
     words = (settings.command or "", *settings.args)
-    started = environment
-    launch = None
-    sandbox = (
-        around.sandbox(spec.cwd) if around.sandbox is not None and settings.sandboxed else None
-    )
-    if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
-        raise SandboxError(refusal)
-    if sandbox is not None and sandbox.active:
-        # In the sandbox it may be one of the project.
-        program = words[0] if "/" in words[0] else find_program(words[0], environ=environment)
-        if program is None:
-            raise FileNotFoundError(errno.ENOENT, "there is no such program", words[0])
-        launch = await sandbox.launch(
-            words,
-            spec.cwd,
-            spec.cwd,
-            View(),
-            environment,
-            live=True,
-            inherits=False,
-            allow_host=heard.allow_host,
-        )
-        named = (program, *words[1:])
-        sees = partial(sandbox.shows, project=spec.cwd)
-        heard.listener.contained(Containment(spec.cwd, named, sees, launch.gateway.refused))
-        words = launch.arguments
-        started = launch.environment
-    else:
-        if changed := around.changed(spec.cwd, " ".join(words)):
+    sandbox = None
+    if around.sandbox is not None and settings.sandboxed:
+        sandbox = around.sandbox(spec.cwd)
+    if sandbox is not None:
+        refusal = await asyncio.to_thread(sandbox.refusal)
+        if refusal:
+            raise SandboxError(refusal)
+    if sandbox is None or not sandbox.active:
+        changed = around.changed(spec.cwd, " ".join(words))
+        if changed:
             raise McpError(f"{changed} is not as you trusted it; start anew to be asked")
-        found = words[0] if "/" in words[0] else find_program(words[0], spec.cwd, environment)
-        if found is None:
-            raise FileNotFoundError(
-                errno.ENOENT, "there is no such program outside of the project", words[0]
-            )
-        words = (found, *words[1:])
+        found = _found(words[0], environment, outside=spec.cwd)
+        yield _parameters((found, *words[1:]), spec, environment)
+        return
+    # In the sandbox it may be one of the project.
+    named = (_found(words[0], environment), *words[1:])
+    launch = await sandbox.launch(
+        words,
+        spec.cwd,
+        spec.cwd,
+        View(),
+        environment,
+        live=True,
+        inherits=False,
+        allow_host=heard.allow_host,
+    )
+    sees = partial(sandbox.shows, project=spec.cwd)
+    heard.listener.contained(Containment(spec.cwd, named, sees, launch.gateway.refused))
     try:
-        yield StdioServerParameters(
-            command=words[0],
-            args=list(words[1:]),
-            env=started,
-            cwd=spec.cwd,
-            encoding_error_handler="replace",
-        )
+        yield _parameters(launch.arguments, spec, launch.environment)
     finally:
-        if launch is not None and sandbox is not None:
-            outcome = await asyncio.shield(sandbox.finish(launch, "", None))
-            if outcome.note:
-                heard.log.line(outcome.note)
-            await asyncio.shield(sandbox.aclose())
+        outcome = await asyncio.shield(sandbox.finish(launch, "", None))
+        if outcome.note:
+            heard.log.line(outcome.note)
+        await asyncio.shield(sandbox.aclose())
+
+
+def _found(name: str, environment: Mapping[str, str], outside: Path | None = None) -> str:
+    """Return the program of a name, none of those in ``outside``; raises FileNotFoundError."""
+    if "/" in name:
+        return name
+    found = find_program(name, outside, environment)
+    if found is None:
+        where = "" if outside is None else " outside of the project"
+        raise FileNotFoundError(errno.ENOENT, f"there is no such program{where}", name)
+    return found
+
+
+def _parameters(
+    words: Sequence[str], spec: ServerSpec, environment: Mapping[str, str]
+) -> "StdioServerParameters":
+    from mcp import StdioServerParameters
+
+    return StdioServerParameters(
+        command=words[0],
+        args=list(words[1:]),
+        env=dict(environment),
+        cwd=spec.cwd,
+        encoding_error_handler="replace",
+    )
 
 
 def _is_no_noise(record: logging.LogRecord) -> bool:
