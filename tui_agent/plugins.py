@@ -91,10 +91,8 @@ class Plugin:
             for folder in self.folders(kind):
                 pattern = "*/SKILL.md" if kind == "skills" else "**/*.md"
                 for path in sorted(folder.glob(pattern)):
-                    yield (
-                        kind.removesuffix("s"),
-                        path.parent.name if kind == "skills" else path.stem,
-                    )
+                    name = path.parent.name if kind == "skills" else path.stem
+                    yield kind.removesuffix("s"), name
         for file in self.hooks():
             for event, groups in file.section("hooks").items():
                 yield "hook", f"{event}: {'; '.join(map(effect_of_hook, hook_rows(groups)))}"
@@ -275,14 +273,10 @@ def market_of(root: Path) -> dict[str, Path | str]:
     found: dict[str, Path | str] = {}
     for row in objects(file.table.get("plugins")):
         source = row.get("source")
-        path = None
-        if isinstance(source, str):
-            path = _normal(base / source)
-        inside = path is not None and path.is_relative_to(root)
-        if path is not None and inside:
-            found[str(row.get("name"))] = path
-        else:
-            found[str(row.get("name"))] = json.dumps(source)
+        place: Path | str = json.dumps(source)
+        if isinstance(source, str) and (path := _normal(base / source)).is_relative_to(root):
+            place = path
+        found[str(row.get("name"))] = place
     return found
 
 

@@ -253,95 +253,67 @@ def _shape(
     )
 
 
+def _shapes(
+    begins: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
+) -> Iterator[_Rule]:
+    """Yield the rule for each of several beginnings, parted by spaces."""
+    for begin in begins.split():
+        yield _shape(begin, fewest, body, strict=strict)
+
+
 _SHAPES = (
     # Models.
-    *(_shape(begin, 8) for begin in ("sk-ant-", "sk-proj-", "sk-or-", "sk-svcacct-", "sk-admin-")),
-    *(
-        _shape(begin, 8, strict=True)
-        for begin in ("sk-", "sk_", "pk_", "rk_", "csk-", "sess-", "fw_", "xai-", "gsk_")
-    ),
-    *(
-        _shape(begin, 8, strict=True)
-        for begin in ("pplx-", "nvapi-", "r8_", "hf_", "api_org_", "tgp_v1_")
-    ),
+    *_shapes("sk-ant- sk-proj- sk-or- sk-svcacct- sk-admin-", 8),
+    *_shapes("sk- sk_ pk_ rk_ csk- sess- fw_ xai- gsk_", 8, strict=True),
+    *_shapes("pplx- nvapi- r8_ hf_ api_org_ tgp_v1_", 8, strict=True),
     # Clouds.
     _shape("AIza", 20),
     _shape("ya29.", 20),
     _shape("GOCSPX-", 16),
-    *(_shape(begin, 12, "[A-Z0-9]") for begin in ("AKIA", "ASIA", "ABIA", "ACCA", "A3T")),
-    *(_shape(begin, 32) for begin in ("dop_v1_", "doo_v1_", "dor_v1_")),
+    *_shapes("AKIA ASIA ABIA ACCA A3T", 12, "[A-Z0-9]"),
+    *_shapes("dop_v1_ doo_v1_ dor_v1_", 32),
     _shape("dapi", 32, "[a-f0-9-]"),
     _shape("LTAI", 16, _WORD),
-    *(_shape(begin, 20, r"[A-Za-z0-9_\-+/=,]") for begin in ("fm1_", "fm2_", "fo1_", "FlyV1 ")),
+    *_shapes("fm1_ fm2_ fo1_", 20, r"[A-Za-z0-9_\-+/=,]"),
+    _shape("FlyV1 ", 20, r"[A-Za-z0-9_\-+/=,]"),
     _shape("HRKU-", 30),
     _shape("sbp_", 40, _WORD),
-    *(
-        _shape(begin, 24)
-        for begin in ("pscale_tkn_", "pscale_pw_", "pscale_oauth_", "nfp_", "pul-")
-    ),
-    *(_shape(begin, 16) for begin in ("tskey-auth-", "tskey-api-", "tskey-client-")),
+    *_shapes("pscale_tkn_ pscale_pw_ pscale_oauth_ nfp_ pul-", 24),
+    *_shapes("tskey-auth- tskey-api- tskey-client-", 16),
     # Code, packages, continuous integration.
-    *(_shape(begin, 16) for begin in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")),
-    *(
-        _shape(begin, 16)
-        for begin in ("glpat-", "gldt-", "glft-", "glsoat-", "glrt-", "glptt-", "gloas-", "glcbt-")
-    ),
-    *(_shape(begin, 20) for begin in ("GR1348941", "glimt-", "glagent-")),
+    *_shapes("ghp_ gho_ ghu_ ghs_ ghr_ github_pat_", 16),
+    *_shapes("glpat- gldt- glft- glsoat- glrt- glptt- gloas- glcbt-", 16),
+    *_shapes("GR1348941 glimt- glagent-", 20),
     _shape("npm_", 20, _WORD),
-    *(_shape(begin, 16) for begin in ("pypi-Ag", "pypi-")),
+    *_shapes("pypi-Ag pypi-", 16),
     _shape("rubygems_", 32, "[a-f0-9]"),
     _shape("dckr_pat_", 16),
     _shape("AKCp", 60, _WORD),
     _shape("ATATT3x", 16, r"[A-Za-z0-9_\-=]"),
     _shape("ATBB", 24, r"[A-Za-z0-9_\-=]", strict=True),
-    *(_shape(begin, 20, r"[A-Za-z0-9_\-+/=]") for begin in ("sntrys_", "sntryu_", "glsa_", "glc_")),
+    *_shapes("sntrys_ sntryu_ glsa_ glc_", 20, r"[A-Za-z0-9_\-+/=]"),
     # Secrets kept for others.
-    *(_shape(begin, 16) for begin in ("hvs.", "hvb.", "hvr.")),
+    *_shapes("hvs. hvb. hvr.", 16),
     _shape("AGE-SECRET-KEY-1", 16, "[A-Z0-9]"),
     _shape("xprv", 100, _WORD),
     _shape("nsec1", 58, "[a-z0-9]"),
     # Private keys of elliptic curves without the lines around them.
-    *(
-        _shape(begin, 40, "[A-Za-z0-9+/=]")
-        for begin in ("MIGHAgEAMBMGByqGSM49", "MHcCAQEEI", "MIGkAgEBBDA")
-    ),
+    *_shapes("MIGHAgEAMBMGByqGSM49 MHcCAQEEI MIGkAgEBBDA", 40, "[A-Za-z0-9+/=]"),
     _shape("MC4CAQAwBQYDK2VwBCIEI", 20, "[A-Za-z0-9+/=]"),
-    *(_shape(begin, 30) for begin in ("dp.pt.", "dp.st.", "dp.ct.", "ops_eyJ")),
+    *_shapes("dp.pt. dp.st. dp.ct. ops_eyJ", 30),
     # Messages, payment and others.
-    *(
-        _shape(begin, 10)
-        for begin in (
-            "xoxb-",
-            "xoxp-",
-            "xoxa-",
-            "xoxs-",
-            "xoxr-",
-            "xoxo-",
-            "xoxe-",
-            "xoxe.",
-            "xapp-",
-        )
-    ),
+    *_shapes("xoxb- xoxp- xoxa- xoxs- xoxr- xoxo- xoxe- xoxe. xapp-", 10),
     _shape("SG.", 32, r"[A-Za-z0-9_\-.]"),
-    *(_shape(begin, 32, "[0-9a-f]") for begin in ("SK", "AC", "key-")),
-    *(
-        _shape(begin, 16)
-        for begin in ("sk_live_", "sk_test_", "rk_live_", "rk_test_", "pk_live_", "pk_test_")
-    ),
+    *_shapes("SK AC key-", 32, "[0-9a-f]"),
+    *_shapes("sk_live_ sk_test_ rk_live_ rk_test_ pk_live_ pk_test_", 16),
     _shape("whsec_", 16, r"[A-Za-z0-9_\-+/=]"),
-    *(_shape(begin, 20) for begin in ("sq0csp-", "sq0atp-", "sq0idp-")),
-    *(_shape(begin, 32, "[a-fA-F0-9]") for begin in ("shpat_", "shpca_", "shppa_", "shpss_")),
-    *(
-        _shape(begin, 24)
-        for begin in ("lin_api_", "lin_oauth_", "figd_", "PMAK-", "NRAK-", "NRII-", "xkeysib-")
-    ),
-    *(_shape(begin, 40, _WORD) for begin in ("secret_", "ntn_", "bkua_", "apify_api_", "sgp_")),
-    *(_shape(begin, 40, "[a-f0-9]") for begin in ("squ_", "sqp_", "sqa_", "e2b_")),
-    *(
-        _shape(begin, 30)
-        for begin in ("CCIPAT_", "CCIPRJ_", "lsv2_pt_", "lsv2_sk_", "jina_", "tvly-")
-    ),
-    *(_shape(begin, 30, strict=True) for begin in ("phx_", "rnd_", "vercel_blob_rw_", "xoxd-")),
+    *_shapes("sq0csp- sq0atp- sq0idp-", 20),
+    *_shapes("shpat_ shpca_ shppa_ shpss_", 32, "[a-fA-F0-9]"),
+    *_shapes("lin_api_ lin_oauth_ figd_ PMAK- NRAK- NRII- xkeysib-", 24),
+    *_shapes("secret_ ntn_ bkua_ apify_api_ sgp_", 40, _WORD),
+    *_shapes("squ_ sqp_ sqa_ e2b_", 40, "[a-f0-9]"),
+    *_shapes("CCIPAT_ CCIPRJ_ lsv2_pt_ lsv2_sk_ jina_ tvly-", 30),
+    *_shapes("phx_ rnd_ vercel_blob_rw_ xoxd-", 30, strict=True),
     _shape("dt0c01.", 64, r"[A-Z0-9.]"),
     _shape("django-insecure-", 32, r"[^\s\"'`]"),
 )
@@ -772,24 +744,23 @@ def _is_mixed(text: str) -> bool:
 def _is_jumbled(text: str) -> bool:
     """Whether letters and digits change as often as in no name."""
     kinds = [_kind_of(char, other="_" if char == "_" else "0") for char in text]
-    return (
-        len(text) >= 12
-        and kinds.count("0") > 2
-        and sum(a != b for a, b in pairwise(kinds)) * 3 >= len(text)
-    )
+    if len(text) < 12 or kinds.count("0") <= 2:
+        return False
+    return _changes(kinds) * 3 >= len(text)
 
 
 def _is_random(text: str) -> bool:
     """Whether 40 characters are a key: their kinds change often, and they are no path or name."""
-    if (
-        not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]"))
-        or "_" in text
-        or "-" in text
-    ):
+    if "_" in text or "-" in text:
+        return False
+    if not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]")):
         return False
     kinds = [_kind_of(char, other="0" if char.isdigit() else "/") for char in text]
-    changes = sum(first != second for first, second in pairwise(kinds))
-    return changes >= 12 and len(set(text)) >= 18
+    return _changes(kinds) >= 12 and len(set(text)) >= 18
+
+
+def _changes(kinds: list[str]) -> int:
+    return sum(first != second for first, second in pairwise(kinds))
 
 
 def _kind_of(char: str, *, other: str) -> str:

@@ -133,10 +133,14 @@ class TrustStore:
 def named_files(project: Path, command: str) -> Iterator[Path]:
     """Yield the files of a project that a command names, or that are in a directory it names."""
     words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
-    places = [project, *(project / word for word in words if is_directory(project / word))]
-    for path in dict.fromkeys(place / word for place in places for word in words):
-        if is_file(path) and is_inside(project, path):
-            yield path
+    seen: set[Path] = set()
+    for place in (project, *(project / word for word in words)):
+        if place != project and not is_directory(place):
+            continue
+        for path in (place / word for word in words):
+            if path not in seen and is_file(path) and is_inside(project, path):
+                seen.add(path)
+                yield path
 
 
 class PinnedFiles:
@@ -168,18 +172,18 @@ def project_state(
     own settings name. With ``assume_trust`` it is trusted whatever was answered.
     """
     acting = islice(_files(project, cwd or project), MAX_FILES + 1)
-    named = dict.fromkeys(path for command in commands for path in named_files(project, command))
+    named: dict[Path, None] = {}
+    for command in commands:
+        named.update(dict.fromkeys(named_files(project, command)))
     files = list(dict.fromkeys([*acting, *named]))
     if not files:
         return ProjectState()
     digest, problem = _digest(project, files)
-    items = tuple(_items(project, [path for path in files if path not in named]))
-    items += tuple(
-        TrustItem(
-            "program", path.relative_to(project).as_posix(), "is run by a command of your settings"
-        )
-        for path in named
-    )
+    rows = list(_items(project, [path for path in files if path not in named]))
+    for path in named:
+        shown = path.relative_to(project).as_posix()
+        rows.append(TrustItem("program", shown, "is run by a command of your settings"))
+    items = tuple(rows)
     if problem:
         return ProjectState(items, digest, problem=problem)
     answer = store.answer(project, digest)
@@ -193,17 +197,19 @@ def project_config(project: Path) -> Path:
 
 def _files(project: Path, cwd: Path) -> Iterator[Path]:
     """Yield every file that could act, in a fixed order."""
-    folders = {
-        project,
-        *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)),
-    }
-    for folder in sorted(folders):
-        yield from (path for path in server_files(project, folder) if is_inside(project, path))
+    for folder in _folders(project, cwd):
+        for path in server_files(project, folder):
+            if is_inside(project, path):
+                yield path
         for name in _FOLDERS:
             if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
                 yield from _below(project, folder / name)
-        yield from (settings.file.path for settings in _acting_settings(project, folder))
-        yield from _opencode_files(project, folder)
+        for settings in project_settings(project, folder):
+            if any(True for _item in settings.acting()):
+                yield settings.file.path
+        for path in (folder / name for name in OPENCODE_FILES):
+            if any(True for _item in _inline_items(project, path)):
+                yield path
     if is_file(project / CODEX_HOOKS) and is_inside(project, project / CODEX_HOOKS):
         yield project / CODEX_HOOKS
     yield from importing_files(project, cwd)
@@ -211,33 +217,18 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
 
 def importing_files(project: Path, cwd: Path) -> Iterator[Path]:
     """Yield the instruction files that may import files from outside the project."""
-    folders = {
-        project,
-        *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)),
-    }
-    for path in (folder / name for folder in sorted(folders) for name in _MAIN_FILES):
-        if (
-            is_file(path)
-            and is_inside(project, path)
-            and may_import_from_outside(_text(project, path))
-        ):
-            yield path
+    for folder in _folders(project, cwd):
+        for path in (folder / name for name in _MAIN_FILES):
+            if not is_file(path) or not is_inside(project, path):
+                continue
+            if may_import_from_outside(_text(project, path)):
+                yield path
 
 
-def _acting_settings(project: Path, folder: Path) -> Iterator[ClaudeSettings]:
-    """Yield Claude Code's settings of a directory that allow or run something."""
-    return (
-        found
-        for found in project_settings(project, folder)
-        if any(True for _item in found.acting())
-    )
-
-
-def _opencode_files(project: Path, folder: Path) -> Iterator[Path]:
-    """Yield OpenCode's settings of a directory that hold agents or commands."""
-    for path in (folder / name for name in OPENCODE_FILES):
-        if any(True for _item in _inline_items(project, path)):
-            yield path
+def _folders(project: Path, cwd: Path) -> list[Path]:
+    """Return the project's directory and those on the way to ``cwd``, the outermost first."""
+    above = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project)]
+    return sorted({project, *above})
 
 
 def _inline_items(project: Path, path: Path) -> Iterator[TrustItem]:
@@ -253,18 +244,24 @@ def _inline_items(project: Path, path: Path) -> Iterator[TrustItem]:
 
 def _server_items(project: Path, path: Path) -> Iterator[TrustItem]:
     for server in servers_in(project, path):
+        name = server.name
         if server.row is None:
-            yield TrustItem(
-                "MCP server", server.name or server.place, f"cannot be read: {server.problem}"
-            )
+            name = name or server.place
+            effect = f"cannot be read: {server.problem}"
         else:
-            yield TrustItem("MCP server", server.name, effect_of_server(server.row))
+            effect = effect_of_server(server.row)
+        yield TrustItem("MCP server", name, effect)
 
 
 def _settings_items(project: Path, path: Path) -> Iterator[TrustItem]:
     for found in project_settings(project, path.parent.parent):
         if found.file.path == path:
-            yield from (TrustItem(kind, name, text) for kind, name, text in found.acting())
+            yield from _acting(found)
+
+
+def _acting(settings: ClaudeSettings) -> Iterator[TrustItem]:
+    for kind, name, text in settings.acting():
+        yield TrustItem(kind, name, text)
 
 
 def _text(project: Path, path: Path) -> str:
@@ -329,7 +326,7 @@ def _items_in(project: Path, path: Path, shown: str) -> Iterable[TrustItem]:
 def _codex_hooks(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
     found = read_foreign(path, shown, project)
     if found is not None:
-        yield from (TrustItem(*row) for row in ClaudeSettings(found).acting())
+        yield from _acting(ClaudeSettings(found))
 
 
 def _outside_imports(project: Path, path: Path, shown: str) -> Iterator[TrustItem]:
