@@ -455,25 +455,14 @@ class Compactor:
         """
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
+        if settings.style == "native" and model == order.model and not plan.instructions:
+            native = await self._native_draft(plan, order, spent)
+            if native is not None:
+                return native
         count = self._ports.directory.counter(model).text
         templates = self._templates
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
         size = self.size(order.model)
-        if settings.style == "native" and model == order.model and not plan.instructions:
-            made = await self._provider_item(plan, order, spent)
-            if made is not None:
-                text = made[1] or await self._by_rule(plan, order)
-                return Draft(
-                    order,
-                    plan,
-                    text,
-                    size=size,
-                    model=model,
-                    spent=spent,
-                    style="native",
-                    item=made[0],
-                    as_planned=True,
-                )
         live = order.live
         read = plan.tokens_before
         is_ahead = order.keep_recent is not None
@@ -502,6 +491,26 @@ class Compactor:
         if isinstance(summary, SummaryFailure):
             return summary
         return Draft(order, plan, summary, size=size, model=model, spent=spent)
+
+    async def _native_draft(
+        self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
+    ) -> Draft | None:
+        """Return a draft of the provider's own compaction, None where it made none."""
+        made = await self._provider_item(plan, order, spent)
+        if made is None:
+            return None
+        item, text = made
+        return Draft(
+            order,
+            plan,
+            text or await self._by_rule(plan, order),
+            size=self.size(order.model),
+            model=order.model,
+            spent=spent,
+            style="native",
+            item=item,
+            as_planned=True,
+        )
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         count = self._ports.directory.counter(order.model).text

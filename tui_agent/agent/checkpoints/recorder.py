@@ -377,9 +377,7 @@ class Recorder:
                 stored.append(after)
             size = sum(len(reading.data or b"") for reading in stored)
             if size > room:
-                changes.append(
-                    _change(path, _lost(before.image, TOO_MUCH), _lost(after.image, TOO_MUCH))
-                )
+                changes.append(_lost_change(path, before, after, TOO_MUCH))
                 continue
             room -= size
             try:
@@ -390,9 +388,7 @@ class Recorder:
             except StoreError as error:
                 log.warning("an image of %s could not be stored: %s", path, error)
                 self._unstored = error.message
-                changes.append(
-                    _change(path, _lost(before.image, NOT_STORED), _lost(after.image, NOT_STORED))
-                )
+                changes.append(_lost_change(path, before, after, NOT_STORED))
                 continue
             if object_of is None:
                 digest = after.image.digest
@@ -459,6 +455,10 @@ def _unread(stamp: Stamp | None) -> Image:
     if stamp is None:
         return Image()
     return Image(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
+
+
+def _lost_change(path: str, before: Reading, after: Reading, why: str) -> FileChange:
+    return _change(path, _lost(before.image, why), _lost(after.image, why))
 
 
 def _change(path: str, before: Image, after: Image) -> FileChange:

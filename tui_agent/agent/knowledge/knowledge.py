@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tui_agent.agent.agent_specs import AgentSpec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
-from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
+from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.agent.knowledge.placeholders import fill_in, given, slots_of, takes_arguments
@@ -152,15 +152,10 @@ def _skill(path: Path, folder: Folder, files: FileCache) -> Skill | None:
     has_folder = path.name == SKILL_FILE
     if not has_folder and not document.text("description"):
         return None  # a note beside the skills
-    name = document.text("name") or (path.parent.name if has_folder else path.stem)
-    name = "-".join(name.lower().split())
+    name = _skill_name(document, path.parent.name if has_folder else path.stem)
     description = document.purpose().replace("</", "<\\/")
     if not description and folder.whose == "Claude Code":
         description = " ".join(document.body.split())[:FALLBACK_CHARS]
-    if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:
-        raise DocumentError(
-            f"the name “{name[:NAME_CHARS]}” must be lower-case letters, digits and hyphens"
-        )
     if not description:
         raise DocumentError("the front matter has no description; it says when to use the skill")
     if not document.body:
@@ -201,6 +196,16 @@ def _commands_for_model(
         if command.for_model and (not command.of_project or may_act()):
             found[command.name] = _as_skill(command)
     return found
+
+
+def _skill_name(document: Document, stem: str) -> str:
+    """Return the name of a skill, that of its file or folder where it names none; raises DocumentError."""
+    name = "-".join((document.text("name") or stem).lower().split())
+    if not _NAME.fullmatch(name) or len(name) > NAME_CHARS:
+        raise DocumentError(
+            f"the name “{name[:NAME_CHARS]}” must be lower-case letters, digits and hyphens"
+        )
+    return name
 
 
 def _as_skill(command: UserCommand) -> Skill:
