@@ -37,6 +37,11 @@ def is_inside(project: Path, path: str | os.PathLike[str]) -> bool:
     return real_path(path).is_relative_to(real_path(project))
 
 
+def is_among(path: Path, places: Iterable[Path]) -> bool:
+    """Return whether a path is one of some places or below one; pure."""
+    return any(map(path.is_relative_to, places))
+
+
 def folders_around(paths: Iterable[str]) -> set[str]:
     """Return all directories that relative paths are in; pure."""
     found = set[str]()

@@ -24,7 +24,7 @@ from tui_agent.files.sensitive import (
     steers_programs,
 )
 from tui_agent.lazy import dataclass, frozen
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_among, is_file
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
 from tui_agent.sandbox.layout import Layout, MountKind
 from tui_agent.sandbox.project_scan import (
@@ -171,7 +171,7 @@ def _judge(
 def _judge_steering(change: LayerChange, path: Path, view: View, steering: Grants) -> ChangeVerdict:
     """Return the verdict on a change that needs ``steering`` for what it is."""
     opened = view.grants.protected | view.grants.secrets | view.grants.write
-    if not steering.repository and any(map(path.is_relative_to, opened)):
+    if not steering.repository and is_among(path, opened):
         return _SOURCE
     if not change.output:
         return "lost", steering
@@ -301,20 +301,25 @@ class WorkedOnItself:
             if new and self.grants.repository:
                 new -= self._of_unknown_repositories(new)
                 kept |= _made_by_git(new, tracked)
-            names = {path: _set_aside(path) for path in new - kept}
-            now = {name for name in names.values() if name is not None}
-            if not now:
+            moved = False
+            for path in new - kept:
+                name = _set_aside(path)
+                if name is not None:
+                    moved = True
+                    renamed.add(name)
+                    aside.add(path)
+            if not moved:
                 break
-            renamed |= now
-            aside |= {path for path, name in names.items() if name is not None}
         return _names(aside, self.root), _names(kept, self.root)
 
     def _planted(self) -> set[Path]:
         """Return what the command left for other programs to obey and may not have left."""
         opened = self.grants.protected | self.grants.write
-        new = self.look().planted - self.before
-        new -= {path for path in new if any(map(path.is_relative_to, opened))}
-        return new - {path for path in new if _is_harmless_now(path)}
+        found = set[Path]()
+        for path in self.look().planted - self.before:
+            if not is_among(path, opened) and not _is_harmless_now(path):
+                found.add(path)
+        return found
 
     def _of_unknown_repositories(self, paths: set[Path]) -> set[Path]:
         """Return the settings of repositories that are new: nobody obeys those yet."""

@@ -31,8 +31,12 @@ class DevicePermissions:
 def _permissions() -> dict[str, int]:
     if os.getuid() != 0:
         return {}
-    found = {path: _permissions_of(path) for path in DEVICES}
-    return {path: permissions for path, permissions in found.items() if permissions is not None}
+    found = {}
+    for path in DEVICES:
+        permissions = _permissions_of(path)
+        if permissions is not None:
+            found[path] = permissions
+    return found
 
 
 def _permissions_of(path: str) -> int | None:

@@ -61,16 +61,23 @@ def is_own_name(host: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _listed_hosts() -> frozenset[str]:
-    rows = (line.partition("#")[0].split()[1:] for line in _lines(_HOSTS))
-    return frozenset(name.lower() for row in rows for name in row)
+    names = set[str]()
+    for line in _lines(_HOSTS):
+        names.update(line.partition("#")[0].lower().split()[1:])
+    return frozenset(names)
 
 
 @lru_cache(maxsize=1)
 def _searched_domains() -> tuple[str, ...]:
     """Return the ends of the names in this machine's own network, as its resolver knows them."""
-    rows = (line.split() for line in _lines(_RESOLVER))
-    domains = [name for row in rows if row and row[0] in {"search", "domain"} for name in row[1:]]
-    return tuple(f".{name.strip('.').lower()}" for name in domains if name.strip("."))
+    ends = []
+    for line in _lines(_RESOLVER):
+        first, *names = line.split() or [""]
+        for name in names:
+            plain = name.strip(".").lower()
+            if plain and first in {"search", "domain"}:
+                ends.append(f".{plain}")
+    return tuple(ends)
 
 
 def _lines(path: Path) -> list[str]:

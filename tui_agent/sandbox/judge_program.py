@@ -55,11 +55,11 @@ def grants_from(row: Mapping[str, Any]) -> Grants:
 
 def grants_row(grants: Grants) -> dict[str, Any]:
     """Return grants in the form of a request or an answer."""
-    values = ((one.name, getattr(grants, one.name)) for one in fields(grants))
-    return {
-        name: value if isinstance(value, bool) else sorted(map(str, value))
-        for name, value in values
-    }
+    row: dict[str, Any] = {}
+    for one in fields(grants):
+        value = getattr(grants, one.name)
+        row[one.name] = value if isinstance(value, bool) else sorted(map(str, value))
+    return row
 
 
 @dataclass
@@ -160,7 +160,7 @@ class Judge:
         """Keep the sources that were judged; answers with those that failed."""
         case = self._cases.pop(asked["place"])
         failed = keep(case.layer, case.sources)
-        return {"failed": [change.path for change in failed if not change.directory]}
+        return {"failed": _files(failed)}
 
     def watch(self, asked: Mapping[str, Any]) -> dict[str, Any]:
         """Look at the places that a command is going to work on itself."""
@@ -195,12 +195,16 @@ def _unknown(changes: list[LayerChange]) -> list[str]:
 
 
 def _answer(judged: JudgedChanges) -> dict[str, Any]:
-    lost = [change.path for change in judged.lost if not change.directory] or [
-        change.path for change in judged.lost
-    ]
-    sources = [change.path for change in judged.sources if not change.directory]
-    row = {"sources": sources, "lost": _named(lost), "wanted": grants_row(judged.wanted)}
-    return row | {"keeps": bool(judged.sources)}
+    return {
+        "sources": _files(judged.sources),
+        "lost": _named(_files(judged.lost) or [change.path for change in judged.lost]),
+        "wanted": grants_row(judged.wanted),
+        "keeps": bool(judged.sources),
+    }
+
+
+def _files(changes: list[LayerChange]) -> list[str]:
+    return [change.path for change in changes if not change.directory]
 
 
 def _named(names: list[str]) -> dict[str, Any]:

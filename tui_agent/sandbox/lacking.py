@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import LazyPattern
-from tui_agent.path_checks import at_home, is_there
+from tui_agent.path_checks import at_home, is_among, is_there
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.project_scan import ProjectScan
 from tui_agent.sandbox.view import Grants, View
@@ -19,15 +19,10 @@ from tui_agent.sandbox.view import Grants, View
 _LINES = 200
 """Lines at the end of an output that are looked at."""
 
+_REFUSALS = (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)
 _WORDS = {
-    **{
-        os.strerror(number): number
-        for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT, errno.EPERM)
-    },
-    **{
-        errno.errorcode[number]: number
-        for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)
-    },
+    **{os.strerror(number): number for number in (*_REFUSALS, errno.EPERM)},
+    **{errno.errorcode[number]: number for number in _REFUSALS},
 }
 """How the system says no, in its words and by name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
@@ -52,11 +47,9 @@ def lacking(
     """
     wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
-        if path.is_relative_to(seen.root) or any(
-            path.is_relative_to(place) for place in seen.elsewhere
-        ):
+        if is_among(path, [seen.root, *seen.elsewhere]):
             wanted |= _inside(path, refusal, view, seen, large)
-        elif any(path.is_relative_to(place) for place in OWN_PLACES):
+        elif is_among(path, OWN_PLACES):
             continue
         elif refusal == errno.ENOENT and os.path.lexists(path) and not shows(path):
             wanted |= Grants(read=frozenset({path}))
@@ -100,7 +93,7 @@ def _inside(
         return Grants()
     if any(map(is_repository, path.parts)) or not path.is_relative_to(seen.root):
         return Grants(repository=True)
-    if any(path.is_relative_to(kept) for kept in seen.protected):
+    if is_among(path, seen.protected):
         return Grants(protected=frozenset({path}))
     held = refusal in {errno.EROFS, errno.EBUSY} or (refusal == errno.EACCES and _could_write(path))
     if not held:

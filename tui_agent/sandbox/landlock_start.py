@@ -107,8 +107,8 @@ _PAGE = 4_096
 def calls_of(machine: str) -> dict[str, int]:
     """Return the numbers of the system calls in a filter, by name; none for an unknown machine."""
     _architecture, table = _MACHINES.get(machine, (0, ""))
-    pairs = (row.split() for row in table.split(",") if table)
-    return {name: int(number) for name, number in pairs}
+    words = table.replace(",", " ").split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def filter_of(machine: str) -> bytes:

@@ -450,11 +450,9 @@ def _gone(
 
 
 def _deleted_beside(lower: int, kept: set[str], prefix: str) -> Iterator[LayerChange]:
-    for row in sorted(
-        (row for row in entries(lower) if row.name not in kept), key=lambda row: row.name
-    ):
+    for row in sorted(entries(lower), key=lambda row: row.name):
         was = state_at(lower, row.name)
-        if was is not None:
+        if was is not None and row.name not in kept:
             yield from _gone(lower, row.name, was, prefix + row.name)
 
 
@@ -506,12 +504,16 @@ def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
 
     No link is ever followed on the way: a process that runs beside may have put one there.
     """
-    # Deletions first, innermost first; then new entries, outermost first.
-    gone = [change for change in changes if change.kind is ChangeKind.DELETED]
-    new = [change for change in changes if change.kind is not ChangeKind.DELETED]
+    failed = []
     with opened(layer) as (root, upper):
-        failed = [change for change in gone if not _delete(root, change)]
-        return failed + [change for change in new if not _bring(root, upper, change)]
+        # Deletions first, innermost first; then new entries, outermost first.
+        for change in changes:
+            if change.kind is ChangeKind.DELETED and not _delete(root, change):
+                failed.append(change)
+        for change in changes:
+            if change.kind is not ChangeKind.DELETED and not _bring(root, upper, change):
+                failed.append(change)
+    return failed
 
 
 def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:

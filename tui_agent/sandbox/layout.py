@@ -56,6 +56,10 @@ class MountKind(Enum):
     HIDDEN_DIRECTORY = "hidden directory"
     LINK = "link"
 
+    @property
+    def is_writable(self) -> bool:
+        return self in {MountKind.WRITE, MountKind.LAYER, MountKind.PRIVATE}
+
 
 @frozen
 class Mount:
@@ -85,6 +89,17 @@ class Mount:
         return replace(self, place=place, source=source)
 
 
+def mounted(places: Iterable[Path], put: MountKind) -> Iterator[Mount]:
+    """Yield the mounts of places that come from themselves or from nowhere."""
+    for place in places:
+        yield Mount(place, put)
+
+
+def places_put(mounts: Iterable[Mount], *kinds: MountKind) -> set[Path]:
+    """Return the places of the mounts of some kinds."""
+    return {mount.place for mount in mounts if mount.put in kinds}
+
+
 @frozen
 class Layout:
     """Paths are absolute and exist.
@@ -108,35 +123,30 @@ class Layout:
         """
         shown = [(place if at_its_place else real, real) for place, real in copy.shared]
         secrets = tuple(secrets)
-        hidden = [
-            replace(mount, place=place / mount.place.relative_to(real))
-            for mount in secrets
-            for place, real in shown
-            if mount.place.is_relative_to(real)
-        ]
-        # What is hidden with all that is around it is hidden in the copy, too.
-        closed = {mount.place for mount in secrets if mount.put is MountKind.HIDDEN_DIRECTORY}
-        hidden += [
-            Mount(place, MountKind.HIDDEN_DIRECTORY)
-            for place, real in shown
-            if not closed.isdisjoint(real.parents)
-        ]
-        shared = (
-            *(Mount(place, MountKind.READ, real) for place, real in shown),
-            *hidden,
-        )
+        closed = places_put(secrets, MountKind.HIDDEN_DIRECTORY)
+        shared: list[Mount] = []
+        hidden: list[Mount] = []
+        for place, real in shown:
+            shared.append(Mount(place, MountKind.READ, real))
+            if not closed.isdisjoint(real.parents):
+                # What is hidden with all that is around it is hidden in the copy, too.
+                hidden.append(Mount(place, MountKind.HIDDEN_DIRECTORY))
+            for mount in secrets:
+                if mount.place.is_relative_to(real):
+                    inner = mount.place.relative_to(real)
+                    hidden.append(replace(mount, place=place / inner))
         if not at_its_place:
-            return replace(self, mounts=(*self.mounts, *shared))
-        changing = {MountKind.WRITE, MountKind.LAYER, MountKind.PRIVATE}
-        kept = (
-            m for m in self.mounts if not (m.put in changing and m.place.is_relative_to(copy.of))
-        )
-        moved = {mount.place: mount for mount in (mount.moved(root, copy.of) for mount in kept)}
-        if self.cwd.is_relative_to(root):
-            cwd = copy.of / self.cwd.relative_to(root)
-        else:
-            cwd = self.cwd
-        return replace(self, cwd=cwd, mounts=(*moved.values(), *shared))
+            return replace(self, mounts=(*self.mounts, *shared, *hidden))
+        moved: dict[Path, Mount] = {}
+        for mount in self.mounts:
+            if mount.put.is_writable and mount.place.is_relative_to(copy.of):
+                continue
+            there = mount.moved(root, copy.of)
+            moved[there.place] = there
+        cwd = self.cwd
+        if cwd.is_relative_to(root):
+            cwd = copy.of / cwd.relative_to(root)
+        return replace(self, cwd=cwd, mounts=(*moved.values(), *shared, *hidden))
 
     def ordered(self) -> list[Mount]:
         """Return the mounts outermost first: deeper ones are mounted later and win."""
@@ -144,10 +154,10 @@ class Layout:
 
     def put_at(self, path: Path) -> MountKind | None:
         """Return how a path appears to a command; None where nothing is mounted."""
-        return next(
-            (mount.put for mount in reversed(self.ordered()) if path.is_relative_to(mount.place)),
-            None,
-        )
+        for mount in reversed(self.ordered()):
+            if path.is_relative_to(mount.place):
+                return mount.put
+        return None
 
 
 @frozen
@@ -328,10 +338,10 @@ def _real(place: Path, project: Path | None) -> str:
 
 def _with_fewer_rights(mount: Mount, mounts: Iterable[Mount]) -> set[str]:
     """Return the places in that of a mount where a command may do less."""
-    less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
+    less = [MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY]
     if mount.put is MountKind.WRITE:
-        less.add(MountKind.READ)
-    others = (other.place for other in mounts if other.put in less)
+        less.append(MountKind.READ)
+    others = places_put(mounts, *less)
     return {str(place) for place in others if mount.place in place.parents}
 
 

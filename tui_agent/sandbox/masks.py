@@ -44,11 +44,11 @@ class Mask:
     hosts: tuple[str, ...]
 
     def is_for(self, host: str, *, encrypted: bool) -> bool:
-        return any(
-            is_named(host, entry.removeprefix(PLAIN))
-            for entry in self.hosts
-            if encrypted or entry.startswith(PLAIN)
-        )
+        for entry in self.hosts:
+            may_be_sent = encrypted or entry.startswith(PLAIN)
+            if may_be_sent and is_named(host, entry.removeprefix(PLAIN)):
+                return True
+        return False
 
 
 class Masks:
@@ -68,9 +68,14 @@ class Masks:
 
     def of_variables(self) -> dict[str, str]:
         """Return the masked variables that are set, each with its placeholder."""
-        names = [name for name in self._settings if _VARIABLE.fullmatch(name)]
-        masks = [self._mask(name, self._environ.get(name, "")) for name in names]
-        return {mask.name: mask.placeholder for mask in masks if mask is not None}
+        found = {}
+        for name in self._settings:
+            mask = None
+            if _VARIABLE.fullmatch(name):
+                mask = self._mask(name, self._environ.get(name, ""))
+            if mask is not None:
+                found[name] = mask.placeholder
+        return found
 
     def of_files(self, root: Path) -> dict[Path, str]:
         """Return the masked files, each with the text that commands see. Looks at files."""
@@ -101,22 +106,17 @@ class Masks:
 
     def note(self, command: str, output: str, *, failed: bool) -> str:
         """Return a note for the model on the masks that a command names or shows; "" for nothing new."""
-        concerned = {
-            mask.name: mask.hosts
-            for mask in self._masks.values()
-            if mask.name in command or mask.placeholder in output
-        }
-        if not failed and concerned.keys() <= self._told:
+        rows = {}
+        for mask in self._masks.values():
+            if mask.name in command or mask.placeholder in output:
+                hosts = ", ".join(mask.hosts) or "no host"
+                rows[mask.name] = f"{mask.name} (for {hosts})"
+        if not rows or (not failed and rows.keys() <= self._told):
             return ""
-        self._told |= concerned.keys()
-        rows = [
-            f"{name} (for {', '.join(hosts) or 'no host'})" for name, hosts in concerned.items()
-        ]
-        if not rows:
-            return ""
+        self._told |= rows.keys()
         return (
-            f"[Masked: {'; '.join(rows)}. Commands have a placeholder, and the sandbox puts the value into header "
-            "fields of requests to these hosts.]"
+            f"[Masked: {'; '.join(rows.values())}. Commands have a placeholder, and the sandbox "
+            "puts the value into header fields of requests to these hosts.]"
         )
 
     def described(self) -> list[str]:

@@ -13,14 +13,13 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import frozen
-from tui_agent.path_checks import at_home, folders_around, is_file, is_there, real_path
+from tui_agent.path_checks import at_home, folders_around, is_among, is_file, is_there, real_path
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer, name_for
-from tui_agent.sandbox.layout import Layout, Mount, MountKind
+from tui_agent.sandbox.layout import Layout, Mount, MountKind, mounted, places_put
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
 from tui_agent.sandbox.project_scan import (
     MAX_FILE_BYTES,
-    NEVER_KEPT,
     ProjectScan,
     is_output_name,
     steering_in,
@@ -112,18 +111,11 @@ class ViewPlan:
                 Mount(path, kind, path.resolve()) for path in expanded(texts, self.machine.home)
             )
         mounts += (*self._of_project(), *self._of_grants(), *self._in_their_place())
-        shown = [
-            mount.place
-            for mount in mounts
-            if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}
-            or mount.place == self.root
-        ]
-        mounts += [
-            Mount(private, MountKind.EMPTY)
-            for private in self.private
-            if any(private.is_relative_to(place) for place in shown) and private.is_dir()
-        ]
-        closed = {mount.place for mount in mounts if mount.put is MountKind.HIDDEN_DIRECTORY}
+        shown = places_put(mounts, MountKind.READ, MountKind.WRITE, MountKind.LAYER) | {self.root}
+        for private in self.private:
+            if is_among(private, shown) and private.is_dir():
+                mounts.append(Mount(private, MountKind.EMPTY))
+        closed = places_put(mounts, MountKind.HIDDEN_DIRECTORY)
         found = {mount.place: mount for mount in mounts if closed.isdisjoint(mount.place.parents)}
         mounts_of = tuple(found.values())
         return Layout(self.cwd, self.room.place / EMPTY, mounts_of, project=self.root)
@@ -151,11 +143,12 @@ class ViewPlan:
         for path in self.stand_ins:
             if path.is_relative_to(root) and path not in opened and not self._is_masked(path):
                 found[path] = None
-        held = held_as_they_are(root, found)
-        kept_back = (
-            path for path, said in self.unreadable.items() if said == "deny" or path not in opened
-        )
-        return (*dict.fromkeys((*(path for path in found if path not in held), *kept_back)),)
+        for path in held_as_they_are(root, found):
+            found.pop(path, None)
+        for path, said in self.unreadable.items():
+            if said == "deny" or path not in opened:
+                found[path] = None
+        return tuple(found)
 
     def secret_mounts(self) -> Iterator[Mount]:
         """Yield what hides the project's secrets, and everything not searched for secrets yet.
@@ -165,25 +158,23 @@ class ViewPlan:
         stand_in = None
         if self.view.grants.repository:
             stand_in = self.room.place / CLOSED
-        closed = {Path(name) for name in self.seen.left_out}
+        closed = set(map(Path, self.seen.left_out))
         # A search goes on meanwhile: what it finds leaves the unseen ones after it became a secret.
         unseen = self.seen.unseen
         files = {*map(Path, unseen), *self.hidden()} - closed
         if len(files) > MAX_HIDDEN_FILES:
             closed |= self._directories_of(files)
-        yield from (Mount(path, MountKind.HIDDEN_DIRECTORY) for path in closed)
-        yield from (
-            Mount(path, MountKind.HIDDEN_FILE, stand_in)
-            for path in files
-            if closed.isdisjoint(path.parents)
-        )
+        yield from mounted(closed, MountKind.HIDDEN_DIRECTORY)
+        for path in files:
+            if closed.isdisjoint(path.parents):
+                yield Mount(path, MountKind.HIDDEN_FILE, stand_in)
 
     def _directories_of(self, files: set[Path]) -> set[Path]:
         """Return a few directories that hold most of the files, and nothing that must stay open."""
         opened = self.view.grants.secrets | self.view.grants.write
-        open_ones = {
-            parent for path in (self.cwd / "_", self.root / "_", *opened) for parent in path.parents
-        }
+        open_ones = {self.cwd, *self.cwd.parents, *self.root.parents, self.root}
+        for path in opened:
+            open_ones.update(path.parents)
         found = {path.parent for path in files} - open_ones
         while len(found) > MAX_HIDDEN_DIRECTORIES:
             deepest = max(len(path.parts) for path in found)
@@ -260,24 +251,21 @@ class ViewPlan:
         changed_itself = self.changes_project_itself
         if layer is not None and self.whole:
             yield _over(layer, root)
-            yield from (Mount(place, MountKind.READ) for place in _mounted_below(root))
+            yield from mounted(_mounted_below(root), MountKind.READ)
         else:
             yield Mount(root, MountKind.WRITE if changed_itself else MountKind.READ)
         kept = self._kept()
         if changed_itself:
             # Renamed with everything in it a directory would take the protection along, and leave
             # its place free.
-            around = {
-                parent for path in kept for parent in path.parents if parent.is_relative_to(root)
-            }
-            yield from (Mount(parent, MountKind.WRITE) for parent in around)
+            yield from mounted(_between(root, kept), MountKind.WRITE)
         if not self.whole and self.view.writes_outputs:
-            for path in (path for path in self.seen.outputs if path.name not in NEVER_KEPT):
+            for path in self.seen.kept_outputs:
                 if layer is None:
                     yield Mount(path, MountKind.READ if path in self.linked else MountKind.WRITE)
                 else:
                     yield _over(layer, path)
-        yield from (Mount(path, MountKind.READ) for path in kept)
+        yield from mounted(kept, MountKind.READ)
         yield from self._repositories()
         if self.machine.home.is_relative_to(root):
             yield from self._dots_of_home()
@@ -291,9 +279,9 @@ class ViewPlan:
         grants = self.view.grants
         yield from self.secret_mounts()
         if not self.whole:
-            yield from (Mount(path, MountKind.WRITE) for path in grants.protected if is_there(path))
-        yield from (Mount(path, MountKind.READ) for path in grants.read if is_there(path))
-        yield from (Mount(path, MountKind.WRITE) for path in grants.write if is_there(path))
+            yield from mounted(filter(is_there, grants.protected), MountKind.WRITE)
+        yield from mounted(filter(is_there, grants.read), MountKind.READ)
+        yield from mounted(filter(is_there, grants.write), MountKind.WRITE)
 
     def _kept(self) -> list[Path]:
         """Return the paths that stay read-only in a project that a command changes in place."""
@@ -303,15 +291,10 @@ class ViewPlan:
         opened = grants.protected | grants.write
         kept = [*self.seen.protected]
         if self.changes_project_itself:
-            kept += (
-                *unrestorable(self.seen),
-                *(() if grants.repository else self.seen.repositories),
-            )
-        return [
-            path
-            for path in kept
-            if not path.is_symlink() and not any(path.is_relative_to(place) for place in opened)
-        ]
+            kept += unrestorable(self.seen)
+        if self.changes_project_itself and not grants.repository:
+            kept += self.seen.repositories
+        return [path for path in kept if not path.is_symlink() and not is_among(path, opened)]
 
     def _repositories(self) -> Iterator[Mount]:
         """Yield repositories: read-only, or writable but for the files that steer them."""
@@ -322,14 +305,9 @@ class ViewPlan:
                 yield Mount(repository, MountKind.READ)
                 continue
             steering = list(steering_in(repository))
-            around = {
-                parent
-                for path in steering
-                for parent in path.parents
-                if parent.is_relative_to(repository)
-            }
-            yield from (Mount(parent, MountKind.WRITE) for parent in {repository, *around})
-            yield from (Mount(path, MountKind.READ) for path in steering)
+            around = {repository, *_between(repository, steering)}
+            yield from mounted(around, MountKind.WRITE)
+            yield from mounted(steering, MountKind.READ)
         yield from self._without_passwords()
 
     def _without_passwords(self) -> Iterator[Mount]:
@@ -337,37 +315,41 @@ class ViewPlan:
         from tui_agent.secret_detector import remove_secrets
 
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
-            own = {*repository.glob("config*"), repository / "credentials"} - {
-                repository / "config.lock"
-            }
-            others = (
-                path for name in ("modules", "worktrees") for path in steering_in(repository / name)
-            )
-            for path in {*own, *others} - self.view.grants.secrets:
+            settings = {*repository.glob("config*"), repository / "credentials"}
+            settings.discard(repository / "config.lock")
+            for name in ("modules", "worktrees"):
+                settings.update(steering_in(repository / name))
+            for path in settings - self.view.grants.secrets:
                 if path.is_file() and not path.is_symlink() and file_holds_secret(path):
                     text = (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace")
                     copy = self.room.place / f"settings-{name_for(path)}"
                     copy.write_text(remove_secrets(text))
                     # Only bubblewrap can show the copy; elsewhere git lacks its settings, and asks
                     # for them.
-                    yield Mount(
-                        path,
-                        MountKind.READ if self.kind == "bubblewrap" else MountKind.HIDDEN_FILE,
-                        copy,
-                    )
+                    put = MountKind.HIDDEN_FILE
+                    if self.kind == "bubblewrap":
+                        put = MountKind.READ
+                    yield Mount(path, put, copy)
 
     def _dots_of_home(self) -> Iterator[Mount]:
         shown = {*self.machine.shown, *self.machine.written}
         with os.scandir(self.machine.home) as rows:
             for row in rows:
                 path = Path(row.path)
-                if row.name.startswith(".") and path not in shown and not is_repository(row.name):
-                    yield Mount(
-                        path,
-                        MountKind.EMPTY
-                        if row.is_dir(follow_symlinks=False)
-                        else MountKind.HIDDEN_FILE,
-                    )
+                if not row.name.startswith(".") or path in shown or is_repository(row.name):
+                    continue
+                if row.is_dir(follow_symlinks=False):
+                    yield Mount(path, MountKind.EMPTY)
+                else:
+                    yield Mount(path, MountKind.HIDDEN_FILE)
+
+
+def _between(top: Path, paths: Iterable[Path]) -> set[Path]:
+    """Return the directories that paths are in, up to ``top``."""
+    found = set[Path]()
+    for path in paths:
+        found.update(path.parents)
+    return {place for place in found if place.is_relative_to(top)}
 
 
 def _over(layer: Layer, path: Path) -> Mount:

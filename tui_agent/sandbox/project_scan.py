@@ -158,6 +158,11 @@ class ProjectScan:
     is_whole: bool = True
     """There was time for all directories."""
 
+    @property
+    def kept_outputs(self) -> list[Path]:
+        """Output directories without those that are made again in no time."""
+        return [path for path in self.outputs if path.name not in NEVER_KEPT]
+
     def holds(self) -> bool:
         """Whether nothing was added, taken away or changed since."""
         try:
@@ -170,12 +175,17 @@ class ProjectScan:
     def search(self, search: SecretSearch, goes_on: GoesOn) -> None:
         """Look for secrets in files that nobody has looked at, while there is time."""
         search.look(self.files, goes_on)
-        known = {file: search.known(file) for file in self.files}
-        self.secrets = [*self.named, *(Path(file.path) for file, holds in known.items() if holds)]
-        self.unseen = [
-            *self.left_out,
-            *(file.path for file, holds in known.items() if holds is None),
-        ]
+        secrets = [*self.named]
+        unseen = [*self.left_out]
+        for file in dict.fromkeys(self.files):
+            holds = search.known(file)
+            if holds is None:
+                unseen.append(file.path)
+            elif holds:
+                secrets.append(Path(file.path))
+        # In this order: whoever reads both meanwhile misses no secret.
+        self.secrets = secrets
+        self.unseen = unseen
 
 
 def walk_project(root: Path, goes_on: GoesOn) -> ProjectScan:

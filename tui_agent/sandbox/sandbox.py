@@ -29,7 +29,7 @@ from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.secret_search import GoesOn, SecretSearch
 from tui_agent.lazy import LazyPattern, dataclass, frozen
-from tui_agent.path_checks import folders_around, is_directory, is_file
+from tui_agent.path_checks import folders_around, is_directory, is_file, is_inside
 from tui_agent.processes.environment_table import without_left_out
 from tui_agent.processes.freezing import held_still
 from tui_agent.sandbox.authority import Authority, bundle, certificate_variables
@@ -60,6 +60,8 @@ from tui_agent.sandbox.layout import (
     MountKind,
     bubblewrap_command,
     keyring_filter,
+    mounted,
+    places_put,
 )
 from tui_agent.sandbox.machine import TOOLCHAIN_VARIABLES, TOOLCHAINS, Machine, scan_machine
 from tui_agent.sandbox.masks import Masks
@@ -371,9 +373,13 @@ class Sandbox:
             "opened by sandbox.write": self.settings.write,
             "masked": self.masks.described(),
         }
-        lines = (f"{name}: {', '.join(map(str, paths))}" for name, paths in rows.items() if paths)
-        # A path may hold that of the home directory further on.
-        return [line.replace(f" {self._home}/", " ~/") for line in lines]
+        lines = []
+        for name, paths in rows.items():
+            if paths:
+                line = f"{name}: {', '.join(map(str, paths))}"
+                # A path may hold that of the home directory further on.
+                lines.append(line.replace(f" {self._home}/", " ~/"))
+        return lines
 
     # -- running a command ----------------------------------------------------------------------------------------
 
@@ -446,13 +452,14 @@ class Sandbox:
         )
         if len(launch.seen.unseen) > len(launch.seen.left_out) or not launch.seen.is_whole:
             self._search_on(project)
-        # A copy's files are seen where those of the project are.
-        seen_at = {
-            p: p if self._copy is None else self._copy.of / p.relative_to(project) for p in replaced
-        }
-        shown = (place for place in replaced if place not in launch.hidden)
-        others = (Mount(seen_at[place], MountKind.READ, replaced[place]) for place in shown)
-        launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
+        mounts = list(launch.layout.mounts)
+        for place in replaced.keys() - set(launch.hidden):
+            seen_at = place
+            if self._copy is not None:
+                # A copy's files are seen where those of the project are.
+                seen_at = self._copy.of / place.relative_to(project)
+            mounts.append(Mount(seen_at, MountKind.READ, replaced[place]))
+        launch.layout = replace(launch.layout, mounts=tuple(mounts))
         launch.command = tuple(command)
         launch.gateway = Gateway(view.grants.hosts, allow_host)
         if network is not None:
@@ -485,7 +492,8 @@ class Sandbox:
         finally:
             self._devices.restore()
             await asyncio.to_thread(self._clear_up, launch)
-        notes += [note for note in [_of_unseen(launch.seen)] if note]
+        if unseen := _of_unseen(launch.seen):
+            notes.append(unseen)
         refused = launch.gateway.refused
         notes += [f"[{reason}]" for reason in refused.values()]
         if masked := self.masks.note(" ".join(launch.command), output, failed=exit_code != 0):
@@ -582,7 +590,7 @@ class Sandbox:
         large: tuple[Path, ...] = ()
         if layer is not None and layer.is_copy:
             large = self._refreshed(layer, plan, layout)
-            shown = (Mount(place, MountKind.READ) for place in large)
+            shown = mounted(large, MountKind.READ)
             layout = replace(layout, mounts=(*layout.mounts, *shown))
         hidden = _hidden_in(layout, plan)
         if self._copy is not None:
@@ -611,6 +619,9 @@ class Sandbox:
         Of the ``view`` only the rules of reading count.
         """
         seen = self._scan(root, anew=False)
+        shared: tuple[Path, ...] = ()
+        if self._copy is not None:
+            shared = tuple(real for _place, real in self._copy.shared)
         return ViewPlan(
             root=root,
             cwd=root,
@@ -623,7 +634,7 @@ class Sandbox:
             private=self._private,
             stand_ins=self._stand_ins(root),
             unreadable=self._unreadable(seen, view),
-            shared=() if self._copy is None else tuple(real for _place, real in self._copy.shared),
+            shared=shared,
         )
 
     def _unreadable(self, seen: ProjectScan, view: View) -> Mapping[Path, str]:
@@ -757,27 +768,12 @@ class Sandbox:
         """Return the judge's command line: it may change the project and layers, and sees programs."""
         plan = self._plan(root)
         opened = [root, *plan.seen.elsewhere, *filter(None, [self._layers_at(root)])]
-        seen = {
-            MountKind.READ,
-            MountKind.LINK,
-            MountKind.HIDDEN_FILE,
-            MountKind.HIDDEN_DIRECTORY,
-            MountKind.EMPTY,
-        }
-        shown = [
-            mount
-            for mount in plan.layout().mounts
-            if mount.put in seen and not mount.place.is_relative_to(root)
-        ]
-        places = [place for place in judge_places() if not place.is_relative_to(root)]
-        mounts = (
-            *shown,
-            *(Mount(place, MountKind.READ) for place in places),
-            *(Mount(place, MountKind.WRITE) for place in opened),
-        )
-        layout = Layout(
-            root, plan.room.place / EMPTY, tuple({mount.place: mount for mount in mounts}.values())
-        )
+        mounts: dict[Path, Mount] = {}
+        for mount in (*plan.layout().mounts, *mounted(judge_places(), MountKind.READ)):
+            if not mount.put.is_writable and not mount.place.is_relative_to(root):
+                mounts[mount.place] = mount
+        mounts |= {mount.place: mount for mount in mounted(opened, MountKind.WRITE)}
+        layout = Layout(root, plan.room.place / EMPTY, tuple(mounts.values()))
         state = self.state
         if state.kind == "bubblewrap" and state.bubblewrap.root:
             # Some of what root's project holds belongs to other users: only root may change it.
@@ -790,11 +786,10 @@ class Sandbox:
     async def _judged(self, launch: Launch, layer: Layer, *, ended: bool) -> Verdict:
         """Have the changes on a layer judged, and those of outputs kept."""
         root = launch.seen.root
-        there = (path for path in launch.seen.outputs if path.name not in NEVER_KEPT)
         request: dict[str, Any] = {
             "place": str(layer.place),
             "is_copy": layer.is_copy,
-            "outputs": [path.relative_to(root).as_posix() for path in there],
+            "outputs": _names_in(root, launch.seen.kept_outputs),
             "writes": launch.view.writes.value,
             "grants": grants_row(launch.view.grants),
             "mounts": [(str(mount.place), mount.put.value) for mount in launch.layout.mounts],
@@ -847,9 +842,9 @@ class Sandbox:
                 name=name,
                 in_place=plan.changes_project_itself,
                 grants=grants_row(plan.view.grants),
-                repositories=[str(path) for path in (*seen.repositories, *seen.elsewhere)],
-                outputs=[str(path) for path in outputs],
-                besides=[str(path) for path in seen.outputs],
+                repositories=list(map(str, (*seen.repositories, *seen.elsewhere))),
+                outputs=list(map(str, outputs)),
+                besides=list(map(str, seen.outputs)),
             )
             with believed():
                 linked = set(map(str, row["linked"]))
@@ -874,11 +869,11 @@ class Sandbox:
             "aside": "[Not kept as it is, as other programs obey it or it leads outside: {}.]",
             "kept": "[New, and other programs obey it: {}. Tell the user to look at it.]",
         }
-        with believed():
-            found = {kind: names_from(row[kind]) for kind in texts}
         for kind, text in texts.items():
-            note = text.format(found[kind].listed())
-            if found[kind].names and note not in launch.told:
+            with believed():
+                found = names_from(row[kind])
+            note = text.format(found.listed())
+            if found.names and note not in launch.told:
                 launch.told.append(note)
 
     def _lacking(self, launch: Launch, output: str) -> Grants:
@@ -984,17 +979,17 @@ class Sandbox:
             return None
         with self._lock:
             if root not in self._layer_parents:
-                # In memory first: when a layer ends the kernel writes out everything that waits for the disk it is on.
-                if self._memory is None:
-                    candidates = []
-                else:
-                    candidates = [self._memory]
-                candidates += [(self._cache or self._place) / "layers"]
-                usable = (place for place in candidates if not place.resolve().is_relative_to(root))
-                self._layer_parents[root] = next(
-                    (place for place in usable if self._layers_work(root, place)), None
-                )
+                self._layer_parents[root] = self._found_layer_parent(root)
             return self._layer_parents[root]
+
+    def _found_layer_parent(self, root: Path) -> Path | None:
+        # In memory first: when a layer ends, the kernel writes out all that waits for its disk.
+        for place in (self._memory, (self._cache or self._place) / "layers"):
+            if place is None or is_inside(root, place):
+                continue
+            if self._layers_work(root, place):
+                return place
+        return None
 
     def _layers_at(self, root: Path) -> Path | None:
         """Return the place of layers or copies; None where commands work on the project itself."""
@@ -1056,19 +1051,20 @@ class Sandbox:
         """
         root = plan.root
         bounded = {path.relative_to(root).as_posix(): path for path in self._may_be_large(plan)}
-        inside = (mount.place for mount in layout.mounts if root in mount.place.parents)
+        inside = [mount for mount in layout.mounts if root in mount.place.parents]
+        left_out = places_put(inside, *MountKind)
         parts = None
         if layer.live:
-            copied = (mount.place for mount in layout.mounts if mount.put is MountKind.PRIVATE)
-            parts = [path.relative_to(root).as_posix() for path in copied if root in path.parents]
-        left_out = [path.relative_to(root).as_posix() for path in inside]
+            copied = places_put(inside, MountKind.PRIVATE)
+            left_out -= copied
+            parts = _names_in(root, copied)
         ask = self._judge(root).ask
         try:
             row = ask(
                 "refresh",
                 place=str(layer.place),
                 parts=parts,
-                left_out=[name for name in left_out if parts is None or name not in parts],
+                left_out=_names_in(root, left_out),
                 bounded=list(bounded),
             )
             with believed():
@@ -1080,7 +1076,7 @@ class Sandbox:
 
     def _may_be_large(self, plan: ViewPlan) -> tuple[Path, ...]:
         """Return output directories, and unless it is live what no checkpoint restores."""
-        outputs = tuple(path for path in plan.seen.outputs if path.name not in NEVER_KEPT)
+        outputs = tuple(plan.seen.kept_outputs)
         if not plan.whole:
             return outputs
         if self._bounded is None or self._bounded[0] is not plan.seen:
@@ -1152,11 +1148,10 @@ class Sandbox:
             found["XDG_CACHE_HOME"] = str(cache)
             # The home directory is in another place; toolchains are found where they are.
             home = self._machine_of(environ).home
-            found |= {
-                t.variable: str(home / t.home)
-                for t in TOOLCHAINS
-                if t.variable and is_directory(home / t.home)
-            }
+            for toolchain in TOOLCHAINS:
+                place = home / toolchain.home
+                if toolchain.variable and is_directory(place):
+                    found[toolchain.variable] = str(place)
             if is_file(home / ".gitconfig"):
                 found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
             found["HOME"] = str(self._place / HOME)
@@ -1189,6 +1184,11 @@ def _write(path: Path, data: bytes) -> None:
     """Write a file that a command may be reading, if it has to change."""
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
+
+
+def _names_in(root: Path, paths: Iterable[Path]) -> list[str]:
+    """Return paths of a project as the judge takes them."""
+    return [path.relative_to(root).as_posix() for path in paths]
 
 
 def _hidden_in(layout: Layout, plan: ViewPlan) -> tuple[Path, ...]:
