@@ -1,4 +1,4 @@
-"""Differences between two versions of a text: a unified diff for people, counts, and the changed places."""
+"""Differences between two versions of a text: a unified diff, counts, changed places."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -55,7 +55,7 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
 
 
 def line_origins(before: str, after: str) -> list[int | None]:
-    """Return for each line of the new version which one it was in the old, from 0; None for one that is new."""
+    """Return each new line's number in the old version, from 0; None for a new line."""
     new = lines_of(after)
     origins: list[int | None] = [None] * len(new)
     for tag, old_start, _, start, end in opcodes_between(lines_of(before), new):

@@ -1,4 +1,4 @@
-"""A text with differences taken out that don't matter to an edit, and the way back to the places in it; pure."""
+"""A text without differences that don't matter to an edit, and the way back; pure."""
 
 import bisect
 import re

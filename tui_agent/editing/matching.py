@@ -35,7 +35,7 @@ _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 
 
 class NoMatchError(Exception):
-    """The text to replace is not there, or not only there; the message tells the model the closest text."""
+    """The text to replace is missing or not unique; the message has the closest text."""
 
 
 @frozen
@@ -123,7 +123,7 @@ def _several(text: str, spans: list[_Span]) -> str:
     return f"old is there {times} (lines {lines}{more}). Add lines around it to name one place, or set all to true."
 
 
-# -- levels -------------------------------------------------------------------------------------------------
+# -- levels ------------------------------------------------------------------------------------
 
 
 def _exact(text: str, wanted: Replacement) -> list[_Span]:
@@ -262,7 +262,7 @@ def _is_whole_lines(text: str, span: _Span) -> bool:
 
 
 def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
-    """Return where a text is: everywhere without overlaps, otherwise until it is clear that there are several."""
+    """Return where a text is: everywhere without overlaps, else until several are found."""
     step = 1
     if wanted.everywhere:
         step = len(wanted.old)

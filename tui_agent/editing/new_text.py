@@ -30,7 +30,7 @@ class NewText:
         return self._by_newline[newline]
 
     def keeping_unchanged(self, start: int, end: int) -> str:
-        """Return the new text for a loose match: lines that the edit leaves alone are taken from the file."""
+        """Return the new text for a loose match: unchanged lines are taken from the file."""
         found = _plain_lines(self._text[start:end])
         if len(found) != len(self._old_lines):
             return self.plain(start, end)

@@ -57,7 +57,7 @@ def without_blank_ends(old: str, new: str) -> Pair | None:
 
 
 def without_escapes(old: str, new: str) -> Pair | None:
-    """Undo one escaping too many, as in JSON or HTML; only of characters that are nowhere written plainly."""
+    """Undo one escaping too many (JSON, HTML) of characters that are nowhere written plainly."""
     kinds = set(_ESCAPED.findall(old))
     rest = _ESCAPED.sub(lambda match: "" if match[0] in kinds else match[0], f"{old} {new}")
     if not kinds or any(_ESCAPES[kind] in rest for kind in kinds):

@@ -1,4 +1,4 @@
-"""The primitives for work in trees that other processes change: on descriptors of directories, never by name.
+"""Work in trees that other processes change: on descriptors of directories, never by name.
 
 A name is looked up anew at each call, and a process beside may have put a link in its place by
 then. A descriptor stays what it was. Nothing here follows a link below the descriptor it is given,
@@ -85,7 +85,7 @@ def using(descriptor: int) -> Iterator[int]:
 
 
 def open_beneath(root: int, path: str, *, make: bool = False) -> int:
-    """Return a descriptor of a directory below another one, ``path`` relative to it and "" for itself.
+    """Return a descriptor of the directory ``path`` below another one; "" is that one itself.
 
     With ``make`` missing directories are made.
 
@@ -102,7 +102,7 @@ def open_beneath(root: int, path: str, *, make: bool = False) -> int:
 
 @contextlib.contextmanager
 def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Give a descriptor of the directory that a path below another one is in, and the path's last name.
+    """Give a descriptor of the directory around a path below another one, and the path's name.
 
     Raises:
         OSError: as `open_beneath`.
@@ -114,7 +114,7 @@ def parent_beneath(root: int, path: str, *, make: bool = False) -> Iterator[tupl
 
 @lru_cache(maxsize=1)
 def _openat2() -> Callable[[int, str], int] | None:
-    """Return openat2(2) for directories, links refused on all of the path; None where it can't be called."""
+    """Return openat2(2) for directories, all links refused; None where it can't be called."""
     if sys.platform != "linux" or platform.machine() not in {"x86_64", "aarch64"}:
         return None
     import ctypes
@@ -145,7 +145,7 @@ def state_at(parent: int, name: str) -> os.stat_result | None:
 
 
 def entries(descriptor: int) -> list["os.DirEntry[str]"]:
-    """Return the entries of a directory; those of one that was removed or that nobody may list are none."""
+    """Return a directory's entries; none for one that was removed or can't be listed."""
     try:
         with os.scandir(descriptor) as rows:
             return list(rows)
@@ -168,7 +168,7 @@ def open_regular(parent: int, name: str) -> tuple[int, os.stat_result]:
 
 
 def set_mode(parent: int, name: str, mode: int) -> None:
-    """Change the permissions of an entry that may not be open to its own user; raises OSError for a link."""
+    """Change the permissions of an entry, even of one closed to its user; OSError for a link."""
     if sys.platform != "linux":
         os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
         return
@@ -193,7 +193,7 @@ def open_directory(parent: int, name: str) -> int:
 
 
 def make_directory(parent: int, name: str, mode: int) -> int:
-    """Make a directory, or take the one that is there, with these permissions, and return its descriptor.
+    """Make a directory, or take the existing one, with these permissions; return its descriptor.
 
     Raises:
         OSError: something else has the name.
@@ -216,7 +216,7 @@ def set_times(descriptor: int, state: os.stat_result) -> None:
 
 
 def copy_data(reading: int, writing: int, size: int) -> None:
-    """Copy a file to an empty one: the blocks are shared where the file system can do that, holes stay holes.
+    """Copy a file to an empty one: blocks are shared where possible, holes stay holes.
 
     Raises:
         OSError: there is no room.
@@ -268,7 +268,7 @@ def _empty(top: int) -> None:
 
 
 def _clear(here: int, top: int, names: Iterable[str]) -> Iterator[str]:
-    """Remove the files of a directory, move its directories to ``top`` under ``names``, and yield what they are."""
+    """Remove a directory's files, move its directories to ``top`` under ``names``, yield these."""
     free = iter(names)
     for row in entries(here):
         if not row.is_dir(follow_symlinks=False):

@@ -1,4 +1,4 @@
-"""Makes patches and commits with git, without the repository's settings, hooks, index or working tree.
+"""Makes patches and commits with git, without the repository's settings, hooks, index or files.
 
 A patch is made in a scratch repository. A commit is made from a scratch working tree and index; all
 that the user's repository gets are objects and one branch.
@@ -64,7 +64,7 @@ def make_patch(edits: Sequence[FileEdit]) -> bytes:
 
 
 def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
-    """Yield a stream for ``git fast-import``: one commit of the files as they were, and one of them afterwards."""
+    """Yield a stream for ``git fast-import``: a commit of the files before, and one of them after."""
     for branch in ("before", "after"):
         yield f"commit refs/heads/{branch}\ncommitter {_AUTHOR} 0 +0000\ndata 0\n".encode()
         for edit in edits:
@@ -83,7 +83,7 @@ def _as_octal(byte: "re.Match[bytes]") -> bytes:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Return a three-way merge of text, None where both sides changed the same lines or the files are binary."""
+    """Return a three-way merge of text; None for conflicts and binary files."""
     with tempfile.TemporaryDirectory(prefix="tui-agent-merge-") as name:
         place = Path(name)
         for file, content in (("base", base), ("ours", ours), ("theirs", theirs)):
@@ -192,7 +192,7 @@ def _write_tree(
 
 
 def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
-    """Return the files of a repository that git would not take as they are, with the reasons; none without git."""
+    """Return the files that git would not take as they are, with the reasons; none without git."""
     repository = repository_of(project)
     if repository is None or not paths:
         return {}
@@ -207,7 +207,7 @@ def not_of_git(project: Path, paths: Sequence[str]) -> dict[str, str]:
 
 
 def _unwritable(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
-    """Return the files that a commit can't hold: those in submodules, and those that a filter program changes."""
+    """Return the files that a commit can't hold: in submodules, or changed by a filter program."""
     listed = git.run("ls-files --stage -z").split(b"\0")
     links = {row.partition(b"\t")[2] for row in listed if row.startswith(_LINK)}
     filtered = _filters(git, paths)
@@ -239,7 +239,7 @@ def _filters(git: "_Git", paths: Sequence[str]) -> dict[str, str]:
 
 
 def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
-    """Return a file's content for the commit, and whether changes that were there before the edit are in it."""
+    """Return a file's content for the commit, and whether earlier changes are in it."""
     after = edit.after.content or b""
     before = edit.before.content
     committed = git.try_run("cat-file --filters", f":{edit.path}")
@@ -255,7 +255,7 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
 
 @frozen
 class _Git:
-    """Git in a directory, on a repository directory of ours or, for scratch repositories, on that directory."""
+    """Git in a directory, on a repository of ours or on that directory."""
 
     tree: Path
     repository: Path | None = None

@@ -1,4 +1,4 @@
-"""Glob patterns as the tools understand them, turned into regular expressions over ``/`` separated paths.
+"""Glob patterns of the tools, turned into regular expressions over ``/`` separated paths.
 
 ``*`` and ``?`` stay within one name, ``**`` crosses directories, ``{a,b}`` is either, ``[abc]`` and
 ``[!abc]`` are classes. A pattern without a slash matches a file's name at any depth; one with a
@@ -40,7 +40,7 @@ def has_magic(pattern: str) -> bool:
 
 
 def is_costly(pattern: str) -> bool:
-    """Whether matching may take forever: too many stars in one name, or too many that cross directories."""
+    """Whether matching may take forever: too many stars in a name, or across directories."""
     names = [name for name in pattern.split("/") if set(name) != {"*"}]
     stars = max((len(_STARS.findall(name)) for name in names), default=0)
     return stars > _MAX_STARS or pattern.count("**") > _MAX_STARS
@@ -64,7 +64,7 @@ def split_glob(pattern: str) -> tuple[str, str]:
 
 
 def name_globs(pattern: str) -> tuple[str, ...]:
-    """Return globs for ripgrep on file names that together take what the pattern takes, and perhaps more.
+    """Return globs for ripgrep on file names that take all the pattern takes, perhaps more.
 
     None where directories matter too, or where its rules are others than ours.
     """

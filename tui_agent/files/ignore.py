@@ -1,4 +1,4 @@
-"""Walking a directory the way git sees it, in Python: for listings, suggestions and where ripgrep can't run."""
+"""Walks a directory as git sees it: for listings, suggestions and where ripgrep can't run."""
 
 import os
 import re
@@ -23,13 +23,13 @@ _IGNORE_FILES = (".gitignore", ".ignore")
 
 @frozen
 class IgnoreRules:
-    """The ignore files that hold in one directory, outermost first, each with the directory it is in."""
+    """The ignore files of one directory, outermost first, each with the directory it is in."""
 
     chain: tuple[tuple[str, "GitIgnoreSpec"], ...] = ()
 
     @classmethod
     def above(cls, directory: Path) -> "IgnoreRules":
-        """Return the rules that a directory inherits, from the root of its repository down, itself excluded.
+        """Return the rules a directory inherits, from its repository's root down, itself excluded.
 
         Nothing is inherited by a directory that is ignored itself: whoever names it wants to see
         it.
@@ -38,7 +38,7 @@ class IgnoreRules:
 
     @classmethod
     def of_lines(cls, rows: Iterable[tuple[str, Sequence[str]]], directory: Path) -> "IgnoreRules":
-        """Return the same from the lines that are above a directory, as `lines_above` has found them."""
+        """Return the same from the result of `lines_above`."""
         rules = cls(tuple((base, _spec(list(lines))) for base, lines in rows))
         if rules.ignored(str(directory), directory=True):
             return cls()
@@ -61,7 +61,7 @@ class IgnoreRules:
 
 
 def lines_above(directory: Path) -> list[tuple[str, list[str]]]:
-    """Return the lines of the ignore files that hold in a directory, from the root of its repository down to it."""
+    """Return the lines of the ignore files from a repository's root down to a directory."""
     parents = (directory, *directory.parents)
     repository = next((parent for parent in parents if os.path.lexists(parent / ".git")), None)
     if repository is None or repository == directory:
@@ -96,7 +96,7 @@ class ListedPath:
 
 
 def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
-    """Return a directory's entries, sorted by name, directories first; links to directories are not directories.
+    """Return a directory's entries by name, directories first; links to them are none.
 
     ``rules`` hold in it. The path is absolute. Raises OSError where it can't be listed, or a link
     is on the way by now.
@@ -114,7 +114,7 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 
 
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
-    """Yield regular files below a directory in a fixed order, ignored ones and those behind links left out."""
+    """Yield a directory's regular files in a fixed order, without ignored ones and links."""
     real = Path(os.path.realpath(root))
     pending = [(str(real), IgnoreRules.above(real).entering(real))]
     count = 0

@@ -72,7 +72,7 @@ def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_resu
 
 
 def read_regular(path: str | Path, limit: int) -> bytes | None:
-    """Return the first bytes of a regular file; None for a link, for anything else, and where it can't be read."""
+    """Return a regular file's first bytes; None for a link or anything else that can't be read."""
     try:
         with using(os.open(path, REGULAR)) as descriptor:
             return _read(descriptor, path, limit)[0]
@@ -81,7 +81,7 @@ def read_regular(path: str | Path, limit: int) -> bytes | None:
 
 
 def read_known(path: str, size: int) -> bytes:
-    """Return the bytes of what was a regular file of a size just now; none for anything that can't be read."""
+    """Return the bytes of a file of known size; none where it can't be read."""
     try:
         with using(os.open(path, REGULAR)) as descriptor:
             return os.read(descriptor, size)
@@ -157,7 +157,7 @@ def _everything(_place: Path, _name: str) -> bool:
 def walk_beneath(
     top: Path, enters: Callable[[Path, str], bool] = _everything
 ) -> Iterator[tuple[Path, int, list["os.DirEntry[str]"]]]:
-    """Yield a directory and those below it, each with a descriptor and its entries; no link is followed.
+    """Yield a directory and those below it, with descriptor and entries; follow no link.
 
     Of a directory those are gone into that ``enters`` takes, from its path and their names.
     """

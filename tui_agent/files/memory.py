@@ -1,4 +1,4 @@
-"""A project's memory: one line for each topic, sent in every session, and lines that are proposed for it.
+"""A project's memory: one line for each topic, sent in every session, and proposed lines.
 
 Only a person's yes makes a line. Proposals stand beside the lines and are never sent. Both are kept
 in the program's data directory; the functions on a ``MemoryState`` are pure.
@@ -314,7 +314,7 @@ class Memory:
         return self.change(change).lines[-1]
 
     def drop(self, line: MemoryLine) -> None:
-        """Take a line out, one of the project's notes from their file; raises NotKeptError, NoteError, OSError."""
+        """Take out a line, or a note from the project's file; raises NotKeptError, NoteError, OSError."""
         if line.source != NOTES_FILE:
             self.change(lambda state: state.without_line(line))
             return

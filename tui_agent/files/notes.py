@@ -1,4 +1,4 @@
-"""The project's own notes: a Markdown file in the repository with a line for each thing to remember."""
+"""The project's notes: a Markdown file in the repository with a line for each."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def notes_in(text: str) -> list[str]:
 
 
 def read_notes(project: Path) -> str:
-    """Return the file's text, empty when there is none; raises NoteError for a link out of the project, and OSError."""
+    """Return the file's text, "" for no file; raises NoteError for a link outside, and OSError."""
     path = _notes_path(project)
     if is_file(path):
         return user_text(path.read_bytes()).replace("\r\n", "\n")

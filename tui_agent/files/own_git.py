@@ -150,7 +150,7 @@ def call_git(
     text: bytes = b"",
     seconds: float,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run any git command with an environment that names its repository; for repositories of this program's own.
+    """Run any git command on a repository of this program's own, which the environment names.
 
     Raises:
         FileNotFoundError: there is no git.
@@ -179,7 +179,9 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
 
 
 def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
-    """Return those of a folder's files that git has exactly as they are now: anybody with the repository has them.
+    """Return those of a folder's files that git has exactly as they are now.
+
+    Anybody with the repository has them.
 
     Submodules and files that git changes when it takes them in (line ends, filters) are not among
     them.
@@ -235,7 +237,7 @@ def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) 
 
 
 def _blob_name(path: Path, like: str) -> str | None:
-    """Return git's name for the content of a file, of the same kind as another name; None if it is too large."""
+    """Return git's name for a file's content, of the kind of another name; None if too large."""
     data = read_regular(path, _MAX_HASHED_BYTES + 1)
     if data is None or len(data) > _MAX_HASHED_BYTES:
         return None
@@ -266,7 +268,7 @@ def branch_of(project: Path) -> str | None:
 
 
 def commits_between(project: Path, first: float, last: float) -> list[str]:
-    """Return the short names of commits made in a project from one second to another, in seconds since the epoch.
+    """Return the short names of commits made in a project between two times, in seconds.
 
     Reads the log of ``HEAD`` itself. Empty where there is no repository or no log.
     """
@@ -298,7 +300,7 @@ def repository_of(top: Path) -> Path | None:
 
 
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
-    """Make a repository at a place that knows all the project's does, and shares nothing writable with it.
+    """Make a repository that knows all the project's does, and shares nothing writable with it.
 
     Index and references are copies. Objects are read from the project's repository, by the name
     that they have below ``original``, a link to the project: the project itself may be hidden where
@@ -338,7 +340,7 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
 
 
 def furnish(own: Path, repository: Path) -> None:
-    """Make a directory for git that has everything of a repository but the parts that could make it act."""
+    """Make a directory for git with all of a repository but the parts that could make it act."""
     shared = shared_directory(repository)
     _write(own / "config", _OWN_SETTINGS, *_settings(shared / "config"))
     _write(own / "HEAD", f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n")
@@ -372,7 +374,7 @@ def main_worktree(top: Path) -> Path:
 
 
 def head_of(repository: Path, shared: Path) -> str | None:
-    """Return the commit that is checked out; None before the first one, and where references are kept otherwise."""
+    """Return the checked-out commit; None before the first one, or if references are kept otherwise."""
     head = _line(repository / "HEAD") or ""
     if _COMMIT.fullmatch(head):
         return head
@@ -393,7 +395,7 @@ def head_of(repository: Path, shared: Path) -> str | None:
 
 
 def _settings(path: Path) -> Iterator[str]:
-    """Yield the lines of settings that are taken over from a repository's; anything written otherwise is not."""
+    """Yield the lines taken over from a repository's settings; those written otherwise are not."""
     section = ""
     for line in (read_regular(path, _SMALL) or b"").decode("utf-8", "replace").splitlines():
         bare = line.strip().lower()

@@ -33,7 +33,7 @@ class _Listed(NamedTuple):
 
 
 def is_published(path: str, state: os.stat_result) -> bool:
-    """Return whether an installed Python package lists a file, in this state, with the content that it has."""
+    """Return whether an installed Python package lists a file with the content it has now."""
     folder, inner, name = path.rpartition(_PACKAGES)
     if not inner:
         return False

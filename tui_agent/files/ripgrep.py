@@ -1,4 +1,4 @@
-"""Running ripgrep: where it is, with which rules, and how its output is read without holding all of it."""
+"""Runs ripgrep: where it is, with which rules, and how its output is read piece by piece."""
 
 import asyncio
 import contextlib
@@ -54,7 +54,7 @@ class Search:
 async def list_files(
     directory: Path, sink: LineSink, arguments: Sequence[str] = ("--files",)
 ) -> Search:
-    """Have ripgrep list the files it would search, relative to the directory; raises as `run_ripgrep`.
+    """List the files that ripgrep would search, relative to the directory; see `run_ripgrep`.
 
     With other ``arguments`` it lists other files, such as those with a match.
     """
@@ -67,7 +67,7 @@ async def list_files(
 
 
 async def shared_files(root: Path, most: int | None = None) -> list[str]:
-    """Return the files of a project that are not ignored, relative to it; of more than ``most`` not all."""
+    """Return a project's files that are not ignored, relative to it; at most about ``most``."""
     names: list[str] = []
 
     def sink(found: list[bytes]) -> None:
@@ -87,7 +87,7 @@ async def shared_files(root: Path, most: int | None = None) -> list[str]:
 async def run_ripgrep(
     arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n"
 ) -> Search:
-    """Run ripgrep in a directory and hand its output on, several lines at a time; it never outlives the call.
+    """Run ripgrep in a directory and pass on its output, several lines at a time.
 
     Raises:
         NoRipgrepError: no ripgrep runs here, or none that would end; the sink has not got all lines
@@ -133,7 +133,7 @@ async def run_ripgrep(
 
 
 def ignore_files_are_plain(directory: Path) -> bool:
-    """Return whether the ignore files from a directory upwards are regular files, which may be in another place."""
+    """Return whether all ignore files from a directory upwards are regular files."""
     for up in (directory, *directory.parents):
         for name in (*IGNORE_FILES, ".git/info/exclude"):
             if not _is_plain(up / name):
@@ -180,7 +180,7 @@ async def _drained(stream: asyncio.StreamReader) -> bytes:
 
 @lru_cache(maxsize=64)
 def _candidates(directory: Path) -> tuple[str, ...]:
-    """Return the binary that the ``ripgrep`` package puts beside this Python, then those on the PATH outside."""
+    """Return the ``ripgrep`` package's binary, then those on the PATH outside of the project."""
     scripts = sysconfig.get_path("scripts")
     found = (find_program("rg", environ={"PATH": scripts}), find_program("rg", outside=directory))
     return tuple(dict.fromkeys(path for path in found if path))

@@ -1,4 +1,4 @@
-"""Looks for secrets in many files: at each once, and again when it has changed, for as long as there is time.
+"""Looks for secrets in many files, once and after each change, while there is time.
 
 Most files hold none. They are read together, and only where there is something in all of their text
 is each of them judged by itself.

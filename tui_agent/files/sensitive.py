@@ -83,7 +83,7 @@ def is_of_repository(name: str) -> bool:
 
 @lru_cache(maxsize=16_384)
 def is_repository(name: str) -> bool:
-    """Whether some file system takes a name for a repository's data: case and invisible characters don't count."""
+    """Whether a name means a repository's data; case and invisible characters don't count."""
     # Behind a colon Windows names a part of the file, ".git::$INDEX_ALLOCATION".
     plain = "".join(filter(str.isascii, name)).casefold().partition(":")[0]
     return plain.rstrip(". ") in _REPOSITORIES
@@ -96,7 +96,7 @@ def steers_programs(name: str) -> bool:
 
 
 def may_be_settings(name: str) -> bool:
-    """Whether a file may be some program's settings by its name: in a project's root programs look for theirs."""
+    """Whether a file's name may be that of settings, which programs look for in a project's root."""
     plain = name.casefold()
     return name not in INERT_NAMES and (plain.endswith((*_SETTINGS, "rc")) or ".config." in plain)
 

@@ -1,4 +1,4 @@
-"""Modules of this program that turn bytes from outside into text: in a process of their own, with limits."""
+"""Turns bytes from outside into text, in a process with limits."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The environment of child processes: enough for builds, without secrets and without prompts for a person."""
+"""The environment of child processes: enough for builds, no secrets, no prompts."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -89,7 +89,7 @@ def withheld_from(
     failed: bool,
     given: Container[str] = (),
 ) -> str:
-    """Return one line about variables a command may have missed, "" when it seems to have missed none.
+    """Return a note on variables a command may have missed, "" for none.
 
     Those it names, or its output does; all of them where it failed for want of some setting or key.
     It was ``given`` others in another way.

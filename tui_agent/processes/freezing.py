@@ -1,4 +1,4 @@
-"""Stops the processes of a command for a moment, so that what it made can be looked at as it stands."""
+"""Stops a command's processes for a moment, so that what they made can be looked at."""
 
 import os
 import signal
@@ -19,7 +19,9 @@ _STANDING = _STOPPED | {"D"}
 
 @contextmanager
 def held_still(leader: int) -> Iterator[Callable[[], bool]]:
-    """Give what stops every process below a process until the block ends, and says whether all of them stand still.
+    """Give a function that stops all processes below one until the block ends.
+
+    It returns whether all of them stand still.
 
     A stopped process starts no other: once two looks find the same ones, there are no more. All of
     a command's are below its first, which is the first of their namespace or takes in those whose

@@ -1,4 +1,4 @@
-"""Background jobs: commands that go on after their call, listed, read and stopped until the program ends."""
+"""Background jobs: commands that run on after their call, until the program ends."""
 
 import asyncio
 import codecs
@@ -157,7 +157,7 @@ class Job:
         self.terminal.type(text)
 
     async def answered(self, awaited: Callable[[str], bool] | None, seconds: float) -> bool:
-        """Wait until its terminal has shown what is awaited, for None until it is quiet; at most so long.
+        """Wait until the terminal shows what is awaited, or for None is quiet; at most so long.
 
         What was on the screen before counts only once it is quiet.
 
@@ -291,7 +291,7 @@ class Jobs:
         *,
         on_end: Callable[[JobState], None] = lambda _state: None,
     ) -> None:
-        """Make the list; ``on_end`` is called with a job that ended on its own while nobody waited for it."""
+        """Make the list; ``on_end`` gets each job that ended by itself and was not waited for."""
         self._on_change = on_change
         self._on_end = on_end
         self._clock = clock

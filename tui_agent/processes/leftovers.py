@@ -49,7 +49,7 @@ ends after them."""
 
 @lru_cache(maxsize=1)
 def adopt_orphans() -> bool:
-    """Have the system make this program the parent of every orphan below it; return whether it does."""
+    """Make this program the parent of every orphan below it; return whether the system does."""
     if sys.platform != "linux":
         return False
     import ctypes
@@ -64,7 +64,7 @@ class Leftovers:
     """The processes that one command left behind."""
 
     def __init__(self, leader: int, mark: str, pids: Sequence[int]) -> None:
-        """Take them: ``leader`` led the command's session, ``mark`` is in the environment of its processes."""
+        """Take processes; ``leader`` led their session, ``mark`` is in their environment."""
         self._leader = leader
         self._mark = mark
         self.known = {pid: start_of(pid) for pid in pids}
@@ -155,7 +155,7 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
 
 
 def _look(leader: int, mark: str, children: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return what a command left, and children that show no mark: this program's own do, or are of its session."""
+    """Return what a command left, and children without a mark that are of another session."""
     # Orphans that have ended are waited for, so that they don't pile up; others by who started
     # them.
     now = time.monotonic()

@@ -37,12 +37,12 @@ def find_program(
 
 
 def find_project_program(name: str, where: Path, root: Path) -> str | None:
-    """Return the path of a program: the project's own before one on ``PATH``; None if there is none."""
+    """Return a program's path: the project's own before one on ``PATH``; None for none."""
     return find_own_program(name, where, root) or find_program(name, root)
 
 
 def find_own_program(name: str, where: Path, root: Path) -> str | None:
-    """Return a program that the project ``root`` keeps, in ``where`` or above; it may only run in the sandbox."""
+    """Return the project's own program in ``where`` or above; it may only run in the sandbox."""
     for directory in (where, *where.parents):
         if not directory.is_relative_to(root):
             break
@@ -60,7 +60,7 @@ def find_shell(outside: Path | None = None) -> str:
 
 
 def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
-    """Return ``PATH`` without the places that depend on the working directory or lie in the directory ``outside``."""
+    """Return ``PATH`` without relative places and those in the directory ``outside``."""
     if environ is None:
         environ = os.environ
     places = []

@@ -51,14 +51,14 @@ _TRICKLE = 0.05
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End a session of processes and those that left it, by its first process and its ``MARK``: see ``watcher.end``."""
+    """End a session of processes and those that left it: see ``watcher.end``."""
     seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
     # Orphans among them are this program's to wait for, the leader is who started it.
     reap(seen - {leader})
 
 
 class Watch:
-    """The program's line to its watcher, which is started with the first command and again if it is gone."""
+    """The pipe to the watcher, which is started with the first command and again if it is gone."""
 
     def __init__(self) -> None:
         self._line: int | None = None
@@ -170,7 +170,7 @@ class FinishedCommand:
 
 
 class _Pipe:
-    """The reading end of a command's output, read by the event loop and never faster than is good for it."""
+    """The reading end of a command's output, read by the event loop at a bounded speed."""
 
     def __init__(self, descriptor: int, sink: Callable[[bytes], None], pause: float) -> None:
         self._loop = asyncio.get_running_loop()

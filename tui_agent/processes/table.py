@@ -20,7 +20,7 @@ def members(leader: int, mark: str) -> list[int]:
 
 
 def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
-    """Return processes a command left: with its mark or ``known`` by number and start, and all their descendants.
+    """Return the processes a command left, by mark or by number and start, and all below them.
 
     A number that is used again is another process's: it was started at another time.
     """
@@ -101,14 +101,14 @@ def zombies_among(pids: Iterable[int]) -> list[int]:
 
 
 def reap(pids: Iterable[int]) -> None:
-    """Wait for the orphans among some processes that have ended; the others are waited for by who started them."""
+    """Reap ended processes that are this program's orphans; others are their parents' to reap."""
     for pid in pids:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
 
 
 def any_left(leader: int, found: Iterable[int]) -> bool:
-    """Whether one still runs; zombies that nobody has collected do not count where they can be recognised."""
+    """Whether a process still runs; zombies don't count where they can be told."""
     if PROC.is_dir():
         return any(_status(pid) for pid in found)
     with contextlib.suppress(ProcessLookupError, PermissionError):

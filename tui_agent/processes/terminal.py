@@ -52,7 +52,7 @@ _KEY = LazyPattern(r"<(?:(?:c|ctrl)-([a-z@\[\\\]^_])|([a-z0-9-]{2,9}))>", re.IGN
 
 
 def typed_text(text: str) -> str:
-    """Return the characters that a keyboard sends for a text in which ``<Enter>``, ``<C-c>`` or ``<Up>`` are keys.
+    """Return what a keyboard sends for a text in which ``<Enter>``, ``<C-c>``, ``<Up>`` are keys.
 
     A line break is Enter. What is no key's name stays as it is.
     """
@@ -67,12 +67,12 @@ def typed_text(text: str) -> str:
 
 
 def typed_lines(text: str) -> str:
-    """Return what is typed as lines of text, to be judged as a command; keys that are no text are left out."""
+    """Return what is typed as lines to judge as a command; other keys are left out."""
     return _NO_TEXT.sub("", typed_text(text).replace("\r", "\n")).strip()
 
 
 def in_terminal(words: Sequence[str], project: Path) -> tuple[str, ...]:
-    """Return a command whose terminal also controls it, where there is a program for that: for ``/dev/tty``."""
+    """Return a command controlled by its terminal, if a program for that exists: for ``/dev/tty``."""
     setsid = find_program("setsid", outside=project)
     if setsid is None:
         return tuple(words)

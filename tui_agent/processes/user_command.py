@@ -1,4 +1,4 @@
-"""Runs a command that the user wrote into the settings: hooks, the status line, the sign that a run is over."""
+"""Runs a command of the user's settings: hooks, status line, the sign that a run is over."""
 
 import asyncio
 import tempfile
@@ -15,7 +15,7 @@ MAX_OUTPUT = 1_000_000
 
 
 class CommandFailedError(Exception):
-    """A command could not be started, took too long or wrote too much; the message goes on after its name."""
+    """A command could not start, took too long or wrote too much; the message follows its name."""
 
 
 def shell_command(
@@ -27,7 +27,7 @@ def shell_command(
 
 
 async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
-    """Run a command with bytes on its standard input; return its exit code, standard output and standard error.
+    """Run a command with input; return its exit code, standard output and standard error.
 
     When it takes too long, or whoever waits is cancelled, it is ended with all it started.
 

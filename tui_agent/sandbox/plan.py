@@ -204,7 +204,7 @@ class ViewPlan:
             elif self.kind != "bubblewrap":
                 yield Mount(place, MountKind.HIDDEN_FILE)
 
-    # -- the machine ----------------------------------------------------------------------------------------------
+    # -- the machine ---------------------------------------------------------------------------
 
     def _of_machine(self) -> Iterator[Mount]:
         machine = self.machine
@@ -243,7 +243,7 @@ class ViewPlan:
                 directory.mkdir(parents=True, exist_ok=True)
             yield Mount(path, MountKind.LAYER, upper, work)
 
-    # -- the project ----------------------------------------------------------------------------------------------
+    # -- the project ---------------------------------------------------------------------------
 
     def _of_project(self) -> Iterator[Mount]:
         root = self.root

@@ -288,7 +288,7 @@ class Sandbox:
         other._copy = CopyOf(of.resolve(), tuple(shared))
         return other
 
-    # -- properties ----------------------------------------------------------------------------------------------
+    # -- properties ----------------------------------------------------------------------------
 
     @cached_property
     def state(self) -> SandboxState:
@@ -381,7 +381,7 @@ class Sandbox:
                 lines.append(line.replace(f" {self._home}/", " ~/"))
         return lines
 
-    # -- running a command ----------------------------------------------------------------------------------------
+    # -- running a command ---------------------------------------------------------------------
 
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
         """Look at the machine and the project in the background, before the first command."""
@@ -539,7 +539,7 @@ class Sandbox:
             await network.proxy.aclose()
             network.close()
 
-    # -- the layout -----------------------------------------------------------------------------------------------
+    # -- the layout ----------------------------------------------------------------------------
 
     def _laid_out(
         self,
@@ -753,7 +753,7 @@ class Sandbox:
                     path.mkdir()
                     yield path
 
-    # -- a command's changes --------------------------------------------------------------------------------------
+    # -- a command's changes -------------------------------------------------------------------
 
     def _judge(self, root: Path) -> JudgeProcess:
         """Return the judge of a project."""
@@ -905,7 +905,7 @@ class Sandbox:
                 elif path.stat().st_size == 0:
                     path.unlink()
 
-    # -- caches ---------------------------------------------------------------------------------------------------
+    # -- caches --------------------------------------------------------------------------------
 
     def _scan(self, project: Path, *, anew: bool = True) -> ProjectScan:
         """Return the scan of a project; with ``anew`` it is scanned again if anything has changed.

@@ -1,4 +1,4 @@
-"""Which rule "always" offers for a command: the family it belongs to, where that is known; else the very same command.
+"""Which rule "always" offers for a command: its family where known, else the very command.
 
 `git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A family is a
 program with the options listed in `families.txt`: each only selects input or how it is shown, or
@@ -68,7 +68,7 @@ def family(words: Sequence[Word]) -> tuple[str, str]:
 
 
 def run_by(words: Sequence[str]) -> list[str]:
-    """Return the commands a runner (``uv run``, ``npx``) may run, for rules against that: all of it, or less."""
+    """Return the commands that a runner (``uv run``, ``npx``) may run, for rules against them."""
     size = _runner_size(words)
     if size:
         return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))]
@@ -120,7 +120,7 @@ def _of_script(words: Sequence[str], program: str, second: str) -> _Family | Non
 
 
 def _family_of(words: Sequence[str], size: int, name: str) -> _Family:
-    """Return the family that the first words make; ``name`` is the one its options are listed under."""
+    """Return the family of the first words; its options are listed under ``name``."""
     return _Family(tuple(words[:size]), _knows(name, words[size:]))
 
 

@@ -56,7 +56,7 @@ class CommandPlace:
     folder: Path
 
     def inside(self, text: str) -> Path | None:
-        """Return where a path leads; None when that is out of the project, or there is a link on the way."""
+        """Return where a path leads; None outside of the project or with a link on the way."""
         written = os.path.join(self.folder, text)  # noqa: PTH118 - a path as a shell takes it
         path = Path(os.path.normpath(written))
         if os.path.realpath(written) == str(path) and path.is_relative_to(self.project):
@@ -85,7 +85,7 @@ def _pattern(pattern: str) -> OperandForm:
 
 
 def _file(text: str, place: CommandPlace) -> bool:
-    """A file to be shown: a regular one that holds no secret, by its path or its content, or a missing one."""
+    """A regular file without secrets by its path and content, or a missing one."""
     path = None
     if is_listable(text, place):
         path = place.inside(text)
@@ -285,7 +285,7 @@ def _moved(words: Sequence[str], place: CommandPlace) -> CommandPlace | None:
 
 
 def _is_admitted(words: Sequence[str], place: CommandPlace) -> bool:
-    """Whether a command is in the table, its name stands for a program, and the project did not bring that along."""
+    """Whether the table has a command, and its program is not the project's own."""
     program, *rest = words
     if program not in TABLE or not TABLE[program].admits(rest, place):
         return False
@@ -305,7 +305,7 @@ def _unquoted(quoted: "re.Match[str]") -> str:
 
 
 def read_line(command: str) -> SimpleCommands | None:
-    """Return the simple commands of a line of words, pipes and ends, None for any other; some that no shell takes."""
+    """Return the simple commands of a line of words, pipes and ends; None for any other line."""
     line: SimpleCommands = []
     words: list[str] = []
     at = 0

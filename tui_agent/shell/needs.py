@@ -1,4 +1,4 @@
-"""The permissions a command needs: one need for each simple command in it, and for each place it reaches.
+"""The permissions a command needs: one for each simple command and each place it reaches.
 
 A line of the closed grammar is ``harmless`` and runs unasked everywhere. One that can't be
 understood is ``unclear``: no rule for a particular command covers it, only one that allows
@@ -78,7 +78,7 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
 
 
 def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
-    """Return the directories that a command may be in by the time it runs: every place a ``cd`` may lead to."""
+    """Return the directories a command may be in when it runs: wherever a ``cd`` may lead."""
     found = [folder]
     for simple in script.commands:
         if len(simple.words) != 2 or simple.words[0].value != "cd":
@@ -236,7 +236,7 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
 
 
 def _rule_text(simple: SimpleCommand, words: Sequence[Word]) -> str:
-    """Return what rules are matched against: the settings that matter, the words, and the command's input."""
+    """Return what rules are matched against: settings that matter, words, and input."""
     texts = [*_settings(simple), *(word.shown for word in words), simple.fed]
     return " ".join(filter(None, texts))
 
@@ -275,7 +275,7 @@ def _changes_of_git(words: Sequence[Word]) -> tuple[Change, ...]:
 
 
 def _uncarried(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    """Return a command without words that only measure or limit it: ``time``, ``timeout 60``, ``nohup``."""
+    """Return a command without ``time``, ``timeout 60``, ``nohup`` in front."""
     values = [word.value or "" for word in words[:3]]
     if len(words) > 1 and values[0] in {"time", "nohup"} and not values[1].startswith("-"):
         return _uncarried(words[1:])
@@ -299,7 +299,7 @@ def _unclear(words: Sequence[Word]) -> str:
 
 
 def _aliases(words: Sequence[Word], depth: int = 0) -> Iterator[str]:
-    """Yield other spellings of a command that a rule against it means too, with the commands others run for it."""
+    """Yield other spellings of a command, and commands it runs, for rules against it."""
     shown = [word.shown for word in words]
     program = shown[0].rpartition("/")[2]
     yield " ".join([program, *shown[1:]])
@@ -331,7 +331,7 @@ def _without_options(words: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def _path_texts(word: Word) -> list[str]:
-    """Return everything in a word that may be a path: itself, and the text after ``=``, ``@``, ``:`` or an option."""
+    """Return all that may be a path in a word: itself, and after ``=``, ``@``, ``:``, an option."""
     text = word.value
     if text is None:
         text = _in_home(word) or word.start

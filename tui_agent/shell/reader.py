@@ -1,4 +1,4 @@
-"""Parses a command line with tree-sitter and lists its commands, redirections and assignments, for rules about them."""
+"""Parses a command line with tree-sitter into commands, redirections and assignments."""
 
 import re
 import shlex
@@ -219,7 +219,7 @@ class _Reader:
             return self._text(name), literal("")
         return self._text(name), self._word(rest[0]) if rest else literal("")
 
-    # -- redirections ---------------------------------------------------------------------------------------
+    # -- redirections --------------------------------------------------------------------------
 
     def _redirect(self, node: "Node") -> None:
         operator = ""
@@ -269,7 +269,7 @@ class _Reader:
             parent = parent.parent
         return "\n".join(fed)
 
-    # -- words ----------------------------------------------------------------------------------------------
+    # -- words ---------------------------------------------------------------------------------
 
     def _word(self, node: "Node") -> Word:
         """Return the word a node stands for; parts the text does not settle are unknown in it."""

@@ -162,7 +162,7 @@ def detect(data: bytes, *, whole: bool = True, declared: str = "") -> Encoding |
 
 
 def _wide_without_mark(data: bytes, *, whole: bool) -> Encoding | None:
-    """Return the encoding of UTF-16 without a mark, as some programs on Windows write it; None for anything else."""
+    """Return the encoding of UTF-16 without a mark, as some Windows programs write it, or None."""
     sample = data[: SAMPLE_BYTES // 2 * 2]
     for name, high in (("utf-16-le", sample[1::2]), ("utf-16-be", sample[0::2])):
         is_mostly_latin = high.count(0) >= max(len(high) * _LATIN_SHARE, _LEAST_ZEROS)
@@ -227,7 +227,7 @@ def settings_text(data: bytes) -> str:
 
 
 def declared_encoding(text: str, charset: str = "") -> Encoding:
-    """Return the encoding to write a new file in: what its text declares, else the ``charset`` of .editorconfig."""
+    """Return a new file's encoding: what its text declares, else ``charset`` of .editorconfig."""
     name = _declared(text.encode("utf-8", "replace"))
     if name and name not in _WIDE:
         return Encoding(name)

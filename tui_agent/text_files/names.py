@@ -1,4 +1,4 @@
-"""Names of files that look alike: in another Unicode form, with another kind of space, with bytes that are no text."""
+"""Names of files that look alike: other Unicode forms or spaces, bytes that are no text."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def escaped(name: str) -> str:
 
 
 def as_on_disk(path: Path) -> Path:
-    """Return a path with its names as they are on disk; a name that is not there, nor one like it, stays.
+    """Return a path with its names as on disk; a name with none like it there stays.
 
     Raises:
         AlikeError: several names are like one that is not there.
@@ -51,7 +51,7 @@ def as_on_disk(path: Path) -> Path:
 
 
 def _alike(folder: Path, name: str) -> str:
-    """Return the only name of a directory that looks like another one, that one itself where there is none."""
+    """Return a directory's only name that looks like another; that one where there is none."""
     wanted = folded(name)
     try:
         with os.scandir(folder) as rows:

@@ -31,7 +31,7 @@ _CUT_NOTE = 30
 
 @frozen
 class TextFile:
-    """A whole text file; ``text`` has its line endings as they are on disk, odd bytes are lone surrogates."""
+    """A whole text file: ``text`` has line endings as on disk, odd bytes as lone surrogates."""
 
     text: str
     encoding: Encoding = UTF_8
@@ -62,7 +62,7 @@ class TextFile:
         return data
 
     def _encoding_of(self, text: str) -> Encoding:
-        """Return the encoding for another text: a file of ASCII alone has the one that the text declares."""
+        """Return the encoding for another text; a pure ASCII file has the one the text declares."""
         if self.encoding.bom or not self.text.isascii():
             return self.encoding
         declared = declared_encoding(text, self.charset)
@@ -197,7 +197,7 @@ def window_of(text: str, wanted: range, line_chars: int) -> Window:
 
 
 def line_text(data: bytes, path: Path) -> str:
-    """Return the text of a line of a file, or of its beginning, with U+FFFD for bytes that are not text."""
+    """Return the text of a line of a file, or of its start, with U+FFFD for odd bytes."""
     text = UTF_8.decode(data)
     if odd_bytes_shown(text) == text:
         return text
