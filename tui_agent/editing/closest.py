@@ -59,9 +59,9 @@ def _best_start(lines: list[str], old: list[str]) -> int | None:
         places.setdefault(line.strip(), []).append(index)
     votes: Counter[int] = Counter()
     for offset, line in enumerate(old):
-        bare = line.strip()
-        found = places.get(bare, ()) if bare else ()
-        votes.update(index - offset for index in found[:100] if index >= offset)
+        for index in places.get(line.strip(), [])[:100]:
+            if line.strip() and index >= offset:
+                votes[index - offset] += 1
     return min(votes, key=lambda start: (-votes[start], start), default=None)
 
 

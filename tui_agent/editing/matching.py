@@ -129,10 +129,10 @@ def _several(text: str, spans: list[_Span]) -> str:
 def _exact(text: str, wanted: Replacement) -> list[_Span]:
     made = NewText(text, wanted.old, wanted.new)
     size = len(wanted.old)
-    return [
-        _Span(start, start + size, made.plain(start, start + size))
-        for start in _occurrences(text, wanted)
-    ]
+    spans = []
+    for start in _occurrences(text, wanted):
+        spans.append(_Span(start, start + size, made.plain(start, start + size)))
+    return spans
 
 
 def _in_folded(fold: Fold, text: str, wanted: Replacement) -> list[_Span]:
@@ -248,8 +248,9 @@ def _without(
     if pair is None or not pair[0]:
         return []
     bare = Replacement(*pair, wanted.everywhere)
-    found = (other(text, bare) for other in others)
-    spans = next(filter(None, found), [])
+    spans: list[_Span] = []
+    for other in others:
+        spans = spans or other(text, bare)
     if slip is not without_blank_ends:
         return spans
     # Only line breaks were taken off at the ends of the text, so only whole lines count.

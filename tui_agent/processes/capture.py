@@ -107,11 +107,9 @@ class Capture:
                 f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n".encode()
             ]
             last = self._newlines - self._tail_lines
-            gap += (
-                f"{number}: ".encode() + line + b"\n"
-                for number, line in sorted(self._errors)
-                if number <= last
-            )
+            for number, line in sorted(self._errors):
+                if number <= last:
+                    gap.append(f"{number}: ".encode() + line + b"\n")
         return b"".join([self._head, *gap, *(chunk for chunk, _ in self._tail)])
 
     def _note_errors(self, chunk: bytes) -> None:

@@ -12,6 +12,9 @@ from wcwidth import wcwidth
 
 from tui_agent.lazy import frozen
 
+MAX_JOINED = 32
+"""Characters in one cell; no letter has more."""
+
 
 @frozen
 class Part:
@@ -19,10 +22,6 @@ class Part:
 
     text: str
     stands_out: bool
-
-
-MAX_JOINED = 32
-"""Characters in one cell; no letter has more."""
 
 
 class TerminalScreen(pyte.Screen):

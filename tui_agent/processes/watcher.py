@@ -72,8 +72,8 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
     Those of a command that runs are found by its session, and those that left the session by the
     mark in their environment (Linux only; elsewhere the process group has to do).
     """
-    asked = _signalled(watched, signal.SIGTERM)
-    seen = {pid for _leader, pids in asked for pid in pids}
+    seen = set[int]()
+    asked = _signalled(watched, signal.SIGTERM, seen)
     deadline = time.monotonic() + TERM_GRACE_SECONDS
     while time.monotonic() < deadline and any(any_left(leader, pids) for leader, pids in asked):
         time.sleep(_POLL)
@@ -84,7 +84,7 @@ def end(watched: dict[str, WatchedCommand]) -> set[int]:
         looks += 1
         if any(any_left(leader, pids) for leader, pids in _found(watched)):
             looks = 0
-            seen |= {pid for _leader, pids in _signalled(watched, signal.SIGKILL) for pid in pids}
+            _signalled(watched, signal.SIGKILL, seen)
         time.sleep(_POLL)
     return seen
 
@@ -99,11 +99,13 @@ def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]
 
 
 def _signalled(
-    watched: dict[str, WatchedCommand], number: signal.Signals
+    watched: dict[str, WatchedCommand], number: signal.Signals, seen: set[int]
 ) -> list[tuple[int, list[int]]]:
+    """Send a signal to all processes, add them to ``seen``, and return them as found."""
     found = list(_found(watched))
     for leader, pids in found:
         signal_each(number, pids, leader or None)
+        seen.update(pids)
     return found
 
 
