@@ -22,12 +22,12 @@ class AddressSetting:
 
     @property
     def is_own(self) -> bool:
-        """Whether the user named it, or it is on this machine: another than the provider answers there."""
+        """Whether the user named the address or it is on this machine: not the provider's server."""
         return bool(self.source) or is_private(self.url)
 
 
 class Addresses:
-    """Finds addresses: a model's setting counts before its provider's, settings before variables."""
+    """Finds addresses: model settings first, then provider settings, then variables."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Addresses:
 
 
 def split(url: str) -> SplitResult:
-    """Return the parts of an address, all of them empty where it is none: a port out of range, half a bracket."""
+    """Return the parts of a URL, all empty for an invalid one (a port out of range)."""
     try:
         parts = urlsplit(url)
         parts.port  # noqa: B018 - it is read only now
@@ -77,7 +77,7 @@ def split(url: str) -> SplitResult:
 
 
 def plain_url(url: str) -> str:
-    """Return an address as it may be kept and shown: without name, password and query, and no slash at its end."""
+    """Return a URL to keep and show: without user, password, query and trailing slash."""
     parts = split(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme.lower(), host.lower(), parts.path.rstrip("/"), "", ""))

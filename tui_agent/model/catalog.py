@@ -238,7 +238,7 @@ class Catalog:
         return own + [self.info(model_id) for model_id in sorted(ids - set(self.settings))]
 
     def beside_own(self) -> Iterator[tuple[ModelInfo, str]]:
-        """Yield the models that servers of the user's own models named beside those, with the base URL of each."""
+        """Yield other models that the servers of the user's models name, each with its base URL."""
         seen: set[tuple[str, str]] = set()
         for model, settings in self.settings.items():
             url = settings.base_url or ""
@@ -257,11 +257,11 @@ class Catalog:
         return self.served.answer(url) if url else None
 
     def can_chat(self, name: str) -> bool:
-        """Return whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
+        """Return False for a model that is known not to chat, such as one for embeddings."""
         return spelled(name) not in self._rows.closed
 
     def knows(self, model: str) -> bool:
-        """Return whether anything is known of a model that goes by exactly this name where it is asked."""
+        """Return whether a model of exactly this name is known at its provider."""
         if (
             model in self.settings
             or self._served(model) is not None
@@ -277,14 +277,14 @@ class Catalog:
         return self.addresses.of(provider_of(self.provider(model)), model)
 
     def served_name(self, model: str) -> str:
-        """Return the key of what a server teaches of a model: at an address the user named it holds only there."""
+        """Return the key for facts learnt of a model; with a user's address they hold only there."""
         place = self.place(model)
         if place.source:
             return f"{model} at {plain_url(place.url)}"
         return model
 
     def is_own_server(self, model: str) -> bool:
-        """Return whether a model server of the user's own answers: it is near, and known to be one."""
+        """Return whether the user's own model server answers: a known one at a private address."""
         url = self.place(model).url
         is_known = (
             provider_of(self.provider(model)).local_url is not None
@@ -395,7 +395,7 @@ class Catalog:
         return related | named
 
     def _served(self, model: str) -> ServedModel | None:
-        """Return the server's facts of a model; a private one that has one model serves it under every name."""
+        """Return the server's facts of a model; a private server's only model goes by any name."""
         url = self.place(model).url
         answer = self._answer_at(url)
         models = answer.models if answer is not None else {}
@@ -444,7 +444,7 @@ class Catalog:
         )
 
     def _takes_marks(self, model: str, provider: str) -> bool:
-        """Return whether a model takes Anthropic's cache marks: by its provider, or by its format."""
+        """Return whether a model takes Anthropic's cache marks, by its provider or format."""
         tables = (self.settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
         wire = chosen or provider_of(provider).wire_of(name_of(model))
@@ -554,7 +554,7 @@ def _overlaid(
 def _prices_of(
     said: ServedModel | ModelSettings, tokens: int, *, hour_write: float | None
 ) -> tuple[Prices, ...]:
-    """Return the prices that a server or the settings name for so many tokens, none where one is missing."""
+    """Return prices from a server or the settings, given per ``tokens``; none if one is missing."""
     if said.input_price is None or said.output_price is None:
         return ()
     sent = said.input_price / tokens

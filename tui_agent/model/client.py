@@ -1,4 +1,4 @@
-"""The model client the program uses: formats it speaks itself in this process, everything else through litellm."""
+"""The model client: native formats in this process, everything else through litellm."""
 
 import asyncio
 import contextlib
@@ -85,7 +85,7 @@ class _Attempt:
 
 @dataclass
 class _Tries:
-    """The tries of one request: the shape of the next, what was refused before, the calls that went out."""
+    """The tries of one request: the next shape, what was refused so far, the calls sent."""
 
     shape: Shape
     told: dict[Part, str] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class ProviderClient:
                 return
 
     def _odd_end(self, attempt: _Attempt, finished: Finished) -> PartLeftOut | None:
-        """Learn whether a server marks the ends of answers; return what is told of one that just ended.
+        """Learn whether a server marks the end of answers; return the notice for one without a mark.
 
         A server that never did is taken for one that never does from the second answer on.
         """
@@ -222,7 +222,7 @@ class ProviderClient:
         return PartLeftOut((f"{name} ended the answer without saying that it is whole.",))
 
     def _changes(self, error: ModelError, attempt: _Attempt, tries: _Tries) -> bool:
-        """Prepare another try after an error; returns False where nothing can be changed that may help."""
+        """Prepare another try after an error; returns False if no change may help."""
         tries.calls.append(attempt.call)
         if len(tries.calls) >= MAX_TRIES:
             return False
@@ -255,7 +255,7 @@ class ProviderClient:
     def _after_refusal(
         self, error: ModelError, attempt: _Attempt, *, is_last_try: bool
     ) -> tuple[Shape, Refusal] | None:
-        """Return the shape to try after an error, and the part that was refused; None where it is no such refusal."""
+        """Return the next shape and the refused part; None if the error isn't such a refusal."""
         body = read_body(attempt.failure.text if attempt.failure is not None else "")
         if attempt.request.compact or attempt.request.ping:
             refusal = None

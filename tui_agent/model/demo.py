@@ -1,4 +1,4 @@
-"""The demo model: a script behind the model protocol, without key or network, and the project it works in."""
+"""The demo model: a script behind the model protocol, without key or network, and its project."""
 
 import asyncio
 from collections import Counter
@@ -115,7 +115,7 @@ class DemoClient:
         """Nothing is held."""
 
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
-        """Count the request; the part it shares with the one before counts as read from the cache, as providers do."""
+        """Count the request's tokens; the prefix shared with the one before counts as cached."""
         shared = 0
         for before, now in zip(self._cached, lines, strict=False):
             if before != now:
@@ -142,7 +142,7 @@ def _tokens(lines: tuple[bytes, ...]) -> int:
 
 
 def create_demo_workspace(directory: Path) -> None:
-    """Lay out the small project that the demo works in; files that are there already stay as they are."""
+    """Write the demo's small project; existing files stay as they are."""
     from tui_agent.model.demo_script import load_script
 
     files = dict(load_script().workspace)

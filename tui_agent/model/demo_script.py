@@ -149,7 +149,7 @@ class DemoTurn:
 
 
 def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoTurn:
-    """Decide the answer to a request from its messages alone; ``take`` counts how often it was answered already."""
+    """Decide the answer to a request from its messages. ``take``: times it was answered before."""
     if not request.tools:
         wish = " ".join(
             message.text for message in request.messages if message.role in {"system", "user"}
@@ -226,7 +226,7 @@ def _continued(
 
 
 def _chosen(script: DemoScript, prompt: Message) -> Scenario:
-    """Return the scenario for a message; its last part is the typed text, attachments come before."""
+    """Return the scenario for a message: its last part is the typed text, after attachments."""
     typed = next(
         (part.text for part in reversed(prompt.content) if isinstance(part, ContentText)), ""
     )
@@ -247,7 +247,7 @@ def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
 
 
 def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> str:
-    """Put the greeting before the first answer, and a word about a remark that came in the middle of a run."""
+    """Put a greeting before the first answer, and acknowledge a message sent during the run."""
     if all(message.role != "assistant" for message in messages):
         return f"{script.greeting.strip()}\n\n{text}"
     last = messages[-1]
@@ -262,7 +262,7 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
 
 
 def _unwrapped(text: str) -> str:
-    """Return the user's words: the paragraphs between those on when it was sent and how to treat it."""
+    """Return the user's words, without the paragraphs added before and after them."""
     found = _REMINDER.fullmatch(text)
     if found is None:
         return text

@@ -1,4 +1,4 @@
-"""The facts known of models: the catalog and the user's settings, and those learnt by using them."""
+"""The facts known of models: the catalog's, the settings', and those learnt by use."""
 
 import time
 from collections.abc import Callable
@@ -83,7 +83,7 @@ class CatalogDirectory:
         return self.with_learnt(self._catalog.info(model))
 
     def with_learnt(self, info: ModelInfo) -> ModelInfo:
-        """Return a model's facts with the window learnt from an overflow where that is the smaller."""
+        """Return a model's facts, with the window learnt from an overflow if that is smaller."""
         served = self._catalog.served_name(info.id)
         known = [
             size
@@ -112,7 +112,7 @@ class CatalogDirectory:
         )
 
     def _takes_documents(self, info: ModelInfo) -> bool:
-        """Whether a model takes PDFs as they are: those do that see, at the providers that say so."""
+        """Whether a model takes PDFs as they are: models with vision, at providers that say so."""
         is_spoken_to = self._wire_of(info.id) in _WITH_DOCUMENTS
         is_theirs = is_spoken_to and not self._catalog.place(info.id).is_own
         sees = info.vision and self._form(info.id).pictures
@@ -169,7 +169,7 @@ class CatalogDirectory:
         self._facts.save()
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
-        """Remember a window that a provider named, for good, or one it only gave away, until the program ends."""
+        """Remember a window: for good if the provider named it, else until the program ends."""
         served = self._catalog.served_name(model)
         known = self._catalog.info(model).context_window
         if not named:
@@ -194,7 +194,7 @@ class CatalogDirectory:
         return self._facts.form(self._catalog.served_name(model))
 
     def _spoken(self, model: str) -> str:
-        """Return the key of counts: the model where it is served, in the format it is spoken to in."""
+        """Return the key of token counts: the model, where it is served, and its format."""
         wire = self._wire_of(model)
         if wire:
             return f"{self._catalog.served_name(model)} as {wire}"

@@ -1,4 +1,4 @@
-"""Asks model servers for their models, names, windows, abilities, prices, and whether they take a key.
+"""Asks model servers for their models with windows, abilities and prices, and whether a key is good.
 
 Asked are, when the user lists or picks models, the servers the user set up and the gateways whose
 models no file knows; a server on this machine or its network also when a session works with its
@@ -96,7 +96,7 @@ class ServerReply:
 
 
 def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Server]:
-    """Return the servers that know more than the catalog: those the user set up, and gateways to others' models.
+    """Return the servers that know more than the catalog: the user's own, and gateways.
 
     ``models`` are those of the settings and the one in use.
     """
@@ -313,7 +313,7 @@ def _longest_answers(row: dict[str, Any]) -> Iterator[Any]:
 
 
 def _abilities(row: dict[str, Any]) -> dict[str, bool]:
-    """Return the abilities that are said; a list of parameters and one of inputs say which lack, too."""
+    """Return the abilities a server names; lists of parameters or inputs also tell what is missing."""
     words = _words(row.get("supported_parameters")) | _words(row.get("tags"))
     for flags in (table_in(row, "capabilities"), table_in(row, "capabilities", "supports")):
         words |= {name for name, value in flags.items() if value is True}
@@ -341,7 +341,7 @@ def _chats(row: dict[str, Any]) -> bool:
 
 
 def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
-    """Return prices in dollars a token: OpenRouter says them per token, and Vercel, under names of their own."""
+    """Return prices in dollars per token, as OpenRouter and Vercel list them."""
     names = {
         "input_price": ("prompt", "input"),
         "output_price": ("completion", "output"),
@@ -357,7 +357,7 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
-    """Return llama.cpp's facts of the model it serves: the window of one request, and abilities of its template."""
+    """Return llama.cpp's facts of its model: the window of one request, its template's abilities."""
     size = _count(table_in(props, "default_generation_settings").get("n_ctx")) or _count(
         props.get("n_ctx")
     )
@@ -451,7 +451,7 @@ class Trial:
 
 
 async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
-    """Try a key with the cheapest request there is: the provider's list of models, or the path its table names.
+    """Try a key with the cheapest request: the provider's list of models or its ``key_path``.
 
     Some show that to anyone. So it is asked for without the key as well: only a refusal then says
     something.
@@ -511,7 +511,7 @@ async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) ->
 
 
 def usual_servers(addresses: Addresses, known: Iterable[str] = ()) -> list[Server]:
-    """Return the servers that may listen on this machine, where each kind usually does; none at a ``known`` address."""
+    """Return the servers that may listen on their usual local ports, without those at a ``known`` URL."""
     taken = {_port_here(url) for url in known}
     found = []
     for provider in PROVIDERS.values():

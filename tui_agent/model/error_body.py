@@ -1,4 +1,4 @@
-"""Reads an error body, whatever its shape: its words, its codes for programs, the status that stands in it."""
+"""Reads an error body of any shape: its message, its codes, the status inside it."""
 
 import ast
 import json
@@ -113,7 +113,7 @@ def is_error(value: dict[str, Any], event: str = "") -> bool:
 
 
 def read_body(text: str) -> ErrorBody:
-    """Return the parts of an error text, without class names, byte literals, JSON and HTML around it."""
+    """Return the parts of an error text without the class names, byte literals, JSON or HTML around it."""
     text = text.strip()
     codes: list[str] = []
     status: int | None = None

@@ -60,7 +60,7 @@ _TEXT_LENGTH = 20_000
 
 
 def failure_facts(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the facts of a failure, as fields of `errors.Failure`, without ``secrets`` and their like."""
+    """Return the facts of a failure as fields of `errors.Failure`, secrets removed."""
     chain = list(_chain(error))
     response = next((found for found in map(_response, chain) if found is not None), None)
     names = {base.__name__ for each in chain for base in type(each).__mro__}

@@ -344,7 +344,7 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
 
 
 def _kind_by_code(body: ErrorBody, status: int | None) -> ErrorKind | None:
-    """Return the kind of error that the provider's own name for it means, None where the name is too wide."""
+    """Return the kind that the provider's error code means, None for a code of several kinds."""
     codes = set(body.codes)
     if codes & _UNUSABLE_SAMPLE:
         return ErrorKind.OVERLOADED

@@ -208,7 +208,7 @@ class Shape:
 
 @frozen
 class Refused:
-    """A request that was refused, as it was asked for: its shape, the body it was sent as, the error's body."""
+    """A refused request: its shape, the body it was sent as, the error's body."""
 
     request: ModelRequest
     shape: Shape
@@ -324,7 +324,7 @@ def left_out_tools(request: ModelRequest, form: ServerForm) -> list[str]:
 
 
 def _taken(request: ModelRequest, form: ServerForm) -> tuple[ToolSchema, ...]:
-    """Return the tools a server takes, in the form it takes them: of too many those that were called first."""
+    """Return the tools in the form a server takes; of too many, called ones are kept first."""
     tools = request.tools
     if form.without_tools or form.plain_tools:
         tools = tuple(_plain(tool, form) for tool in tools if _key(tool) not in form.without_tools)
@@ -347,7 +347,7 @@ def _learnt(now: Shape, **changes: Any) -> Shape | None:
 
 
 def _joined(messages: Sequence[Message], *, alternating: bool) -> list[Message]:
-    """Merge messages of one role that follow each other; alternating, an answer stands between result and user."""
+    """Merge neighbours of one role; ``alternating`` puts an answer between a result and the user."""
     merged: list[Message] = []
     for message in messages:
         last = None
@@ -457,7 +457,7 @@ def _pictures_out(refused: Refused, taken: int) -> frozenset[str]:
 
 
 def _picture_at(refused: Refused) -> str:
-    """Return the picture at a place that a refusal names: ``messages.1.content.0.image``; "" where there is none."""
+    """Return the picture at a refusal's place (``messages.1.content.0.image``), "" for none."""
     import base64
 
     match = _PLACE.search(refused.error.judged)
@@ -482,7 +482,7 @@ def _picture_at(refused: Refused) -> str:
 
 
 def _key(tool: ToolSchema) -> str:
-    """Return a tool's name with a digest of its schema: one that is mended by its maker is tried again."""
+    """Return a tool's name with a digest of its schema, so that a changed one is tried again."""
     schema = json.dumps(tool.parameters, sort_keys=True, default=str)
     return f"{tool.name}#{hashlib.sha256(schema.encode('utf-8', 'replace')).hexdigest()[:8]}"
 

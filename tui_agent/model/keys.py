@@ -94,7 +94,7 @@ class Keys:
         return found
 
     def parameters(self, provider: Provider) -> dict[str, str]:
-        """Return a provider's parameters in the environment besides its key, as litellm names them."""
+        """Return a provider's parameters from the environment, besides its key, by litellm's names."""
         values = {
             name: next(
                 (self._environ[variable] for variable in variables if self._environ.get(variable)),

@@ -43,7 +43,7 @@ class LearntFacts:
         self.models = _load(path)
 
     def form(self, served: str) -> ServerForm:
-        """Return the form that the server of a model takes; ``served`` is the model where it is served."""
+        """Return the form a server takes for a model. ``served``: see `Catalog.served_name`."""
         return self.models.forms.get(served) or _USUAL_FORM
 
     def keep_form(self, served: str, form: ServerForm) -> None:

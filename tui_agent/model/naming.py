@@ -1,4 +1,4 @@
-"""Names of models: the spellings of gateways, clouds and hosts for one model, and which name is surely a slip.
+"""Names of models: the spellings of one model at gateways, clouds and hosts, and likely typos.
 
 A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
 """
@@ -45,7 +45,7 @@ def spelled(name: str) -> str:
 
 
 def broader(spelling: str) -> Iterator[str]:
-    """Yield a spelling, then the same line of models with less and less said of which one: dates, latest, preview."""
+    """Yield a spelling, then broader ones: without its date, "latest", "preview"."""
     yield spelling
     found = True
     while found:

@@ -1,4 +1,4 @@
-"""Finds out from a provider's words that a request doesn't fit the context window, and how large both are.
+"""Finds context overflows in providers' error texts, with the sizes of request and window.
 
 The texts are those of the providers' own APIs, collected from their documentation and from public
 reports; the tests hold one of each.

@@ -30,7 +30,7 @@ _DAY = 24 * _HOUR
 
 
 def read_plan(headers: Mapping[str, str], *, now: float) -> tuple[LimitWindow, ...]:
-    """Return the windows that headers name, none where they make no sense. ``now`` is seconds since the epoch."""
+    """Return the windows in headers, none for invalid ones. ``now``: seconds since the epoch."""
     known = {name.lower(): value.strip() for name, value in headers.items()}
     return (*_anthropic(known, now), *_codex(known, now))
 
@@ -65,7 +65,7 @@ def _codex(headers: Mapping[str, str], now: float) -> Iterator[LimitWindow]:
 
 
 def _length(minutes: float) -> str:
-    """Return a window's length in the largest unit of which it holds a whole number, give or take a hundredth."""
+    """Return a window's length in the largest unit that fits a whole number of times (±1 %)."""
     for unit, name in ((_DAY, "d"), (_HOUR, "h")):
         number = round(minutes / unit)
         if number and abs(minutes - number * unit) <= 0.01 * minutes:
@@ -98,7 +98,7 @@ class PlanUse:
         self._told: dict[tuple[str, str], float] = {}
 
     def take(self, model: str, windows: tuple[LimitWindow, ...], *, now: float) -> list[str]:
-        """Take what an answer of a model names; return a sentence for each window that passed a step since the last."""
+        """Take an answer's windows; return a sentence for each that passed a step since the last."""
         provider = _provider(model)
         self._windows[provider] = windows
         sentences = []
@@ -118,7 +118,7 @@ class PlanUse:
         ]
 
     def words(self, model: str, *, now: float) -> str:
-        """Return the window of a model's plan that is used most, "" where all have room: ``5 h plan 86%``."""
+        """Return the most used window of a model's plan (``5 h plan 86%``), "" if all have room."""
         running = _running(self._windows.get(_provider(model), ()), now)
         fullest = max(running, key=lambda window: window.used, default=None)
         if fullest is None or fullest.used < WARN_FROM:

@@ -1,4 +1,4 @@
-"""The list of models with their windows and prices: ``prices.json``, taken from litellm's, and corrections to it.
+"""Windows and prices of models: ``prices.json``, taken from litellm, and corrections to it.
 
 ``scripts/model_data.py`` writes the list, a row a line; ``corrections.toml`` corrects it, each row
 with its source.
@@ -81,7 +81,7 @@ class PriceList:
 
     @cached_property
     def closed(self) -> set[str]:
-        """Spellings of the models that do something else than chat: embed, draw, hear, speak, rank or judge."""
+        """Spellings of models that don't chat: for embeddings, images, speech, ranking, moderation."""
         others = {spelled(name) for name in self._names if name not in self.all}
         return others.difference(map(spelled, self.all))
 
@@ -138,7 +138,7 @@ def _by_spelling(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def can_chat(row: Row) -> bool:
-    """Return whether a row is of a model that answers in text; some that only embed have a window of no tokens."""
+    """Return whether a row's model answers in text. Some that only embed have a window of 0 tokens."""
     answers = row.get("supported_output_modalities") or ["text"]
     return (
         row.get("mode") in _CHAT

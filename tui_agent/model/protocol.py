@@ -30,7 +30,7 @@ class ReasoningDelta:
 
 @frozen
 class TextWasReasoning:
-    """All text of the answer so far was the model's thinking: its end was marked, its beginning was not."""
+    """The answer's text so far was thinking: a closing tag came without an opening one."""
 
 
 @frozen
@@ -76,7 +76,7 @@ class UsageReport:
 
 @frozen
 class PromptProgress:
-    """The server is reading the prompt: ``processed`` of ``total`` tokens, those from its cache included."""
+    """Progress of reading the prompt: ``processed`` of ``total`` tokens, cached ones included."""
 
     processed: int
     total: int
@@ -84,7 +84,7 @@ class PromptProgress:
 
 @frozen
 class LimitWindow:
-    """A window of a plan: its name, such as ``5 h``, the share used, and when it resets (epoch seconds)."""
+    """A window of a plan: its name (``5 h``), the share used, when it resets (epoch seconds)."""
 
     name: str
     used: float

@@ -1,4 +1,4 @@
-"""The particulars of each provider: its address and format, where its key comes from, its differences."""
+"""Each provider's address, format, key sources and differences from the format."""
 
 import base64
 import json
@@ -163,7 +163,7 @@ class Endpoint:
 
 @frozen
 class SignIn:
-    """How an account is signed in to in a browser, where that gives any program a lasting key of the user's."""
+    """Browser sign-in of a provider that gives any program a lasting key of the user's."""
 
     exchange: str
     """Where the code that the browser brings is exchanged."""
@@ -238,7 +238,7 @@ class Provider:
     field."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
-        """Return the headers with a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
+        """Return the headers with a key. ``bearer``: send it as a bearer token whatever ``auth`` says."""
         header, claim, name = self.account
         claims = None
         if header:
@@ -271,7 +271,7 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Endpoint:
-    """Azure has one address for all deployments since 2025, and one for each under a dated version."""
+    """Azure: one address for all deployments since 2025, and dated ones for each deployment."""
     url = url.rstrip("/")
     version = parameters.get("api_version", "")
     dated = version[:2].isdigit()
@@ -683,7 +683,7 @@ PROVIDERS = {provider.id: provider for provider in _TABLE}
 
 
 def provider_of(name: str) -> Provider:
-    """Return the provider of a name; an unknown one is assumed to take ``<NAME>_API_KEY``, as most do."""
+    """Return the provider of a name; an unknown one gets the key variable ``<NAME>_API_KEY``."""
     if name.startswith("vertex_ai-"):
         name = name.partition("-")[0]
     name = _ALIASES.get(name, name)

@@ -212,13 +212,13 @@ _OF_TOOLS = frozenset({Part.TOOLS, Part.TOOL_COUNT, Part.TOOL})
 
 
 def named_part(body: ErrorBody) -> Part | None:
-    """Return the part that an error names, whatever its status is; None where only the request can tell."""
+    """Return the part that an error names, whatever its status; None if the words don't tell."""
     said = body.judged
     return next((part for part, pattern in _NAMED if pattern.search(said)), None)
 
 
 def is_about_reasoning_field(body: ErrorBody) -> bool:
-    """Return whether a server doesn't know a field of reasoning, rather than finding fault with what is in it."""
+    """Return whether a server doesn't know a reasoning field, rather than refusing its content."""
     return bool(_UNKNOWN_FIELD.search(body.judged))
 
 
@@ -298,7 +298,7 @@ def _room_besides(error: ModelError, sent: Sent) -> Refusal | None:
 
 
 def _answer_limit(said: str, sent: Sent) -> Refusal | None:
-    """Return the longest answer that the model gives, where a longer one was asked for and the refusal names it."""
+    """Return the longest answer in tokens that a refusal names, if a longer one was asked for."""
     match = _ANSWER_LIMIT.search(said)
     if match is None or not sent.answer_tokens:
         return None
@@ -310,13 +310,13 @@ def _answer_limit(said: str, sent: Sent) -> Refusal | None:
 
 
 def _count_taken(said: str, sent: int) -> int:
-    """Return how many of ``sent`` things a refusal says are taken; 0 where it names no smaller number."""
+    """Return how many things a refusal allows; 0 if it names no number below ``sent``."""
     numbers = (int(re.sub(r"\D", "", number)) for number in _SIZE.findall(said))
     return max((number for number in numbers if number < sent), default=0)
 
 
 def _tools_named(said: str, tools: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the tools that a refusal names, by name or by place; all of them where it names none."""
+    """Return the tools that a refusal names, by name or index; all of them if it names none."""
     named = tuple(
         tool for tool in tools if re.search(rf"(?<![\w-]){re.escape(tool)}(?![\w-])", said)
     )

@@ -1,4 +1,4 @@
-"""Where a request goes: the format and address of a model, its name there, its key, and litellm's parameters."""
+"""Where a request goes: format, address, the model's name there, key, litellm's parameters."""
 
 import re
 from collections.abc import Mapping

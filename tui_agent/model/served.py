@@ -65,11 +65,11 @@ class ServedModels:
         self._answers: dict[str, ServerAnswer] | None = None
 
     def answer(self, url: str) -> ServerAnswer | None:
-        """Return the last answer of the server at an address, None when it was never asked or gave none."""
+        """Return the last answer of the server at an address, None if there is none yet."""
         return self._known().get(plain_url(url))
 
     def age(self, url: str) -> str:
-        """Return how long ago the server at an address was asked, as people say it; "" when it wasn't."""
+        """Return how long ago a server was asked ("5 minutes ago"), "" if never."""
         answer = self.answer(url)
         if answer is None:
             return ""

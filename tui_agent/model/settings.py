@@ -13,7 +13,7 @@ from tui_agent.session.effort import Effort
 
 
 class _Table(BaseModel):
-    """A table of the configuration: frozen, unknown keys are the configuration module's business."""
+    """A table of the configuration, frozen; the configuration module handles unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 

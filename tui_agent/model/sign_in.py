@@ -1,4 +1,4 @@
-"""Signs in to a provider's account: the user agrees in a browser, here or elsewhere, and gets a lasting key."""
+"""Signs in to a provider's account: the user agrees in a browser and gets a lasting key."""
 
 import asyncio
 import base64

@@ -84,7 +84,7 @@ def _shows_whole_file(call: RequestToolCall, result: Message) -> bool:
 
 
 def _results(messages: Sequence[Message], asked: int) -> list[str]:
-    """Return the results since the task; whole files that were read or written are shown themselves."""
+    """Return the results since the task, without whole files, which are shown themselves."""
     calls = calls_in(messages)
     results = []
     for one in messages[asked:]:
@@ -136,7 +136,7 @@ def read_step(text: str, messages: Sequence[Message]) -> TextCalls | None:
 
 
 def _path_of(prose: str, files: Mapping[str, str]) -> str:
-    """Return the file that a fence is meant for: the one named last before it, the only one seen, or a new one."""
+    """Return the file a fence is for: the last one named before it, the only one seen, or a new one."""
     names: list[str] = _NAME.findall(prose)
     seen = [name for name in names if name in files]
     if seen:
@@ -159,7 +159,7 @@ def _is_meant(path: str, files: Mapping[str, str], task: str) -> bool:
 
 
 def _is_in_place_of(text: str, before: str) -> bool:
-    """Return whether a text is a whole file in place of another, not an excerpt or something else."""
+    """Return whether a text can replace a whole file, rather than being an excerpt of it."""
     were = _OUTER.findall(before)
     are = _OUTER.findall(text)
     return len(are) >= len(were) and 2 * sum(line in are for line in were) >= len(were)

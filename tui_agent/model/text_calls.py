@@ -1,4 +1,4 @@
-"""Reads tool calls that a model wrote into its answer as text, where its server returned no native calls.
+"""Reads tool calls that a model wrote as text, where its server returned no native calls.
 
 Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's
 ``<function=…><parameter=…>`` and its like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``,
@@ -92,7 +92,7 @@ class TextCall:
 
 @frozen
 class TextCalls:
-    """The calls of an answer and the rest of its ``text``; where they can't be read ``problem`` says why."""
+    """The calls of an answer, the rest of its ``text``, and why calls can't be read, if so."""
 
     text: str
     calls: tuple[TextCall, ...] = ()
@@ -244,7 +244,7 @@ class _Scanner:
         return json.dumps(values, ensure_ascii=False)
 
     def _of_code(self, code: str) -> Iterator[TextCall]:
-        """Yield the calls of a piece of Python that holds nothing else, but for ``print`` around them."""
+        """Yield the calls of Python code that only calls tools, perhaps inside ``print``."""
         try:
             for statement in ast.parse(code).body:
                 call = statement.value if isinstance(statement, ast.Expr) else None
@@ -336,7 +336,7 @@ class _Scanner:
             yield TextCall(plain_name(name), _object(given))
 
     def _tool_with(self, given: Any) -> str:
-        """Return the tool that takes such arguments and needs several of them, "" where there is none."""
+        """Return the tool that takes these arguments and requires several of them, "" for none."""
         if not isinstance(given, dict):
             return ""
         for tool in self._tools.values():
@@ -348,7 +348,7 @@ class _Scanner:
 
 
 def _with_closers(text: str) -> str | None:
-    """Return a JSON text with the brackets that small models forget at its end; None where more than those lack."""
+    """Return a JSON text with forgotten closing brackets added; None if that doesn't make it valid."""
     wanted: list[str] = []
     is_string = False
     is_escaped = False

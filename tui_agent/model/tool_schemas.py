@@ -1,4 +1,4 @@
-"""Mends the schemas of tools, so that every provider takes them, and maps the arguments of calls back.
+"""Mends tool schemas so that every provider takes them, and maps calls' arguments back.
 
 One form fits all formats: an object at the top without alternatives, no references, items for each
 array, plain names of properties, nothing nested too deep. A schema that is in that form already
@@ -57,7 +57,7 @@ Schema = dict[str, Any]
 
 @dataclass
 class Renamed:
-    """Properties that go by another name: the original by the new one, and those of what is inside, "*" for items."""
+    """Renamed properties: originals by new name; ``inner`` by property, "*" for items."""
 
     names: dict[str, str] = field(default_factory=dict)
     inner: dict[str, "Renamed"] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class MendedTool:
     renamed: Renamed
 
     def arguments_back(self, arguments: str) -> str:
-        """Return the JSON text of a call's arguments under the tool's own names; unchanged where it is no object."""
+        """Return a call's arguments (JSON text) under the tool's own names; unchanged if no object."""
         if self.renamed:
             return _mapped(arguments, self.renamed.back)
         return arguments
@@ -207,7 +207,7 @@ class _Mender:
         self._parts = 0
 
     def top(self, renamed: Renamed) -> Schema:
-        """Return the schema of the arguments: an object that has the properties of all its alternatives."""
+        """Return the schema of the arguments: an object with the properties of all alternatives."""
         given = self._flat(self._whole, ())
         properties: Schema = {}
         for key in ("anyOf", "oneOf"):
@@ -253,7 +253,7 @@ class _Mender:
         return {key: made[key] for key in ordered}
 
     def _take(self, made: Schema, key: str, value: object, schema: Schema, place: "_Place") -> None:
-        """Take a keyword into a schema that is being made, mended; one that is not known is left out."""
+        """Add a mended keyword to the new schema; unknown ones are left out."""
         match key:
             case "properties":
                 made["properties"] = self._properties(value, place)
@@ -312,7 +312,7 @@ class _Mender:
         return made
 
     def _flat(self, schema: object, seen: tuple[str, ...]) -> Schema:
-        """Return a schema with what it refers to, and what all of it has to fit, put in; a circle ends as anything."""
+        """Return a schema with ``$ref`` and ``allOf`` inlined; a circular reference becomes {}."""
         flat = dict(as_dict(schema))
         for _ in range(MAX_DEPTH):
             reference = flat.pop("$ref", None)
@@ -341,7 +341,7 @@ class _Mender:
         return flat
 
     def _found(self, reference: str) -> object:
-        """Return what a reference within the schema points to: ``#/$defs/Name``; nothing for any other."""
+        """Return the target of a local reference (``#/$defs/Name``), None for any other."""
         if not reference.startswith("#"):
             return None
         value: object = self._whole
@@ -373,7 +373,7 @@ def _place_of(key: str, given: Mapping[str, Any]) -> int:
 
 
 def _types(schema: Schema) -> list[str]:
-    """Return the types of a schema that exist; of one that names none the type that its keywords are of."""
+    """Return the valid types of a schema; if it names none, the type its keywords imply."""
     given = schema.get("type")
     named = [kind for kind in (given if isinstance(given, list) else [given]) if kind in _TYPES]
     if named:
@@ -424,7 +424,7 @@ def _required(schema: Schema, made: Schema, renamed: Renamed) -> list[str]:
 
 
 def _is_sound(key: str, value: object) -> bool:
-    """Return whether a keyword is one that every format takes, with a value that JSON Schema 2020-12 has for it.
+    """Return whether every format takes a keyword and its value is valid (JSON Schema 2020-12).
 
     Keywords that hold schemas are none of these.
     """

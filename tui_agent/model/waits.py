@@ -1,4 +1,4 @@
-"""Waiting before a request is tried again: how long a provider asks for, and how long the program waits itself."""
+"""Waits before a request is tried again: the provider's wish and the program's own back-off."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
 
 
 def span(value: str | None, *, now: float) -> float | None:
-    """Return the seconds a header's value means: a number, a moment, a date, or a duration like ``6m0s``."""
+    """Return a header's value in seconds: a number, a time, a date or a duration (``6m0s``)."""
     if not value:
         return None
     number = _number(value)

@@ -1,4 +1,4 @@
-"""Tool calls put together from pieces that every provider numbers, names and cuts a little otherwise."""
+"""Tool calls put together from streamed pieces, however a provider numbers and cuts them."""
 
 import json
 import uuid
@@ -28,7 +28,7 @@ def plain_name(tool: str) -> str:
 
 
 def plain_arguments(text: str) -> str:
-    """Return a call's arguments without what some servers send before them: an empty object, or the same text."""
+    """Return arguments without the "{}" or the second copy that some servers send."""
     without = text.removeprefix("{}").lstrip()
     if without:
         text = without
@@ -39,7 +39,7 @@ def plain_arguments(text: str) -> str:
 
 
 class CallIds:
-    """Gives each call of an answer an id that is not among those ``taken``, which occur in its request."""
+    """Gives each call of an answer an id that isn't among those ``taken`` by its request."""
 
     def __init__(
         self, taken: Iterable[str], new: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:16]}"
@@ -48,7 +48,7 @@ class CallIds:
         self._new = new
 
     def take(self, given: str | None) -> str:
-        """Return the id a call goes by: the provider's own, numbered when it was used before, a new one for none."""
+        """Return a call's id: the provider's, numbered if it is taken, else a new one."""
         call_id = given or self._new()
         number = 2
         while call_id in self._taken:

@@ -32,7 +32,7 @@ def written(request: ModelRequest, words: str) -> ModelRequest:
 
 
 def _with_words(messages: Sequence[Message], words: str) -> list[Message]:
-    """Return messages with words at the end of the system prompt: its parts stay as many as they were."""
+    """Return messages with words appended to the last part of the system prompt."""
     head = list(takewhile(lambda message: message.role == "system", messages))
     if not head:
         return [Message("system", (ContentText(words),)), *messages]

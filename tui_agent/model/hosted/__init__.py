@@ -1,1 +1,1 @@
-"""litellm, in a process of its own: the providers whose formats the program does not speak itself."""
+"""litellm in a process of its own, for providers whose formats the program doesn't speak."""

@@ -66,7 +66,7 @@ def build_call(
 def _message(
     message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool
 ) -> dict[str, Any]:
-    """Return a message as chat completions have it, with marks and reasoning where litellm looks for them."""
+    """Return a chat completions message with marks and reasoning where litellm expects them."""
     wire = chat.chat_message(replace(message, cache=False), request, route)
     if message.cache and route.info.cache_marks:
         if message.role == "tool":

@@ -1,4 +1,4 @@
-"""The program's end of the line to a model host: starts the process, hands its events to requests."""
+"""The program's end of the line to a model host: starts it, passes its events to requests."""
 
 import asyncio
 import contextlib
@@ -189,7 +189,7 @@ def _log_file(path: Path | None) -> Iterator[int]:
 
 
 def last_words(path: Path | None) -> str:
-    """Return the last line a host wrote to its log, which says why it ended, when it says something."""
+    """Return the last line of a host's log, which usually says why it ended."""
     try:
         text = ""
         if path is not None:

@@ -1,1 +1,1 @@
-"""The formats that are spoken without a library: a request as bytes going out, an answer's events coming in."""
+"""The formats spoken without a library: requests as bytes, answers as events."""

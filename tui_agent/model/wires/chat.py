@@ -316,7 +316,7 @@ class ChatReader(Reader):
         return events
 
     def _take_part(self, part: Any) -> list[ModelEvent]:
-        """Take a part of content, as Mistral sends it: text, or thinking that is made of texts again."""
+        """Take a part of Mistral's content: text, or thinking made of texts."""
         match part:
             case {"type": "text", "text": str(text)} if text:
                 return [TextDelta(text)]
@@ -393,7 +393,7 @@ def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _said(choice: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a choice says: a piece, the whole message, or bare text as completions have it."""
+    """Return a choice's content: a delta, a whole message, or the text of a completion."""
     return as_dict(choice.get("delta") or choice.get("message") or {"content": choice.get("text")})
 
 
@@ -431,7 +431,7 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
 
 
 class _Blocks:
-    """Blocks of reasoning put together from pieces, distinguished by type, index and id, as far as they have any."""
+    """Blocks of reasoning put together from pieces, told apart by type, index and id."""
 
     def __init__(self) -> None:
         self._blocks: list[dict[str, Any]] = []

@@ -119,7 +119,7 @@ def _config(request: ModelRequest, route: Route) -> dict[str, Any]:
 
 
 def _signs_calls(route: Route) -> bool:
-    """Return whether a model is of the third generation or newer; a name without a number is the newest."""
+    """Return whether a model is Gemini 3 or newer; a name without a number counts as new."""
     found = _GENERATION.search(route.name)
     return found is None or int(found[1]) >= 3
 

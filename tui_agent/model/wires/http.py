@@ -75,7 +75,7 @@ class EventDecoder:
         """Part of an event has come, and not only comments, since this was last set to False."""
 
     def feed(self, data: bytes) -> list[tuple[str, str]]:
-        """Take bytes and return the events that are complete now: name, "" where there is none, and data."""
+        """Take bytes and return the complete events: name ("" for none) and data."""
         if b"\n" not in data and b"\r" not in data:
             self._rest += data
             self._note_part()
@@ -324,7 +324,7 @@ class _Patience:
         takes."""
 
     def note(self, reader: Reader, *, is_event: bool, with_more: bool) -> None:
-        """Note a piece of the answer: whether it held part of an event, and whether that adds to the answer."""
+        """Note a piece: whether it held part of an event, and whether it adds to the answer."""
         if reader.finished and (with_more or not self._is_ending):
             self._is_ending = True
             self._allow(FINISH_GRACE_SECONDS)
@@ -387,7 +387,7 @@ async def _read(
 
 
 def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
-    """Return the decoder of a body, by its first bytes: some answer with one document where a stream was asked for."""
+    """Return a decoder by a body's first bytes: some servers send one document, not a stream."""
     if begin.startswith(b"<"):
         text = begin.decode("utf-8", "replace")
         if PAGE.match(text):
@@ -401,7 +401,7 @@ def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
 def _fed(
     reader: Reader, events: list[tuple[str, str]]
 ) -> tuple[list[ModelEvent], WireFailure | None]:
-    """Feed events to a reader; return its events, and the failure that ended it: those before it count."""
+    """Feed a reader; return its events up to a failure, and the failure."""
     found: list[ModelEvent] = []
     for name, text in events:
         try:
@@ -433,7 +433,7 @@ async def _refusal(response: httpx.Response, limits: HostSettings) -> Failure:
 
 
 async def _within(left: float, cause: Cause, waiting: Any, *, seconds: float | None = None) -> Any:
-    """Return what is waited for; a failure after ``left`` seconds names ``seconds``, if they are given, instead."""
+    """Return what is waited for, within ``left`` seconds. A failure names ``seconds`` if given."""
     try:
         async with asyncio.timeout(left):
             return await waiting
@@ -474,7 +474,7 @@ def merged(events: list[ModelEvent]) -> list[ModelEvent]:
 
 
 def _trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
-    """Return the trusted certificates: those the environment names, else the system's, else certifi's."""
+    """Return the trusted certificates: the environment's, else the system's, else certifi's."""
     named = next((environ[name] for name in _CERTIFICATES if environ.get(name)), None)
     try:
         context = ssl.create_default_context(

@@ -175,7 +175,7 @@ class _Thinking:
     is_off: bool = False
 
     def room(self, request: ModelRequest) -> int:
-        """Return the most tokens of an answer; a budget has to fit in, also where no answer is wanted."""
+        """Return the answer's token limit; even a ping's has to hold the thinking budget."""
         if request.ping and "budget_tokens" not in self.field:
             return 1
         return self.max_tokens
@@ -307,7 +307,7 @@ def _turns(
 
 
 def _tidy(turns: Sequence[dict[str, Any]]) -> None:
-    """Put results before anything else the user's side says; an answer at the end ends without white space."""
+    """Put results first in each turn of the user; strip white space after a last answer."""
     for turn in turns:
         if turn["role"] == "user":
             turn["content"].sort(key=lambda block: block["type"] != "tool_result")
@@ -393,7 +393,7 @@ def _tool_use(call: RequestToolCall) -> ContentBlock:
 
 
 def _kept(message: Message) -> Iterator[ContentBlock]:
-    """Yield the blocks that an answer keeps, or the places of those that its text and calls make."""
+    """Yield the kept blocks of an answer; text and calls have placeholders."""
     for blob in blobs(message):
         # ``thinking_blocks`` are those of sessions that went through litellm.
         for block in objects(blob.get("messages", blob.get("thinking_blocks"))):
@@ -433,7 +433,7 @@ def _text_block(text: str) -> list[ContentBlock]:
 
 
 def _may_think_on(turns: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the turn the model is in began with thinking: it can't begin to think in the middle of one."""
+    """Whether the model's turn began with thinking; it can't start to think in the middle of one."""
     begun = None
     for turn in turns:
         if turn["role"] == "assistant":
@@ -573,7 +573,7 @@ class MessagesReader(Reader):
     # -- events ---------------------------------------------------------------------------------------------
 
     def _begin(self, message: Mapping[str, Any]) -> list[ModelEvent]:
-        """Begin the answer, or begin it again: some gateways go on with another server after one failed."""
+        """Begin the answer, or restart it: some gateways switch servers after a failure."""
         self._added += sum(part.shown for part in self._parts)
         self._parts.clear()
         self._open.clear()
@@ -696,7 +696,7 @@ class MessagesReader(Reader):
         return self.report(usage, hour_writes=hour if isinstance(hour, int) else 0)
 
     def _blob(self) -> str | None:
-        """Return the blocks to send back; None where text and calls alone make the same answer again."""
+        """Return the blocks to send back; None if text and calls alone restore the answer."""
         kept: list[ContentBlock] = []
         if self._added:
             kept = [{"type": "added", "chars": self._added}]

@@ -1,4 +1,4 @@
-"""Ollama's own chat, which alone takes the size of the window: its chat completions cut a longer prompt silently."""
+"""Ollama's own chat: its chat completions take no window size and cut longer prompts silently."""
 
 import json
 from collections.abc import Mapping

@@ -216,7 +216,7 @@ def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]
 
 
 def _answer(message: Message, *, with_reasoning: bool) -> list[dict[str, Any]]:
-    """Return the items an answer is sent back as: in the order they came where that is known and still fits."""
+    """Return an answer's items, in their original order if that is known and still fits."""
     kept = kept_items(message, "responses")
     if kept is None or not _fits(kept, message):
         kept = [{"type": "function_call"}] * len(message.tool_calls)
@@ -266,7 +266,7 @@ def _replayed(
 
 
 def _message(text: str, own_id: str | None, phase: str | None) -> dict[str, Any]:
-    """Return an answer's text as an item: the provider's own where its id is known, else the plain form."""
+    """Return an answer's text as an item: the provider's if its id is known, else a plain one."""
     # llama.cpp takes an answer only where its type is named.
     item: dict[str, Any] = {"type": "message"}
     if own_id is None:
@@ -497,7 +497,7 @@ class ResponsesReader(Reader):
             self._cite(objects(whole.get("content")))
 
     def _cite(self, parts: Sequence[dict[str, Any]]) -> None:
-        """Add the sources that a message cites and doesn't name; pass on the pages where the web was searched."""
+        """Add the cited sources that the text doesn't name; pass on the pages of a web search."""
         text = "".join([as_text(part.get("text")) for part in parts])
         lines: dict[str, None] = {}
         for part in parts:
@@ -510,7 +510,7 @@ class ResponsesReader(Reader):
             self._add("\n".join(["\n\nSources:", *lines]))
 
     def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
-        """Take an item as the provider opened or closed it: the rest that did not come in pieces is passed on now."""
+        """Take an opened or closed item and pass on what did not come in pieces."""
         match item.type:
             case "message":
                 for index, part in enumerate(objects(whole.get("content"))):

@@ -133,7 +133,7 @@ def _without_begun_tag(text: str) -> tuple[str, str]:
 
 
 def _ends_reasoning(before: str, after: str) -> bool:
-    """Whether a closing tag between two texts ends reasoning: it stands at an end of its line, and isn't spoken of."""
+    """Whether a closing tag ends reasoning: it ends or begins its line, and isn't just mentioned."""
     if OPEN in before:
         return False
     line = before.rpartition("\n")[2]

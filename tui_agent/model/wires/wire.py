@@ -1,4 +1,4 @@
-"""The interface of a wire: one provider format, as the call for a request and a reader of the answer.
+"""The interface of a wire: a provider format's call for a request and reader of the answer.
 
 Wires do no input and output and have no clock: the same request makes the same bytes, and a reader
 is fed server-sent events that others read. ``http`` sends and receives for all of them.
@@ -110,7 +110,7 @@ class Reader(ABC):
         """
 
     def reason(self, of_answer: FinishReason, *, marked: bool) -> FinishReason:
-        """Return why an answer ended: one that just ended is cut off where its server marks the end."""
+        """Return why an answer ended: without a mark it is cut off, if its server sends marks."""
         if marked or not self.route.end_marks:
             return of_answer
         return "length"
@@ -122,7 +122,7 @@ class Reader(ABC):
         return ToolCallDelta(len(self.calls) - 1, call.call_id, tool, arguments)
 
     def count(self, numbers: Mapping[str, Any]) -> None:
-        """Take a report of usage. Numbers grow or come at the end; a report may leave out those it doesn't know."""
+        """Add a report of usage. Later numbers replace earlier ones, except zeros and missing ones."""
         self.usage |= {name: value for name, value in numbers.items() if value}
 
     def report(
@@ -216,7 +216,7 @@ def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def blobs(message: Message) -> list[dict[str, Any]]:
-    """Return the reasoning that belongs to a message, as it was kept; blobs that can't be read are left out."""
+    """Return the reasoning blobs kept with a message, without unreadable ones."""
     found = []
     for blob in message.reasoning:
         try:
@@ -237,7 +237,7 @@ def kept_items(message: Message, name: str) -> list[Any] | None:
 
 
 def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
-    """Return the items of a provider's own compaction, as they came, and the message beside them."""
+    """Return the items of a provider's own compaction, and the message without their text."""
     kept = kept_items(message, "compacted")
     if kept is None:
         return [], message
