@@ -1,7 +1,8 @@
 """Counts how densely the code is written, by package: `python scripts/density.py`; `--worst` lists modules.
 
 Lines are no goal: what counts is how much a reader has to take in at once. Figures are per 1,000 lines that are not
-blank. Code tokens leave out comments and docstrings.
+blank. Code tokens leave out comments and docstrings. Fan-out is how many modules of the program a module imports in
+the mean, those for types and those within functions included.
 """
 
 import argparse
@@ -19,6 +20,7 @@ LONG_LINE = 100
 MANY_POSITIONALS = 6
 GOALS = {"conditionals": 15.0, "comprehensions": 20.0, "tuples": 1.0, "long_lines": 20.0}
 """What the whole program should stay below, per 1,000 lines."""
+MOST_FAN_OUT = 5.4
 
 _LAYOUT = {
     tokenize.COMMENT,
@@ -45,6 +47,8 @@ class Density:
     format_skips: int = 0
     positional_calls: int = 0
     late_constants: int = 0
+    modules: int = 1
+    imports: int = 0
 
     def add(self, other: "Density") -> None:
         for field in fields(self):
@@ -52,6 +56,10 @@ class Density:
 
     def per_thousand(self, name: str) -> float:
         return 1_000 * getattr(self, name) / max(1, self.lines)
+
+    @property
+    def fan_out(self) -> float:
+        return self.imports / max(1, self.modules)
 
 
 def main() -> int:
@@ -69,6 +77,8 @@ def main() -> int:
         print_worst(counted, arguments.worst)
     whole = total(counted.values())
     over = [name for name, goal in GOALS.items() if whole.per_thousand(name) > goal]
+    if whole.fan_out > MOST_FAN_OUT:
+        over.append("fan_out")
     return 1 if arguments.check and over else 0
 
 
@@ -83,6 +93,7 @@ def density_of(text: str) -> Density:
     found.long_lines = sum(len(line) > LONG_LINE for line in rows)
     found.format_skips = text.count("# fmt: skip")
     found.late_constants = len(list(late_constants(tree)))
+    found.imports = len(set(imported_modules(tree)))
     for node in ast.walk(tree):
         if isinstance(node, ast.IfExp):
             found.conditionals += 1
@@ -110,6 +121,22 @@ def late_constants(tree: ast.Module) -> Iterator[str]:
             yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
+def imported_modules(tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of the program that are imported anywhere in a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if is_own(alias.name))
+        elif isinstance(node, ast.ImportFrom) and node.module and is_own(node.module):
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if is_own(inner) else node.module
+
+
+def is_own(module: str) -> bool:
+    place = ROOT / module.replace(".", "/")
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+
+
 def count_tokens(text: str, tree: ast.Module) -> int:
     documented = set(docstring_lines(tree))
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
@@ -134,13 +161,13 @@ def by_package(counted: dict[Path, Density]) -> dict[str, Density]:
     for path, density in counted.items():
         parts = path.relative_to(ROOT / PACKAGE).parts
         name = parts[0] if len(parts) > 1 else "(top)"
-        packages.setdefault(name, Density()).add(density)
+        packages.setdefault(name, Density(modules=0)).add(density)
     packages["whole"] = total(counted.values())
     return packages
 
 
 def total(densities: Iterable[Density]) -> Density:
-    whole = Density()
+    whole = Density(modules=0)
     for density in densities:
         whole.add(density)
     return whole
@@ -148,12 +175,15 @@ def total(densities: Iterable[Density]) -> Density:
 
 def print_table(packages: dict[str, Density]) -> None:
     names = [field.name for field in fields(Density)]
+    names[names.index("imports")] = "fan_out"
     print("  ".join(["package".ljust(10), *(name.replace("_", " ").rjust(16) for name in names)]))
     for package, density in packages.items():
         cells = [f"{getattr(density, name):,}" for name in names]
         for index, name in enumerate(names):
             if name in GOALS:
                 cells[index] = f"{density.per_thousand(name):.1f}"
+            elif name == "fan_out":
+                cells[index] = f"{density.fan_out:.2f}"
         print("  ".join([package.ljust(10), *(cell.rjust(16) for cell in cells)]))
 
 
@@ -164,7 +194,8 @@ def print_worst(counted: dict[Path, Density], number: int) -> None:
         density = large[path]
         print(
             f"{path.relative_to(ROOT)}: {density.per_thousand('conditionals'):.0f} conditional expressions, "
-            f"{density.per_thousand('comprehensions'):.0f} comprehensions, {density.late_constants} late constants"
+            f"{density.per_thousand('comprehensions'):.0f} comprehensions, {density.late_constants} late constants, "
+            f"{density.imports} modules imported"
         )
 
 
