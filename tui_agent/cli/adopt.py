@@ -7,17 +7,16 @@ from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 
-from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.programs.found import FoundItem, ItemState
 from tui_agent.agent.programs.inventory import inventory, summary
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.extensions import Extensions, folders_of, is_trusted
+from tui_agent.cli.extensions import Extensions, folders_of, is_trusted, knowledge_of
 from tui_agent.cli.output import say, say_json
 from tui_agent.config import load_config, set_value
 from tui_agent.path_checks import is_there
 from tui_agent.paths import data_dir
 from tui_agent.places import LeftOut
-from tui_agent.resources import prompt
 from tui_agent.safe_text import one_line
 
 TOLD = "other-programs-told"
@@ -60,8 +59,7 @@ def found_items(cwd: Path) -> tuple[FoundItem, ...]:
     # What the user leaves out is listed too.
     folders = replace(chosen, left_out=LeftOut())
     trusted = is_trusted(cwd)
-    sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
-    knowledge = Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
+    knowledge = knowledge_of(folders, config, trusted=trusted)
     knowledge.load()
     servers = Extensions(is_trusted).servers(cwd)
     return inventory(chosen, knowledge, servers, trusted=trusted)

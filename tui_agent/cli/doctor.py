@@ -13,13 +13,20 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tui_agent.agent.hooks.payloads import ANSWERS
-from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.programs.found import ItemState
-from tui_agent.agent.programs.inventory import inventory, summary
+from tui_agent.agent.programs.inventory import summary
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.app.logins import keys_of
-from tui_agent.cli.extensions import Extensions, folders_of, is_trusted, state_of_project
-from tui_agent.cli.models import LEARNT, catalog_of, choose_model, own_models
+from tui_agent.cli.adopt import found_items
+from tui_agent.cli.extensions import (
+    Extensions,
+    folders_of,
+    is_trusted,
+    knowledge_of,
+    state_of_project,
+)
+from tui_agent.cli.models import catalog_of, choose_model, directory_of, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.cli.update import running_installation
@@ -28,16 +35,13 @@ from tui_agent.files.own_git import find_project
 from tui_agent.lazy import frozen
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.hosted.link import install_command, is_installed
-from tui_agent.model.learnt import LearntFacts
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.price_list import PriceList
 from tui_agent.model.route import Router
 from tui_agent.path_checks import is_file
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.own_programs import find_program
-from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
 from tui_agent.trust import TrustItem, TrustStore
@@ -188,7 +192,7 @@ def _models(config: Config) -> Iterator[Finding]:
 
 
 def _model_in_use(config: Config, catalog: Catalog, model: str) -> Iterator[Finding]:
-    info = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT)).info(model)
+    info = directory_of(catalog).info(model)
     place = catalog.place(model)
     text = f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]})"
     if place.is_own:
@@ -256,12 +260,9 @@ def _extensions(config: Config) -> Iterator[Finding]:
         yield Finding("hook", f"{events}: {handler.name}")
     for problem in hooks.problems:
         yield Finding("hook", problem, ok=False)
-    folders = folders_of(cwd, config)
-    sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
-    known = Knowledge(sources, prompt=prompt, trusted=lambda: is_trusted(cwd))
+    known = knowledge_of(folders_of(cwd, config), config, trusted=is_trusted(cwd))
     yield from _knowledge(known)
-    servers = extensions.servers(cwd)
-    items = inventory(folders, known, servers, trusted=is_trusted(cwd))
+    items = found_items(cwd)
     for item in items:
         if item.kind == "hook" and item.state is ItemState.WITHOUT_EFFECT:
             yield Finding("hook", f"{item.name} ({item.place}) does not run: {item.why}")

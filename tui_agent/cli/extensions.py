@@ -11,6 +11,7 @@ from tui_agent.agent.hooks.claude_hooks import UnusableHook, claude_hook, hooks_
 from tui_agent.agent.hooks.hooks import CommandHook, LoadedHooks
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.knowledge.folders import Folders, upward
+from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import (
     ConnectionContext,
@@ -36,6 +37,7 @@ from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.places import LeftOut
 from tui_agent.plugins import PLUGINS, ROOT_VARIABLE, PluginStore
 from tui_agent.processes.environment import SafeEnvironment, server_environment
+from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.trust import (
     PinnedFiles,
@@ -114,6 +116,12 @@ def folders_without_plugins(cwd: Path, config: Config) -> Folders:
 
 def _config(project: Path, *, trusted: bool) -> Config:
     return load_config(project=project_config(project) if trusted else None).config
+
+
+def knowledge_of(folders: Folders, config: Config, *, trusted: bool) -> Knowledge:
+    """Return what guides the agent, without what other programs' settings add; nothing is read yet."""
+    sources = Sources(folders, config.instructions, config.memory.tokens, config.instructions_order)
+    return Knowledge(sources, prompt=prompt, trusted=lambda: trusted)
 
 
 def _wanted(servers: Iterable[ForeignServer], left_out: LeftOut) -> Iterator[ForeignServer]:

@@ -43,6 +43,11 @@ def catalog_of(config: Config) -> DemoCatalog:
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
 
+def directory_of(catalog: Catalog) -> CatalogDirectory:
+    """Return what is known of the catalog's models, facts learnt from their servers included."""
+    return CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
+
+
 def own_models(config: Config) -> tuple[str, ...]:
     """Return the models of the settings that say where their server is; the other tables only correct the catalog."""
     return tuple(name for name, settings in config.models.items() if settings.base_url)
@@ -78,7 +83,7 @@ def run_models(arguments: Namespace) -> int:
     config = load_config().config
     logins = Logins()
     catalog = catalog_of(config)
-    directory = CatalogDirectory(catalog, LearntFacts(data_dir() / LEARNT))
+    directory = directory_of(catalog)
     if arguments.forget:
         return _forget(directory, arguments.forget)
     keys = keys_of(config, logins)
