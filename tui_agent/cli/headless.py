@@ -98,6 +98,11 @@ class KeyedRun:
     def request(self) -> OpenRequest:
         return OpenRequest(self.session.id if self.session is not None else None)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether its message was sent before it was cut off."""
+        return self.session is not None and bool(self.session.first_message)
+
     def repeat(self, store: Store, *, as_json: bool) -> int | None:
         """Print the answer of a finished run, without a request; returns its exit code, None where it has not finished.
 

@@ -7,16 +7,11 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import aclosing
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tui_agent.cli.arguments import UsageError, named_run, parse
 from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
-
-if TYPE_CHECKING:
-    from tui_agent.cli.headless import HeadlessRun
 
 MAX_STDIN_CHARS = 2_000_000
 STDIN_PATIENCE = 3.0
@@ -155,74 +150,14 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
-    from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.ending import run_to_end
-    from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
-    from tui_agent.cli.wiring import Wiring
+    from tui_agent.cli.one_shot import run_one_shot
 
     message = arguments.print or arguments.goal or ""
     piped = "" if arguments.is_named else _piped()
     if not message.strip() and not piped.strip():
         raise UsageError("There is no prompt: write one after -p, or pipe it in.")
-
-    async def work() -> int:
-        async with aclosing(Wiring(arguments)) as wiring:
-            for warning in wiring.loaded.warnings:
-                print(warning, file=sys.stderr)
-            parts = ControllerWiring(wiring)
-            run = HeadlessRun(parts, as_json=arguments.json)
-            code: int = ExitCode.FAILED
-            keyed = None
-            if arguments.key:
-                keyed = await KeyedRun.find(wiring.store, arguments.key)
-            if (
-                keyed is not None
-                and (ended := keyed.repeat(wiring.store, as_json=arguments.json)) is not None
-            ):
-                return ended
-            try:
-                await run.open(parts.start().request if keyed is None else keyed.request)
-                if keyed is not None:
-                    await run.go_on(keyed)
-                if wiring.notice:
-                    print(wiring.notice, file=sys.stderr)
-                gc.freeze()
-                gc.enable()
-                if arguments.race is None:
-                    _set_aims(run, arguments)
-                    begun = (
-                        keyed is not None
-                        and keyed.session is not None
-                        and keyed.session.first_message
-                    )
-                    code = await (run.run(GO_ON) if begun else run.run(message, piped))
-                else:
-                    from tui_agent.app.race_commands import RaceWish
-
-                    prompt = "\n\n".join(filter(str.strip, [message, piped]))
-                    code = await run.race(
-                        RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none")
-                    )
-                if arguments.result is not None:
-                    code = await run.write_result(arguments.result) or code
-            finally:
-                run.keep_outcome(code)
-                await run.controller.close()
-            return code
-
-    return run_to_end(work())
-
-
-def _set_aims(run: "HeadlessRun", arguments: Namespace) -> None:
-    """Give a run its check and its goal, if it has them."""
-    from tui_agent.agent.ports import RunCheck
-
-    if arguments.check and arguments.check_rounds is None:
-        run.agent.ports.check = RunCheck(arguments.check)
-    elif arguments.check:
-        run.agent.ports.check = RunCheck(arguments.check, rounds=arguments.check_rounds)
-    if arguments.goal:
-        run.agent.goals.begin(arguments.goal)
+    return run_to_end(run_one_shot(arguments, message, piped))
 
 
 def _piped() -> str:

@@ -1,0 +1,69 @@
+"""Carries out the arguments of a run without a screen, from the wiring of its parts to its result."""
+
+import gc
+import sys
+from argparse import Namespace
+from contextlib import aclosing
+
+from tui_agent.agent.ports import RunCheck
+from tui_agent.cli.controller_wiring import ControllerWiring
+from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
+from tui_agent.cli.output import ExitCode
+from tui_agent.cli.wiring import Wiring
+
+
+async def run_one_shot(arguments: Namespace, message: str, piped: str) -> int:
+    """Send a message, or hold a race of it; returns the exit code. ``piped`` is the text of standard input."""
+    async with aclosing(Wiring(arguments)) as wiring:
+        for warning in wiring.loaded.warnings:
+            print(warning, file=sys.stderr)
+        parts = ControllerWiring(wiring)
+        keyed = None
+        if arguments.key:
+            keyed = await KeyedRun.find(wiring.store, arguments.key)
+            code_before = keyed.repeat(wiring.store, as_json=arguments.json)
+            if code_before is not None:
+                return code_before
+        run = HeadlessRun(parts, as_json=arguments.json)
+        code: int = ExitCode.FAILED
+        try:
+            await run.open(parts.start().request if keyed is None else keyed.request)
+            if keyed is not None:
+                await run.go_on(keyed)
+            if wiring.notice:
+                print(wiring.notice, file=sys.stderr)
+            # What is imported and wired by now stays to the end.
+            gc.freeze()
+            gc.enable()
+            if arguments.race is not None:
+                code = await _hold_race(run, arguments, message, piped)
+            else:
+                _set_aims(run, arguments)
+                if keyed is not None and keyed.has_begun:
+                    code = await run.run(GO_ON)
+                else:
+                    code = await run.run(message, piped)
+            if arguments.result is not None:
+                code = await run.write_result(arguments.result) or code
+        finally:
+            run.keep_outcome(code)
+            await run.controller.close()
+        return code
+
+
+async def _hold_race(run: HeadlessRun, arguments: Namespace, message: str, piped: str) -> int:
+    from tui_agent.app.race_commands import RaceWish
+
+    prompt = "\n\n".join(filter(str.strip, [message, piped]))
+    pick = arguments.pick or "none"
+    return await run.race(RaceWish(prompt, arguments.race, arguments.check, pick))
+
+
+def _set_aims(run: HeadlessRun, arguments: Namespace) -> None:
+    """Give a run its check and its goal, if it has them."""
+    if arguments.check and arguments.check_rounds is None:
+        run.agent.ports.check = RunCheck(arguments.check)
+    elif arguments.check:
+        run.agent.ports.check = RunCheck(arguments.check, rounds=arguments.check_rounds)
+    if arguments.goal:
+        run.agent.goals.begin(arguments.goal)
