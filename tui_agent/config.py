@@ -513,7 +513,10 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
 
 
 def _tighten(brought: Table) -> list[str]:
-    """Keep only the sandbox settings of a project that make it stricter; return the others' names."""
+    """Keep only the sandbox settings of a project that make it stricter.
+
+    Return the others' names.
+    """
     held = brought.pop("sandbox", {})
     settings = as_dict(held)
     if isinstance(held, str):

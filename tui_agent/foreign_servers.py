@@ -26,7 +26,10 @@ Row = dict[str, Any]
 
 @frozen
 class ServerFile:
-    """A file that may name servers; its path starts at the home or at a directory of the project."""
+    """A file that may name servers.
+
+    Its path starts at the home or at a directory of the project.
+    """
 
     program: str
     path: str

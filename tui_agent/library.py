@@ -1,4 +1,6 @@
-"""The program as a library: a session, an agent that works in it, tools of one's own. docs/library.md shows how.
+"""The program as a library: a session, an agent that works in it, tools of one's own.
+
+docs/library.md shows how.
 
 Nothing of the user's is read that is not given: no settings, no keys, no instructions, no sessions.
 """
@@ -389,7 +391,9 @@ class Agent:
     # -- a turn
 
     async def run(self, message: str) -> AsyncGenerator[AgentEvent, None]:
-        """Send a message and yield the events up to ``RunEnded``; leaving the loop before interrupts it.
+        """Send a message and yield the events up to ``RunEnded``.
+
+        Leaving the loop before interrupts it.
 
         Raises:
             LibraryError: another message is being worked on.
@@ -491,7 +495,9 @@ class Agent:
         await self._agent.navigator.go(entry_id)
 
     async def undo(self) -> int | None:
-        """Undo the newest thing that was done: a turn, a move, a compaction, an edit; returns the leaf.
+        """Undo the newest thing that was done: a turn, a move, a compaction, an edit.
+
+        Returns the leaf.
 
         Raises:
             UserFacingError: there is none, or a message is being worked on.

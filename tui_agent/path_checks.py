@@ -28,7 +28,10 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def at_home(text: str) -> Path:
-    """Return the path a text names, ``~`` and ``~name`` expanded; an unknown user's ``~name`` stays."""
+    """Return the path a text names, ``~`` and ``~name`` expanded.
+
+    An unknown user's ``~name`` stays.
+    """
     return Path(os.path.expanduser(text))  # noqa: PTH111 - the one of pathlib raises
 
 

@@ -281,7 +281,9 @@ def market_of(root: Path) -> dict[str, Path | str]:
 
 
 def digest_of(root: Path) -> str:
-    """Return a digest of a folder's names, modes and contents; the contents are read once while they stay the same.
+    """Return a digest of a folder's names, modes and contents.
+
+    The contents are read once while they stay the same.
 
     Raises:
         PluginError: it is too large, or holds a link that leads out of it.

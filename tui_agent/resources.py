@@ -26,7 +26,9 @@ def data_root() -> Path:
 
 
 def prompt(name: str) -> str:
-    """Return the text of ``prompts/NAME.md``; the user's ``prompts/NAME.md`` in the config directory wins.
+    """Return the text of ``prompts/NAME.md``.
+
+    The user's ``prompts/NAME.md`` in the config directory wins.
 
     Raises:
         ResourceError: there is no such prompt, or it cannot be read as UTF-8.

@@ -236,7 +236,9 @@ class _Rule:
 def _shape(
     begin: str, fewest: int, body: str = r"[A-Za-z0-9_\-]", *, strict: bool = False
 ) -> _Rule:
-    """Return the rule for keys that begin in a certain way; ``fewest`` characters come after that at least.
+    """Return the rule for keys that begin in a certain way.
+
+    ``fewest`` characters come after that at least.
 
     The beginning of a ``strict`` one is common: without a digit or a capital letter after it, it is
     no key.

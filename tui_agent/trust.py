@@ -272,7 +272,10 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
-    """Yield the files below a directory; those outside the project are left out: nobody reads them."""
+    """Yield the files below a directory.
+
+    Those outside the project are left out: nobody reads them.
+    """
     for directory, names, files in os.walk(place, followlinks=True):
         names.sort()
         inside = is_inside(project, Path(directory))

@@ -78,7 +78,9 @@ def plan_move(
 
 
 def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
-    """Plan a summary of another branch at the current leaf, without moving; None when it holds nothing new.
+    """Plan a summary of another branch at the current leaf, without moving.
+
+    None when it holds nothing new.
 
     ``parting`` is where the two paths diverge: ``abandoned`` are the entries only the other branch
     has.
@@ -90,7 +92,10 @@ def plan_merge(parting: Divergence, load: LoadEntries) -> MovePlan | None:
 
 
 def holds_message(entries: Outlines, load: LoadEntries) -> bool:
-    """Whether the model is shown any of some entries; ``load`` is asked only where the kind leaves that open."""
+    """Whether the model is shown any of some entries.
+
+    ``load`` is asked only where the kind leaves that open.
+    """
     if not _MESSAGES.isdisjoint(entries.kinds):
         return True
     for kind in _UNSURE:
@@ -114,7 +119,10 @@ class BranchSummaryPlan:
     focus: str = ""
 
     def task(self, mode: InputMode = "serialised") -> SummaryTask:
-        """Return the summariser's task; one that reads the live conversation learns where the branch begins."""
+        """Return the summariser's task.
+
+        One that reads the live conversation learns where the branch begins.
+        """
         begins = next((one_line(block, _BEGINS_CHARS) for block in self.blocks), "")
         return SummaryTask(
             "branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins

@@ -236,7 +236,10 @@ class Weights:
                 yield entry, tokens
 
     def of(self, entry: Entry) -> int:
-        """Return the tokens an entry adds, stand-ins for results of its calls included; 0 when it is not shown."""
+        """Return the tokens an entry adds, stand-ins for results of its calls included.
+
+        0 when it is not shown.
+        """
         if not entry.is_sent or self._view.states.get(entry.id) is EntryState.DROPPED:
             return 0
         if isinstance(entry, ToolResultEntry) and entry.id not in self._answered:
@@ -444,7 +447,10 @@ class Meter:
         return self._estimate.total
 
     def adopt(self, counter: TokenCounter) -> bool:
-        """Go on with a counter that differs in its calibration alone; returns False for any other."""
+        """Go on with a counter that differs in its calibration alone.
+
+        Returns False for any other.
+        """
         if (
             counter != self.counter
             and replace(counter, calibration=self.counter.calibration) != self.counter
@@ -512,7 +518,10 @@ def _tells_size(path: Sequence[Entry], at: int) -> bool:
 
 
 def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
-    """Yield a model's answers before a position, newest first; a path may be long and is not copied."""
+    """Yield a model's answers before a position, newest first.
+
+    A path may be long and is not copied.
+    """
     for place in range(at - 1, -1, -1):
         entry = path[place]
         if isinstance(entry, AssistantEntry) and entry.model == model:
@@ -550,7 +559,9 @@ class Report(StrEnum):
 
 
 def judge(usage: Reported | None, estimate: int) -> Report:
-    """Judge a report by the estimate of the same request, in the model's tokens; 0 where there is none.
+    """Judge a report by the estimate of the same request, in the model's tokens.
+
+    0 where there is none.
 
     Tokens read from a cache or written to it are part of the report.
     """

@@ -183,7 +183,9 @@ def lifetime(ttl: CacheTtl, settings: CacheSettings) -> int:
 
 
 def cache_ttl(path: Sequence[Entry], settings: CacheSettings, now: int | None = None) -> CacheTtl:
-    """Return how long the request made at ``now`` asks the provider to keep it; without it, the last one.
+    """Return how long the request made at ``now`` asks the provider to keep it.
+
+    Without it, the last one.
 
     ``auto`` takes the hour where the gaps between the requests of the path would have made it
     cheaper, and changes its mind only after a gap that was too long for five minutes: a prefix

@@ -99,7 +99,10 @@ def count_of(tokens: int, outside: int, text: str) -> int:
 
 
 def rough_count(text: str) -> int:
-    """Return about how many tokens a text has, whatever the encoding; prose and code are within a fifth of it."""
+    """Return about how many tokens a text has, whatever the encoding.
+
+    Prose and code are within a fifth of it.
+    """
     wide: dict[str, int] = {}
     for name, number in characters_of(text).items():
         wide[name] = math.ceil(number * _ROUGH_PER_CHAR[name])
@@ -124,7 +127,9 @@ class Calibration:
         return sum(number * self.size(name) for name, number in _classes(counted).items())
 
     def learn(self, counted: int, reported: int) -> "Calibration":
-        """Return the calibration after one report on a whole request; absurd and tiny ones change nothing.
+        """Return the calibration after one report on a whole request.
+
+        Absurd and tiny ones change nothing.
 
         The report's difference is put down to the classes by how many tokens each has and how far
         it may be off, so that the request's estimate equals the report.

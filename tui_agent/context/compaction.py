@@ -316,7 +316,10 @@ def _nothing_to_summarise(
     size: ContextSize,
     options: PlanOptions,
 ) -> Refusal:
-    """Return the refusal where everything is kept; it offers the cuts or the prune that help instead."""
+    """Return the refusal where everything is kept.
+
+    It offers the cuts or the prune that help instead.
+    """
     total = sum(weighed.shown)
     pruned = weighed.pruned
     if options.trigger == "overflow" and total < size.fixed:
@@ -394,7 +397,10 @@ def without_oldest_turn(
 
 
 def without_tail(plan: CompactionPlan) -> CompactionPlan | None:
-    """Return the plan that keeps no message as it was; None when nothing is pinned down by a message at all."""
+    """Return the plan that keeps no message as it was.
+
+    None when nothing is pinned down by a message at all.
+    """
     if not plan.kept:
         return None
     return replace(

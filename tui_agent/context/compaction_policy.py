@@ -72,7 +72,9 @@ def is_due(size: ContextSize) -> bool:
 
 @frozen
 class StepSizes:
-    """About how many tokens a step brings, and the most that one of the newest brought; 0 before the first.
+    """About how many tokens a step brings, and the most that one of the newest brought.
+
+    0 before the first.
 
     ``seconds`` is how long one of them took.
     """

@@ -63,7 +63,10 @@ class Standings:
         return mine != [other.known.get(entry_id) for entry_id in self.edited]
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
-        """Return the standings of a path; of one that only grew since, only new entries are looked at."""
+        """Return the standings of a path.
+
+        Of one that only grew since, only new entries are looked at.
+        """
         before = self.path
         if not before.begins(path):
             return standings(path)
@@ -81,7 +84,10 @@ class Standings:
 
 
 def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:
-    """Return the standings of a path, whole or active; ``view`` is the view it resolves to, where known."""
+    """Return the standings of a path, whole or active.
+
+    ``view`` is the view it resolves to, where known.
+    """
     if not path:
         return Standings()
     view = view or resolve(path)

@@ -29,7 +29,9 @@ def content_of(entry: Entry) -> str | None:
 
 
 def with_content(entry: Entry, text: str) -> Entry:
-    """Return the entry with other content, its tokens not counted yet; calls and results stay pairs.
+    """Return the entry with other content, its tokens not counted yet.
+
+    Calls and results stay pairs.
 
     Reasoning is left out of what goes back to a provider: it was signed for the former answer.
     """

@@ -140,7 +140,10 @@ def file_operations(
 
 
 class _Touched:
-    """Paths in the order of their last touch; dictionaries keep that order when a key is removed and set again."""
+    """Paths in the order of their last touch.
+
+    Dictionaries keep that order when a key is removed and set again.
+    """
 
     def __init__(self) -> None:
         self.read: dict[str, None] = {}

@@ -65,7 +65,10 @@ def texts_of(entry: Entry) -> str:
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:
-    """Whether a piece stands in a long text; most that do not are ruled out by its words, without a search."""
+    """Whether a piece stands in a long text.
+
+    Most that do not are ruled out by its words, without a search.
+    """
     return words.issuperset(_WORD.findall(piece)) and piece in text
 
 
@@ -204,7 +207,10 @@ def _best_lines(
 def _line_of(
     anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]
 ) -> tuple[int, str] | None:
-    """Return the line an anchor stood in last, and its entry; None where it is too long or no longer known."""
+    """Return the line an anchor stood in last, and its entry.
+
+    None where it is too long or no longer known.
+    """
     if anchor.kind in _SHARES:
         return anchor.entry_id, anchor.text
     text = texts.get(anchor.entry_id)
@@ -238,7 +244,9 @@ def write_notes(
     count: Callable[[str], int],
     anchors: Sequence[Anchor],
 ) -> tuple[str, ...]:
-    """Return a note per target of a prune, all together of at most ``budget`` tokens; empty where nothing is to say.
+    """Return a note per target of a prune, all together of at most ``budget`` tokens.
+
+    Empty where nothing is to say.
 
     It is shown beneath the gist in the target's placeholder, and stored, so that a placeholder
     never changes. ``anchors`` are those of the whole view. A line goes to the target that held its

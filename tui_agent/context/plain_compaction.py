@@ -51,7 +51,10 @@ class PlainOrder:
 def plain_compactions(
     view: ContextView, order: PlainOrder, count: CountText, templates: Templates
 ) -> list[CompactionEntry]:
-    """Return compactions that may be committed, the one that keeps most first; none where the view is empty."""
+    """Return compactions that may be committed, the one that keeps most first.
+
+    None where the view is empty.
+    """
     entries = view.entries
     cuts = _cuts(entries)
     if order.boundary is not None:

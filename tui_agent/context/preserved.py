@@ -96,7 +96,9 @@ class Budgets:
 
 @frozen
 class Summarised:
-    """Entries that are about to be summarised; ``files`` are cumulative over everything before them.
+    """Entries that are about to be summarised.
+
+    ``files`` are cumulative over everything before them.
 
     ``asked`` are the names in them that the agent used while the summary was written, and of which
     neither the summary nor an output that stays says anything.
@@ -202,7 +204,10 @@ def _words_of_user(
 
 
 def fit(text: str, budget: int, count: CountText) -> str:
-    """Return ``text`` within ``budget`` tokens, its middle cut; empty when not even a few words fit."""
+    """Return ``text`` within ``budget`` tokens, its middle cut.
+
+    Empty when not even a few words fit.
+    """
     tokens = count(text)
     if tokens <= budget:
         return text
@@ -249,7 +254,10 @@ def _part(part: TextPart | FilePart | ImagePart) -> str:
 def _select_messages(
     messages: Sequence[tuple[int, str]], budget: int, count: CountText
 ) -> tuple[str, ...]:
-    """Return the first message always, then the newest ones that fit, in order; huge ones lose their middle."""
+    """Return the first message always, then the newest ones that fit, in order.
+
+    Huge ones lose their middle.
+    """
     if not messages:
         return ()
     share = max(budget // 3, MIN_TEXT_TOKENS)
@@ -343,7 +351,9 @@ def _shorter_list(text: str, budget: int, count: CountText) -> str:
 
 
 def digest(entries: Sequence[Entry], budget: int, count: CountText) -> str:
-    """Return the events of ``entries`` in at most ``budget`` tokens; the newest lines are kept, in order.
+    """Return the events of ``entries`` in at most ``budget`` tokens.
+
+    The newest lines are kept, in order.
 
     The user's messages are not in it: they are carried word for word elsewhere.
     """

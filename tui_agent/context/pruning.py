@@ -271,7 +271,10 @@ class _Zones:
         )
 
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
-        """Return the tokens that clearing the entry frees, 0 for none; call it once for every entry, newest first."""
+        """Return the tokens that clearing the entry frees, 0 for none.
+
+        Call it once for every entry, newest first.
+        """
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             self._turns += 1
         elif isinstance(entry, AssistantEntry) and entry.tool_calls:

@@ -243,7 +243,10 @@ def _branch_text(entry: BranchSummaryEntry, templates: Templates) -> str:
 
 
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
-    """Return the blocks of a summary message that code, not a model, wrote; empty ones are left out."""
+    """Return the blocks of a summary message that code, not a model, wrote.
+
+    Empty ones are left out.
+    """
     shown = details.shown_files
     messages = [f"<message>\n{text}\n</message>" for text in details.user_messages]
     pins = [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]

@@ -26,7 +26,10 @@ class ContentText:
 
 @frozen
 class ImageRef:
-    """An image or a PDF inside a message, by blob; its bytes are put in when the request is sent."""
+    """An image or a PDF inside a message, by blob.
+
+    Its bytes are put in when the request is sent.
+    """
 
     blob: str
     mime: str

@@ -73,7 +73,10 @@ class SummariserLimits:
 
     @property
     def max_output(self) -> int:
-        """Tokens an answer may take; a little over the target, because a cut-off answer is useless."""
+        """Tokens an answer may take.
+
+        A little over the target, because a cut-off answer is useless.
+        """
         return min(max(2 * self.summary, 1_024), max(256, self.window // 4))
 
     def room(self, prompt_tokens: int) -> int:
@@ -178,7 +181,10 @@ def choose_input(
 
 
 def rejection(answer: SummaryAnswer, call: SummaryCall | None = None) -> str | None:
-    """Return why an answer cannot be stored, None when it can; without its call only its form is judged."""
+    """Return why an answer cannot be stored, None when it can.
+
+    Without its call only its form is judged.
+    """
     if answer.error:
         return answer.error
     text = answer.text.strip()
@@ -212,7 +218,10 @@ def summarise(
     limits: SummariserLimits,
     count: CountText,
 ) -> Summarising:
-    """Summarise the tasks and put the results together in their order; see the module's description."""
+    """Summarise the tasks and put the results together in their order.
+
+    See the module's description.
+    """
     controller = _Controller(prompts, limits, count)
     results: dict[int, str] = {}
     for index, task in enumerate(tasks):

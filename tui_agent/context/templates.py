@@ -10,7 +10,9 @@ _SLOT = LazyPattern(r"\{(\w+)\}")
 
 @frozen
 class Templates:
-    """One field per file of the same name in ``prompts/``; the defaults are bare structure without words.
+    """One field per file of the same name in ``prompts/``.
+
+    The defaults are bare structure without words.
 
     ``{name}`` in a template is a slot; which ones there are is said per field.
     """

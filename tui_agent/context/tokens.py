@@ -76,7 +76,10 @@ class TokenCounter:
         return self.calibrated(self._text(text))
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message of a request; images, of which it knows no size, count as usual ones."""
+        """Return the tokens of a message of a request.
+
+        Images, of which it knows no size, count as usual ones.
+        """
         images = sum(isinstance(part, ImageRef) for part in message.content)
         return self.calibrated(self._message(message) + images * UNKNOWN_IMAGE_TOKENS)
 
@@ -145,7 +148,10 @@ class TokenCounter:
         return sum(map(self._message, messages))
 
     def images(self, entry: Entry, sent: Collection[str] | None = None) -> int:
-        """Return the tokens of an entry's images; ``sent`` are the blobs that count, None for all."""
+        """Return the tokens of an entry's images.
+
+        ``sent`` are the blobs that count, None for all.
+        """
         return sum(
             picture_tokens(image, self.model)
             for image in images_of(entry)
@@ -271,7 +277,10 @@ def images_of(entry: Entry) -> Sequence[ImagePart]:
 
 
 def _readable(blob: str) -> str:
-    """Return the text within a provider's reasoning blob; signatures and encrypted parts are not read as text."""
+    """Return the text within a provider's reasoning blob.
+
+    Signatures and encrypted parts are not read as text.
+    """
     try:
         value = json.loads(blob)
     except (ValueError, RecursionError):

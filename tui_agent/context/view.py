@@ -103,7 +103,10 @@ class ContextView:
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
     def holds(self, entry_id: int | None) -> bool:
-        """Whether an entry that another one points to is among those shown as they are; None is no entry to miss."""
+        """Whether an entry that another one points to is among those shown as they are.
+
+        None is no entry to miss.
+        """
         if entry_id is None:
             return True
         return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
@@ -176,7 +179,10 @@ def _kept(
 
 
 def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
-    """Yield the first entry each change concerns and the one that brought it; a summary or a head concerns all."""
+    """Yield the first entry each change concerns and the one that brought it.
+
+    A summary or a head concerns all.
+    """
     for entry in entries:
         if not entry.breaks_prefix:
             continue
@@ -192,7 +198,10 @@ def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
 
 
 def _head(path: Sequence[Entry]) -> tuple[SystemEntry | None, str | None, str | None]:
-    """Return the last system entry, and the model and mode that hold at the end of the path; None: it names none."""
+    """Return the last system entry, and the model and mode that hold at the end of the path.
+
+    None: it names none.
+    """
     model: str | None = None
     mode: str | None = None
     for entry in reversed(path):
@@ -269,7 +278,10 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 
 
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
-    """Fold prunes and edits; one that stands before its target, or outside the view, changes nothing."""
+    """Fold prunes and edits.
+
+    One that stands before its target, or outside the view, changes nothing.
+    """
     edits = _Edits()
     seen: set[int] = set()
     if compaction is not None:

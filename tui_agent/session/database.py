@@ -289,7 +289,7 @@ class Database:
             self._presence.close()
             self._presence = None
 
-    # -- connections ----------------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
@@ -322,7 +322,7 @@ class Database:
         connection.execute(f"PRAGMA cache_size = -{_CACHED_KIB}")
         return connection
 
-    # -- opening --------------------------------------------------------------------------------------------
+    # -- opening -----------------------------------------------------------------------------------
 
     def _share(self, lock: FileLock) -> None:
         if not lock.take(shared=True, timeout=self._busy_timeout / 1000):
@@ -331,7 +331,10 @@ class Database:
             )
 
     def _open_for_writing(self) -> bool:
-        """Open the file, after creating or migrating it when needed; False when it can only be read."""
+        """Open the file, after creating or migrating it when needed.
+
+        False when it can only be read.
+        """
         deadline = time.monotonic() + self._busy_timeout / 1000
         while True:
             try:

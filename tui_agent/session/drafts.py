@@ -22,7 +22,10 @@ def save(
     text: DraftText,
     at: int,
 ) -> None:
-    """Store a draft in place of the same writer's last one; ``origin`` is its writer and the leaf it belongs below."""
+    """Store a draft in place of the same writer's last one.
+
+    ``origin`` is its writer and the leaf it belongs below.
+    """
     body = {
         name: getattr(text, name)
         for name in ("text", "reasoning", "model", "started_at", "estimate")

@@ -47,7 +47,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
-# -- parts --------------------------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------------
 
 
 class TextPart(_Record):
@@ -80,7 +80,10 @@ class FilePart(_Record):
 
 
 class ImagePart(_Record):
-    """An image, or a PDF of some pages, in the blob store. Width and height are pixels, 0 when unknown."""
+    """An image, or a PDF of some pages, in the blob store.
+
+    Width and height are pixels, 0 when unknown.
+    """
 
     type: Literal["image"] = "image"
     blob: str
@@ -260,7 +263,9 @@ class SummaryDetails(_Record):
 
 
 class FileChange(_Record):
-    """One change of a file; a missing blob means the file was absent, unless a reason says why it has no image.
+    """One change of a file.
+
+    A missing blob means the file was absent, unless a reason says why it has no image.
 
     ``path`` is relative to the project. A digest may name a blob that was dropped when images took
     too much room.
@@ -358,7 +363,7 @@ class RaceRunner(_Record):
         return best.index(self.state) if self.state in best else len(best), self.cost, self.seconds
 
 
-# -- entries ------------------------------------------------------------------------------------------------
+# -- entries ---------------------------------------------------------------------------------------
 
 
 class EntryBase(_Record):
@@ -470,7 +475,10 @@ class UserEntry(EntryBase):
 
     @property
     def diagnostics(self) -> dict[str, int]:
-        """How many problems checkers found that are new, by file of the project; empty for any other message."""
+        """How many problems checkers found that are new, by file of the project.
+
+        Empty for any other message.
+        """
         found: dict[str, int] = {}
         if not self.synthetic:
             return found
@@ -611,7 +619,10 @@ class CompactionEntry(SummaryEntry):
     """Whether the summary was written beside the work, so that nothing waited for it."""
 
     def is_read_by(self, model: str | None) -> bool:
-        """Whether a model, if one is named, can read it; those that can't read an item get the entries instead."""
+        """Whether a model, if one is named, can read it.
+
+        Those that can't read an item get the entries instead.
+        """
         return self.item is None or not model or self.model == model
 
 
@@ -866,7 +877,10 @@ EntryAdapter: TypeAdapter[Entry] = TypeAdapter(Entry, config=ConfigDict(defer_bu
 
 
 def command_line(parts: Sequence[UserPart]) -> str | None:
-    """Return the command the message was made by, as it was typed; None when the typed text itself is sent."""
+    """Return the command the message was made by, as it was typed.
+
+    None when the typed text itself is sent.
+    """
     for part in parts:
         if isinstance(part, TextPart) and part.typed is not None:
             return part.typed

@@ -137,7 +137,10 @@ def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry
 
 
 def replace(connection: sqlite3.Connection, session: int, old: Entry, new: Entry) -> None:
-    """Store an entry in the place of what it was, with everything that is derived from it; see `redacting`."""
+    """Store an entry in the place of what it was, with everything that is derived from it.
+
+    See `redacting`.
+    """
     key = key_of(session, old.id)
     connection.execute(
         "UPDATE entries SET preview = ?, tokens = ?, size = ? WHERE session = ? AND id = ?",
@@ -199,7 +202,10 @@ def spine_rows(connection: sqlite3.Connection, session: int, ids: range) -> list
 def tree_rows(
     connection: sqlite3.Connection, session: int, ids: range
 ) -> list[tuple[Sequence[int], bytes, list[int]]]:
-    """Return ids, letters and tokens of the entries in a range as columns; see `skeleton.Headers`."""
+    """Return ids, letters and tokens of the entries in a range as columns.
+
+    See `skeleton.Headers`.
+    """
     found = _columns(
         connection,
         (session, ids.start, ids.stop - 1),
@@ -212,7 +218,9 @@ def tree_rows(
 def _columns(
     connection: sqlite3.Connection, span: tuple[int, int, int], each: str, together: str
 ) -> list[Any]:
-    """Return the ids in a range and the columns ``together`` makes of ``each`` entry; nothing when there are none.
+    """Return the ids in a range and the columns ``together`` makes of ``each`` entry.
+
+    Nothing when there are none.
 
     SQLite makes the columns: a row of its own for each of 100,000 entries takes four times as long.
     """
@@ -241,7 +249,10 @@ def costs(connection: sqlite3.Connection, session: int, ids: range) -> list[tupl
 
 
 def spent_by_day(connection: sqlite3.Connection, at: int) -> dict[str, float]:
-    """Return the US dollars spent since a moment by local day; entries that a fork copied count once."""
+    """Return the US dollars spent since a moment by local day.
+
+    Entries that a fork copied count once.
+    """
     spent = dict(
         connection.execute(
             f"SELECT {_day_of('at')}, sum(cost) FROM side_costs WHERE at >= ? GROUP BY 1",  # noqa: S608 - a constant

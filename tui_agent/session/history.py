@@ -120,7 +120,10 @@ class History:
         return Step(self.before(entry, stretch.start), stretch.end, entry)
 
     def next(self) -> Step | None:
-        """Return the step ``redo`` brings back; None when nothing was undone since something was done last."""
+        """Return the step ``redo`` brings back.
+
+        None when nothing was undone since something was done last.
+        """
         if not self.undone:
             return None
         done = list(self.done)
@@ -154,7 +157,7 @@ class History:
             return step.start
         return self.undone[-1][1][-1].end
 
-    # -- the way ----------------------------------------------------------------------------------------------
+    # -- the way -----------------------------------------------------------------------------------
 
     def _begin_at(self, leaf: int | None) -> None:
         self.done = [Leg(None, leaf)] if leaf is not None else []
@@ -173,7 +176,10 @@ class History:
                 self._append(leg)
 
     def _cut(self, end: int | None) -> Leg | None:
-        """End the newest stretch at an entry of it and return the rest; None when it does not hold that."""
+        """End the newest stretch at an entry of it and return the rest.
+
+        None when it does not hold that.
+        """
         top = None
         if self.done:
             top = self.done[-1]
@@ -190,7 +196,10 @@ class History:
         return Leg(end, top.end)
 
     def _take_back(self, target: int | None) -> list[Leg]:
-        """Take the end of the way back to an entry and return it; nothing where it never passed there last."""
+        """Take the end of the way back to an entry and return it.
+
+        Nothing where it never passed there last.
+        """
         if (cut := self._cut(target)) is not None:
             return [cut]
         taken = []
@@ -201,7 +210,7 @@ class History:
         self.done += taken
         return []
 
-    # -- steps done -------------------------------------------------------------------------------------------
+    # -- steps done --------------------------------------------------------------------------------
 
     def _entry(self, entry_id: int) -> Entry | None:
         return next(iter(self.reader.entries([entry_id])), None)
@@ -251,7 +260,9 @@ class History:
         return first
 
     def before(self, entry_id: int, start: int | None = None) -> int | None:
-        """Return where the path ends without the thing that began with an entry; at ``start`` at the latest.
+        """Return where the path ends without the thing that began with an entry.
+
+        At ``start`` at the latest.
 
         That is before the prunes that were part of a compaction, before a new head that was made
         for a turn, before the mode that the approval of a plan changed, and before the other edits

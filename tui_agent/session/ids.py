@@ -19,7 +19,10 @@ def uuid7(milliseconds: int) -> str:
 
 
 def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
-    """Return a UUID that begins with a time, so that such ids sort by age; ``rest`` are ten more bytes."""
+    """Return a UUID that begins with a time, so that such ids sort by age.
+
+    ``rest`` are ten more bytes.
+    """
     value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(rest, "big")
     value = value & ~(0xF << 76) | version << 76
     value = value & ~(0x3 << 62) | 0x2 << 62

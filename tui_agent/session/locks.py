@@ -31,7 +31,10 @@ class FileLock:
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def take(self, *, shared: bool = False, timeout: float = 0.0) -> bool:
-        """Take the lock, alone or (also instead of alone) ``shared``; return whether it came within so many seconds."""
+        """Take the lock, alone or (also instead of alone) ``shared``.
+
+        Return whether it came within so many seconds.
+        """
         operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         deadline = time.monotonic() + timeout
         while True:

@@ -41,7 +41,10 @@ class PathMark:
 def place_of_newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> int | None:
-    """Return where the newest entry of some kinds stands, of those of which something holds; None without one."""
+    """Return where the newest entry of some kinds stands, of those of which something holds.
+
+    None without one.
+    """
     for at in range(len(path) - 1, -1, -1):
         if type(path[at]) in kinds and (where is None or where(cast("EntryT", path[at]))):
             return at
@@ -51,7 +54,10 @@ def place_of_newest(
 def newest(
     path: Sequence[Entry], *kinds: type[EntryT], where: Callable[[EntryT], bool] | None = None
 ) -> EntryT | None:
-    """Return the newest entry of some kinds, of those of which something holds; None when there is none."""
+    """Return the newest entry of some kinds, of those of which something holds.
+
+    None when there is none.
+    """
     at = place_of_newest(path, *kinds, where=where)
     if at is None:
         return None
@@ -74,7 +80,10 @@ def first_sent(entries: Sequence[Entry]) -> int | None:
 
 
 def since(path: Sequence[Entry], kind: type[EntryBase]) -> Iterator[Entry]:
-    """Yield the entries after the newest entry of a kind, newest first; the whole path when there is none."""
+    """Yield the entries after the newest entry of a kind, newest first.
+
+    The whole path when there is none.
+    """
     for entry in reversed(path):
         if type(entry) is kind:
             return

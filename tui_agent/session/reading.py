@@ -121,7 +121,9 @@ class EntryReader:
         return self._fetch(sorted(set(ids)), partial(entry_table.load, damaged=self.unreadable.add))
 
     def load_active(self, leaf: int | None) -> list[Entry]:
-        """Return the entries that a request made at an entry depends on, root first; from any thread.
+        """Return the entries that a request made at an entry depends on, root first.
+
+        From any thread.
 
         Raises:
             EntryNotFound: there is no such entry.
@@ -151,7 +153,10 @@ class EntryReader:
             )
 
     def skeleton(self) -> Headers:
-        """Return all headers, ascending; of those returned before only the ones looked at are read again."""
+        """Return all headers, ascending.
+
+        Of those returned before only the ones looked at are read again.
+        """
         spine = self.spine()
         first = 1
         if self._ids:
@@ -168,7 +173,10 @@ class EntryReader:
         )
 
     def costs(self) -> dict[int, float]:
-        """Return the US dollars that entries of all branches cost, by id; takes a moment the first time."""
+        """Return the US dollars that entries of all branches cost, by id.
+
+        Takes a moment the first time.
+        """
         last = self._last_id()
         if last > self._costs_until:
             self._costs.update(
@@ -220,7 +228,9 @@ class EntryReader:
         self._used += sum(record.prompt + record.output for record in new)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
-        """Return the headers of some entries, given in ascending order; unreadable ones are left out.
+        """Return the headers of some entries, given in ascending order.
+
+        Unreadable ones are left out.
 
         Their parents are those that the spine knows.
         """

@@ -51,7 +51,9 @@ class EntryHeader(NamedTuple):
 
 
 class RequestRecord(NamedTuple):
-    """The request that made an entry (an answer, a summary), as the entry records it; its text is not read.
+    """The request that made an entry (an answer, a summary), as the entry records it.
+
+    Its text is not read.
 
     It is a named tuple because a session of 100,000 entries has 40,000. Tokens are the provider's:
     ``input`` excludes tokens read from or written to its cache; all are 0 where it reported

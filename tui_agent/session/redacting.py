@@ -109,7 +109,9 @@ def holders(store: Store, finding: StoreFinding) -> list[SessionInfo]:
 
 
 def remove(store: Store, removal: Removal) -> None:
-    """Take the secrets out of every row. Free pages of the file and its journal need `Store.rewrite`.
+    """Take the secrets out of every row.
+
+    Free pages of the file and its journal need `Store.rewrite`.
 
     Raises:
         StoreError: nothing was changed.

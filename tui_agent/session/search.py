@@ -89,7 +89,10 @@ def match_expression(query: str) -> str | None:
 
 
 def ranked_expression(query: str) -> str | None:
-    """Return the FTS5 expression for entries in which any of the words occurs, to be ranked; None without a word."""
+    """Return the FTS5 expression for entries in which any of the words occurs, to be ranked.
+
+    None without a word.
+    """
     chosen = sorted(dict.fromkeys(_words(valid(query))), key=len, reverse=True)[:_RANKED_WORDS]
     return " OR ".join(map(_quoted, chosen)) or None
 

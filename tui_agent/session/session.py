@@ -218,7 +218,7 @@ class Session:
         self._path_ids: array[int] | None = None
         self._active: list[Entry] | None = None
 
-    # -- facts -----------------------------------------------------------------------------------------------
+    # -- facts -------------------------------------------------------------------------------------
 
     @property
     def info(self) -> SessionInfo:
@@ -238,7 +238,10 @@ class Session:
             )
 
     def add_cost(self, dollars: float, purpose: Purpose = Purpose.OTHER) -> None:
-        """Add the price of a call that is no entry of the session, such as its title. US dollars."""
+        """Add the price of a call that is no entry of the session, such as its title.
+
+        US dollars.
+        """
         with self._access.changing() as connection:
             connection.execute(
                 "UPDATE sessions SET side_cost = side_cost + ? WHERE number = ?",
@@ -249,7 +252,7 @@ class Session:
                 (self._number, self.store.clock(), purpose, dollars),
             )
 
-    # -- appending ------------------------------------------------------------------------------------------
+    # -- appending ---------------------------------------------------------------------------------
 
     def append(self, entry: Entry, *, moves_leaf: bool = True) -> Entry:
         """Append an entry below the leaf, move the leaf to it, and return it as stored.
@@ -275,7 +278,9 @@ class Session:
         moves_leaf: bool = True,
         draft: str | None = None,
     ) -> list[Entry]:
-        """Append a chain of entries; with ``draft``, in place of the draft of that writer, if it is still there.
+        """Append a chain of entries.
+
+        With ``draft``, in place of the draft of that writer, if it is still there.
 
         The leaf moves if it is the parent, unless ``moves_leaf`` is false.
         """
@@ -309,7 +314,7 @@ class Session:
                 self._active.extend(complete)
         return complete
 
-    # -- reading --------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------
 
     def entry(self, entry_id: int) -> Entry:
         """Return an entry.
@@ -331,7 +336,9 @@ class Session:
         return self.reader.entries(ids)
 
     def path(self, leaf: int | None = None) -> list[Entry]:
-        """Return the entries from the root to the leaf, or to another one; damaged ones are left out.
+        """Return the entries from the root to the leaf, or to another one.
+
+        Damaged ones are left out.
 
         All of them are read: of a long session ask for `active_path`, or for some of them by
         `path_outline`.
@@ -355,7 +362,10 @@ class Session:
         return list(self._active)
 
     def path_outline(self) -> Outlines:
-        """Return id, kind and size of the entries of the path to the leaf, root first; much cheaper than headers."""
+        """Return id, kind and size of the entries of the path to the leaf, root first.
+
+        Much cheaper than headers.
+        """
         return self.reader.spine().outline(self._ids()[:])
 
     def _ids(self) -> "array[int]":
@@ -381,10 +391,13 @@ class Session:
         return [entry for entry in found if isinstance(entry, SubagentEntry)]
 
     def skeleton(self) -> Headers:
-        """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for when they are read."""
+        """Return the headers of the whole tree in ascending order.
+
+        See `skeleton.Headers` for when they are read.
+        """
         return self.reader.skeleton()
 
-    # -- moving ---------------------------------------------------------------------------------------------
+    # -- moving ------------------------------------------------------------------------------------
 
     def move(self, target: int | None) -> None:
         """Make another entry the leaf; None for an empty conversation.
@@ -446,7 +459,7 @@ class Session:
         history.apply(move)
         self._go_to(target)
 
-    # -- labels ---------------------------------------------------------------------------------------------
+    # -- labels ------------------------------------------------------------------------------------
 
     def label(self, entry_id: int, text: str | None) -> None:
         """Label an entry; None or "" removes the label.
@@ -466,7 +479,7 @@ class Session:
             )
             return dict(rows.fetchall())
 
-    # -- drafts ---------------------------------------------------------------------------------------------
+    # -- drafts ------------------------------------------------------------------------------------
 
     def save_draft(self, text: DraftText) -> None:
         """Keep an answer that is being streamed below the leaf, in place of the last draft."""
@@ -482,7 +495,9 @@ class Session:
             self._has_draft = False
 
     def recover(self) -> AssistantEntry | None:
-        """Turn drafts that were left over by programs that ended into interrupted answers; return the newest.
+        """Turn drafts that were left over by programs that ended into interrupted answers.
+
+        Return the newest.
 
         Each is appended below the leaf it belonged to; the session's leaf moves to it only if it is
         still there. The draft of this object counts as left over, those of other live ones don't.
@@ -499,7 +514,7 @@ class Session:
                     recovered = entry if isinstance(entry, AssistantEntry) else recovered
         return recovered
 
-    # -- holding --------------------------------------------------------------------------------------------
+    # -- holding -----------------------------------------------------------------------------------
 
     def hold(self, *, take_over: bool = False) -> None:
         """Declare that this object works on the session; holding it already is fine.

@@ -104,7 +104,7 @@ class Store(StoreReader):
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    # -- sessions -------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
     def create_session(
         self,
@@ -228,7 +228,7 @@ class Store(StoreReader):
             forking.finish(connection, source, number, leaf, len(ids_to_copy))
         return self.session(new_id)
 
-    # -- blobs and unsent texts -----------------------------------------------------------------------------
+    # -- blobs and unsent texts --------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
         with self.writer() as connection:
@@ -311,16 +311,22 @@ class Store(StoreReader):
                     )
         return Unsent("\n\n".join(texts), tuple(waiting))
 
-    # -- for Session ----------------------------------------------------------------------------------------
+    # -- for Session -------------------------------------------------------------------------------
 
     def new_writer(self, session: object) -> str:
-        """Return a name under which a session object writes; it lives as long as the object and the program."""
+        """Return a name under which a session object writes.
+
+        It lives as long as the object and the program.
+        """
         writer = f"{self._token}.{next(self._writer_numbers)}"
         self._writers[writer] = session
         return writer
 
     def announce(self) -> None:
-        """Make this program's life visible to others; needed before anything that names a writer is stored."""
+        """Make this program's life visible to others.
+
+        Needed before anything that names a writer is stored.
+        """
         try:
             self._locks.announce(self._token)
         except OSError as error:
@@ -328,7 +334,7 @@ class Store(StoreReader):
                 f"The session file {self.path} can't be locked: {error.strerror}."
             ) from error
 
-    # -- inside ---------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _change(
         self,

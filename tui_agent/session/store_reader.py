@@ -73,7 +73,10 @@ class StoreReader:
 
     @property
     def read_only(self) -> StoreError | None:
-        """Why nothing can be saved, as an error with a sentence for people; None when all is well."""
+        """Why nothing can be saved, as an error with a sentence for people.
+
+        None when all is well.
+        """
         return self._database.refusal
 
     def damage(self) -> str:
@@ -90,7 +93,7 @@ class StoreReader:
             return ""
         return " ".join(" ".join(found).split())[:300]
 
-    # -- sessions -------------------------------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
     def session_with_key(self, key: str) -> SessionInfo | None:
         with self.reader() as connection:
@@ -197,7 +200,10 @@ class StoreReader:
         return {date.fromisoformat(day): spent[day] for day in sorted(spent)}
 
     def side_costs(self, session_id: str) -> list[SideCost]:
-        """Return the calls of a session that are no entries, oldest first; old sessions name none."""
+        """Return the calls of a session that are no entries, oldest first.
+
+        Old sessions name none.
+        """
         number = self.number(session_id)
         with self.reader() as connection:
             rows = connection.execute(
@@ -236,7 +242,7 @@ class StoreReader:
         number: int = row[0]
         return number
 
-    # -- entries --------------------------------------------------------------------------------------------
+    # -- entries -----------------------------------------------------------------------------------
 
     def blob(self, digest: str) -> bytes | None:
         with self.reader() as connection:
@@ -253,7 +259,9 @@ class StoreReader:
         session_id: str | None = None,
         cwd: Path | str | None = None,
     ) -> list[SearchHit]:
-        """Return the newest entries in which all words of ``query`` occur; the last word may be unfinished.
+        """Return the newest entries in which all words of ``query`` occur.
+
+        The last word may be unfinished.
 
         All branches of all sessions are searched, or those of one session or one directory. No
         character in the query has a special meaning.
@@ -304,7 +312,10 @@ class StoreReader:
             return [entry_id for (entry_id,) in rows]
 
     def matching(self, query: str, session_id: str) -> list[int]:
-        """Return the ids of all entries of a session that `search` would find, ascending; their text is not read."""
+        """Return the ids of all entries of a session that `search` would find, ascending.
+
+        Their text is not read.
+        """
         span = key_range(self.number(session_id))
         expression = match_expression(query)
         if expression is None:
@@ -385,7 +396,7 @@ class StoreReader:
                     found.setdefault(text, TypedText(text, entry.created_at, session_id, title))
         return list(found.values())
 
-    # -- who is at work -------------------------------------------------------------------------------------
+    # -- who is at work ----------------------------------------------------------------------------
 
     def alive(self, writer: str | None) -> bool:
         """Whether the session object with this name still lives, in this program or another one."""

@@ -56,7 +56,10 @@ _UNKNOWN = ToolTraits()
 
 
 class TraitsByName(dict[str, ToolTraits]):
-    """The traits of tools by their names; a name that is not there has those of a tool nothing is known of."""
+    """The traits of tools by their names.
+
+    A name that is not there has those of a tool nothing is known of.
+    """
 
     def __init__(self, tools: Mapping[str, ToolTraits]) -> None:
         super().__init__(tools)

@@ -196,7 +196,10 @@ class Spine:
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
-        """Return the first entry of the branch of the subagent that made an entry; None for the conversation's own."""
+        """Return the first entry of the branch of the subagent that made an entry.
+
+        None for the conversation's own.
+        """
         # Such a branch always begins a run: the call it is for stands between it and its parent.
         if self._subagents:
             return self._subagents.get(self._start_of(entry_id))
@@ -207,7 +210,10 @@ class Spine:
         return set(self._subagents.values())
 
     def is_below(self, entry_id: int | None, other: int | None) -> bool:
-        """Whether the way to an entry passes another, or is that one; None stands for the beginning."""
+        """Whether the way to an entry passes another, or is that one.
+
+        None stands for the beginning.
+        """
         at = entry_id or _ROOT
         other = other or _ROOT
         while at > other:

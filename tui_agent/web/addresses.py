@@ -119,7 +119,10 @@ def is_public(address: IpAddress) -> bool:
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
-    """Whether a connection to ``address`` may be made for ``host``; ``allowed`` names hosts and networks."""
+    """Whether a connection to ``address`` may be made for ``host``.
+
+    ``allowed`` names hosts and networks.
+    """
     if is_public(address):
         return True
     plain = _embedded(address) or address

@@ -95,7 +95,10 @@ def system_proxy(address: WebAddress) -> str | None:
 
 @lru_cache(maxsize=1)
 def system_tls() -> "ssl.SSLContext":
-    """Load the certificates that the environment names, or the usual ones; once, because it takes a moment."""
+    """Load the certificates that the environment names, or the usual ones.
+
+    Once, because it takes a moment.
+    """
     import httpx
 
     return httpx.create_ssl_context()
@@ -144,7 +147,10 @@ class WebClient:
             raise ToolError(late(request.address, self.settings)) from None
 
     async def _targets(self, address: WebAddress, *, proxied: bool) -> list[IpAddress]:
-        """Return the addresses to connect to; names are looked up once, and the checked addresses are used."""
+        """Return the addresses to connect to.
+
+        Names are looked up once, and the checked addresses are used.
+        """
         try:
             found = await self.resolve(address.host, address.port)
             targets = [ipaddress.ip_address(text.partition("%")[0]) for text in found]

@@ -109,7 +109,10 @@ class Proxies:
 
 
 def read_proxies(environ: Mapping[str, str]) -> Proxies:
-    """Read the proxies that an environment names; without any, on macOS, those of the system's settings."""
+    """Read the proxies that an environment names.
+
+    Without any, on macOS, those of the system's settings.
+    """
     named: dict[str, str] = {}
     for name in ("http", "https", "all"):
         if value := _named(environ, f"{name}_proxy"):

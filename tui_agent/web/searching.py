@@ -158,7 +158,7 @@ class SearchService:
         return f"{title} answers {page.status} {page.reason}{said}".rstrip(".") + "."
 
 
-# -- the services -------------------------------------------------------------------------------------------
+# -- the services ----------------------------------------------------------------------------------
 
 
 def _tavily(query: WebQuery, address: WebAddress, key: str) -> WebRequest:
@@ -236,7 +236,7 @@ BY_MODEL = frozenset({"auto", "model"})
 """What the setting is where the model's provider may search."""
 
 
-# -- which is asked -----------------------------------------------------------------------------------------
+# -- which is asked --------------------------------------------------------------------------------
 
 
 def find_service(
@@ -294,7 +294,7 @@ def _service(
     return None
 
 
-# -- answers ------------------------------------------------------------------------------------------------
+# -- answers ---------------------------------------------------------------------------------------
 
 
 def found_in(said: object, query: WebQuery) -> Found:

@@ -15,7 +15,10 @@ _HOST = LazyPattern(r"(?:\*\.)?[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.IGNORECASE)
 
 
 def host_or_network(text: str) -> str:
-    """Return a host name, ``*.`` before a domain, an address or a network in one form; raises ValueError."""
+    """Return a host name, ``*.`` before a domain, an address or a network in one form.
+
+    Raises ValueError.
+    """
     plain = text.strip().lower()
     try:
         ipaddress.ip_network(plain, strict=False)

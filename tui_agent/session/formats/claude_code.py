@@ -182,7 +182,9 @@ class Reader(BlockReader):
         return entry if isinstance(entry, ToolResultEntry) else None
 
     def _typed_title(self) -> str:
-        """Return a title for a session that begins with commands, which are kept in tags; "" for one that doesn't.
+        """Return a title for a session that begins with commands, which are kept in tags.
+
+        "" for one that doesn't.
 
         A command alone (/clear, /model) says less of a session than the first words after it.
         """

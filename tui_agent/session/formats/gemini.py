@@ -56,7 +56,10 @@ class GeminiReader(SessionReader):
         return message.nodes("content")
 
     def add_user(self, message: Node, at: int, synthetic: str | None = None) -> None:
-        """Add a user message, and results of tools; ``synthetic`` says who wrote it when it was not the user."""
+        """Add a user message, and results of tools.
+
+        ``synthetic`` says who wrote it when it was not the user.
+        """
         parts: list[TextPart | ImagePart] = []
         for block in self._blocks(message):
             if block.has("text"):

@@ -164,7 +164,10 @@ def _format(file: SourceFile, source: str | None) -> Format:
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the sessions of a file, those together that are stored together; the first is given the damaged lines."""
+    """Yield the sessions of a file, those together that are stored together.
+
+    The first is given the damaged lines.
+    """
     for together in row.read(file):
         together[0].damaged = file.damaged
         yield together
@@ -179,7 +182,9 @@ def import_file(
     skip_damaged: bool = False,
     belongs_to: Path | None = None,
 ) -> list[Imported]:
-    """Read a file and store its sessions: all of them, or nothing; of a database or a history, one by one.
+    """Read a file and store its sessions: all of them, or nothing.
+
+    Of a database or a history, one by one.
 
     ``estimate`` gives the tokens of entries that come without. A new session ``belongs_to`` a
     directory, whatever its file names outside of it; without, it belongs where its file says.

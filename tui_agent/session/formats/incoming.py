@@ -92,7 +92,10 @@ def summary_of(
     by_itself: bool = False,
     **more: Any,
 ) -> CompactionEntry:
-    """Return a compaction that nothing is kept beside, unless ``more`` says so; tokens as its program counted them."""
+    """Return a compaction that nothing is kept beside, unless ``more`` says so.
+
+    Tokens as its program counted them.
+    """
     return CompactionEntry(
         summary=text,
         tokens_before=int(before),
@@ -223,10 +226,13 @@ class SessionReader:
     def nodes(self) -> Iterator[Node]:
         return (node for node in self.source.lines() if node is not None)
 
-    # -- the tree ---------------------------------------------------------------------------------------------
+    # -- the tree ----------------------------------------------------------------------------------
 
     def place(self, name: str | None) -> int | None:
-        """Return the entry a name stands for, None for the beginning; of an unknown one, the entry before."""
+        """Return the entry a name stands for, None for the beginning.
+
+        Of an unknown one, the entry before.
+        """
         if name is None:
             return None
         if name not in self._places:
@@ -282,7 +288,7 @@ class SessionReader:
         if answer := self.answer(entry_id):
             self.change(answer, finish="interrupted", interrupted=True)
 
-    # -- parts ------------------------------------------------------------------------------------------------
+    # -- parts -------------------------------------------------------------------------------------
 
     def leave_out(self, what: str) -> None:
         self.session.left_out[what] += 1
@@ -305,7 +311,9 @@ class SessionReader:
         tool: str = "",
         **more: Any,
     ) -> ToolResultEntry:
-        """Return the result of a call; ``more`` are further fields of the entry, or others than the call's.
+        """Return the result of a call.
+
+        ``more`` are further fields of the entry, or others than the call's.
 
         ``tool`` is the name of the tool where the call is not in the file.
         """
@@ -325,7 +333,7 @@ class SessionReader:
         # It is decoded when it is sent; one that can't be is still the user's.
         return ImagePart(blob=self.session.keep_blob(content), mime=picture_type(content) or mime)
 
-    # -- the end ----------------------------------------------------------------------------------------------
+    # -- the end -----------------------------------------------------------------------------------
 
     def require_conversation(self) -> None:
         """Refuse a file in which nothing was said.
@@ -364,7 +372,10 @@ class BlockReader(SessionReader):
     """Returns the data of the block of an image, in base64, and its MIME type."""
 
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
-        """Return texts and images in their order; ``whose`` they are is noted with parts left out."""
+        """Return texts and images in their order.
+
+        ``whose`` they are is noted with parts left out.
+        """
         if isinstance(text := message.value.get("content"), str):
             return (TextPart(text=text),)
         parts: list[TextPart | ImagePart] = []

@@ -112,7 +112,10 @@ def call_facts(arguments: str, result: ToolResultEntry | None) -> tuple[str, str
 
 
 def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
-    """Return the one line that stands for an entry that changed the model's view; None for messages."""
+    """Return the one line that stands for an entry that changed the model's view.
+
+    None for messages.
+    """
     match entry:
         case CompactionEntry():
             size = ""
@@ -272,7 +275,10 @@ def _code(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return Markdown whose tags are text and whose last fence is closed; code in it stays as it is."""
+    """Return Markdown whose tags are text and whose last fence is closed.
+
+    Code in it stays as it is.
+    """
     lines: list[str] = []
     prose: list[str] = []
     fence = ""

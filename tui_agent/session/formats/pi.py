@@ -1,4 +1,6 @@
-"""Pi's session files: JSON lines, a header and records with ``id`` and ``parentId``; the first version was a line.
+"""Pi's session files: JSON lines, a header and records with ``id`` and ``parentId``.
+
+The first version was a line.
 
 The format is described in Pi's ``docs/session.md``.
 """

@@ -84,7 +84,10 @@ class Reader(GeminiReader):
 
 
 def _tokens(node: Node) -> dict[str, int]:
-    """Return an answer's tokens under Gemini CLI's names; thoughts are among the candidates' here."""
+    """Return an answer's tokens under Gemini CLI's names.
+
+    Thoughts are among the candidates' here.
+    """
     usage = node.node("usageMetadata")
     thoughts = int(usage.number("thoughtsTokenCount"))
     return {

@@ -103,7 +103,10 @@ class Node:
         return value
 
     def time(self, key: str) -> int:
-        """Return a moment in milliseconds since the epoch, from a number or an ISO 8601 text; 0 when missing."""
+        """Return a moment in milliseconds since the epoch, from a number or an ISO 8601 text.
+
+        0 when missing.
+        """
         value = self.value.get(key)
         if not isinstance(value, str):
             return int(self.number(key))
@@ -240,7 +243,9 @@ class SourceFile:
         return read_document(self.path)
 
     def lines(self) -> Generator[Node | None, None, None]:
-        """Yield every line that holds something as an object; one that can't be read is None with ``skip_damaged``.
+        """Yield every line that holds something as an object.
+
+        One that can't be read is None with ``skip_damaged``.
 
         The last line of a file whose program was killed may be cut off: it is None, too.
 
