@@ -27,6 +27,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.copies import copy_of
 from tui_agent.session.formats.importing import import_file
+from tui_agent.session.formats.linear_writers import write_codex
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -116,6 +117,29 @@ def test_read_here_again_it_says_what_the_model_was_shown(
     ]
     written = path.read_text()
     assert not re.search("SUMMARISED AWAY|ANOTHER BRANCH|HIDDEN THOUGHT|EXCLUDED", written)
+
+
+def test_a_summary_whose_first_kept_entry_is_elsewhere_keeps_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    session = Session(store, store.create_session(tmp_path).id, estimate=lambda _entry: 7)
+    root = session.append(user("root"))
+    elsewhere = session.append(user("elsewhere"))
+    session.move(root.id)
+    session.append(user("gone"))
+    sizes = {"tokens_before": 9, "tokens_after": 3}
+    session.append(
+        CompactionEntry(
+            summary="THE SUMMARY", first_kept_id=elsewhere.id, trigger="manual", **sizes
+        )
+    )
+    session.append(user("after"))
+    written: list[str] = []
+    write_codex(copy_of(store, session.id, whole=False), written.append)
+    said = "".join(written)
+    assert "THE SUMMARY" in said
+    assert "after" in said
+    assert "gone" not in said
 
 
 @pytest.mark.neighbours

@@ -106,7 +106,9 @@ def _seen(copy: SessionCopy) -> Iterator[Entry]:
     last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)
     if last is not None:
         yield last
-        kept = last.first_kept_id or last.id
+        kept = last.first_kept_id
+        if kept is None or all(entry.id != kept for entry in path):
+            kept = last.id
         path = [entry for entry in path if entry.id >= kept]
     for entry in path:
         if not isinstance(entry, CompactionEntry):
