@@ -82,6 +82,16 @@ def test_the_work_of_a_finished_turn_is_one_line_and_its_answer_stays() -> None:
     assert len(drawn(model_of(finished(), "off"))) == 6
 
 
+def test_the_line_of_a_turn_that_was_stopped_says_so() -> None:
+    call, result = worked(2, "bash", "")
+    stopped = result.model_copy(update={"status": ToolStatus.INTERRUPTED})
+    assert drawn(model_of([asked(1, "wait"), call, stopped, asked(9, "go on")])) == [
+        "You  wait",
+        "▸ bash · 1 call · 1.0 s · interrupted",
+        "You  go on",
+    ]
+
+
 def test_the_newest_turn_and_one_without_calls_are_shown_as_they_are() -> None:
     entries = [asked(1, "hello"), said(2, "Hello."), *finished()[1:-1]]
     assert not [line for line in drawn(model_of(entries)) if line.startswith("▸")]

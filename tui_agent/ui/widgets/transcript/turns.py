@@ -81,9 +81,12 @@ class TurnBlock(FoldingBlock):
 
     def _words(self) -> list[str]:
         seconds = self._seconds()
-        words = [what_was_done(self._results()), wording.plural(self._calls, "call")]
+        results = self._results()
+        words = [what_was_done(results), wording.plural(self._calls, "call")]
         if seconds >= 1:
             words.append(wording.duration(seconds))
+        if any(_was_interrupted(one) for one in results):
+            words.append("interrupted")
         return words
 
     def _head(self, width: int) -> Iterable[Line]:
@@ -109,6 +112,10 @@ def what_was_done(results: Sequence[Entry]) -> str:
         return f"changed {_named(changed)}"
     used = dict.fromkeys(one.tool for one in results if isinstance(one, ToolResultEntry))
     return _named(used) or "worked"
+
+
+def _was_interrupted(result: Entry) -> bool:
+    return isinstance(result, ToolResultEntry) and result.status is ToolStatus.INTERRUPTED
 
 
 def _named(names: Iterable[str]) -> str:
