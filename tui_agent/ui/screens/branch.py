@@ -12,9 +12,11 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, PermissionSettled, RunEnded
 from tui_agent.app import race_text
 from tui_agent.app.format import dotted, money, one_line, plural, short_model, visible
+from tui_agent.app.frontend import RunnerPage
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import AssistantEntry, SubagentEntry
+from tui_agent.session.path_queries import newest
 from tui_agent.ui.bindings import hidden
 from tui_agent.ui.gauge_reading import gauge_reading
 from tui_agent.ui.inbox import AgentEvents, Inbox
@@ -27,7 +29,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
-    from tui_agent.app.frontend import RunnerPage, SubagentPage
+    from tui_agent.app.frontend import SubagentPage
     from tui_agent.app.race_views import RaceView
 
 SUBAGENT_KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back"
@@ -58,9 +60,13 @@ class BranchScreen(Page[None]):
         super().__init__()
         self._controller = controller
         self._watched = page.watched
-        self._close = getattr(page, "close", lambda: None)
-        self._race: RaceView | None = getattr(page, "race", None)
-        self._number = getattr(page, "number", 0)
+        self._race: RaceView | None = None
+        self._number = 0
+        if isinstance(page, RunnerPage):
+            self._race = page.race
+            self._number = page.number
+        else:
+            self.when_left(page.close)
         self._asking = ""
         self._measuring = Later(self, self._measure)
         self._inbox = Inbox(self, pause=lambda: self.transcript.pause)
@@ -70,7 +76,6 @@ class BranchScreen(Page[None]):
         yield Gauge(self._controller.clock)
 
     def on_mount(self) -> None:
-        self.when_left(self._close)
         self.when_left(self._watched.channel.subscribe(self._inbox.put))
         if self._race is not None:
             self.when_left(self._race.subscribe(self._measure_soon))
@@ -112,15 +117,7 @@ class BranchScreen(Page[None]):
         session = self._watched.session
         parent = self._controller.agent
         info = session.info
-        first = None
-        if session.leaf is not None:
-            first = session.reader.spine().subagent_of(session.leaf)
-        # One that worked in a session of its own has no entry that its branch begins with.
-        begun = None
-        for entry in session.entries([first or 0]):
-            if isinstance(entry, SubagentEntry):
-                begun = entry
-                break
+        begun = self._begun()
         agent = info.agent
         task = info.title
         start = None
@@ -134,18 +131,27 @@ class BranchScreen(Page[None]):
         of = info
         if parent is not None:
             of = parent.session.info
-        path = session.active_path()
+        answer = newest(session.active_path(), AssistantEntry)
         model = info.model
-        for entry in reversed(path):
-            if isinstance(entry, AssistantEntry):
-                model = entry.model
-                break
+        if answer is not None:
+            model = answer.model
         state = self._asking or ("working" if self._watched.running else "done")
         name = one_line(of.title or of.first_message, 60)
         spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
         facts = [f"subagent of “{name}”", short_model(model), plural(len(own), "entry"), state]
         heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"
         return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
+
+    def _begun(self) -> SubagentEntry | None:
+        """Return the entry that the branch begins with; one that worked in a session of its own has none."""
+        session = self._watched.session
+        first = None
+        if session.leaf is not None:
+            first = session.reader.spine().subagent_of(session.leaf)
+        for entry in session.entries([first or 0]):
+            if isinstance(entry, SubagentEntry):
+                return entry
+        return None
 
     @on(AgentEvents)
     def _on_subagent_event(self, message: AgentEvents) -> None:
@@ -191,11 +197,8 @@ class BranchScreen(Page[None]):
     async def _act(self, act: str, race: RaceView, number: int) -> None:
         try:
             if await act_on_runner(self._controller, race, number, act):
-                pages = []
-                for screen in self.app.screen_stack:
-                    if isinstance(screen, RaceScreen):
-                        pages.append(screen)
-                (pages[0] if pages else self).dismiss(None)
+                races = [page for page in self.app.screen_stack if isinstance(page, RaceScreen)]
+                (races[0] if races else self).dismiss(None)
         except UserFacingError as error:
             self.notice.say_briefly(str(error))
 

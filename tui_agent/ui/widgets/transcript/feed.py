@@ -148,7 +148,7 @@ class LiveFeed:
     def _live_item(self) -> Item:
         if self._live is None:
             self._live = Item(LIVE_ID, LIVE, [])
-            self._append(LIVE_ID, LIVE, self._live)
+            self._append(self._live)
         return self._live
 
     def discard(self) -> None:
@@ -205,9 +205,9 @@ class LiveFeed:
         if live is not None:
             _adopt(blocks, live.blocks)
             index = self._end - 1
-            self._model.replace(index, entry.id, entry.kind, Item(entry.id, entry.kind, blocks))
+            self._model.replace(index, Item(entry.id, entry.kind, blocks))
         else:
-            index = self._append(entry.id, entry.kind, Item(entry.id, entry.kind, blocks))
+            index = self._append(Item(entry.id, entry.kind, blocks))
         for block in blocks:
             if isinstance(block, CardBlock):
                 self._cards[block.call_id] = index, block
@@ -218,33 +218,22 @@ class LiveFeed:
         around = BuildContext(size_of=self._model.size_of, load=self._model.source.load)
         shell = None
         if isinstance(entry, ShellEntry):
-            # The card of the command while it ran, if nothing came after it.
-            cards = self._cards.items()
-            shown = (
-                call
-                for call, (at, card) in cards
-                if card.is_shell(entry.command) and at == self._end - 1
-            )
-            shell = next(shown, None)
+            shell = self._running_shell(entry.command)
         if shell is not None:
             place, _ = self._cards.pop(shell)
-            self._model.replace(
-                place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around))
-            )
+            self._model.replace(place, Item(entry.id, entry.kind, blocks_of(entry, around)))
             self._model.pinned.discard(place)
             self.changed.add(place)
             return
         if isinstance(entry, CompactionEntry):
             item = Item(entry.id, entry.kind, [])
-            index = self._push(entry.id, entry.kind, item)
+            index = self._push(item)
             place = self._model.add_rule(entry)
             if place != index:
                 item.blocks.append(compaction_note(entry))
             self.changed.update({place, *self._model.forget_prunes(index)})
             return
-        place = self._push(
-            entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around))
-        )
+        place = self._push(Item(entry.id, entry.kind, blocks_of(entry, around)))
         if self._model.belongs_to_compaction(place, entry):
             self._model.item(place).blocks.clear()
         if isinstance(entry, UserEntry):
@@ -252,19 +241,26 @@ class LiveFeed:
         if place and self._model.is_replaced(place - 1):
             before = self._model.ids[place - 1]
             kind = self._model.kinds[place - 1]
-            self._model.replace(place - 1, before, kind, Item(before, kind, []))
+            self._model.replace(place - 1, Item(before, kind, []))
             self.changed.add(place - 1)
 
-    def _push(self, entry_id: int, kind: str, item: Item | None) -> int:
+    def _running_shell(self, command: str) -> str | None:
+        """Return the call that stands for a command of the user's, if nothing came after it."""
+        for call_id, (place, card) in self._cards.items():
+            if card.is_shell(command) and place == self._end - 1:
+                return call_id
+        return None
+
+    def _push(self, item: Item) -> int:
         """Append an item; the answer being streamed stays the last one."""
         with self._before_activity():
             live = None
             if self._live is not None:
                 live = self._model.remove_last()
-            index = self._model.append(entry_id, kind, item)
+            index = self._model.append(item)
             self.changed.add(index)
             if live is not None:
-                place = self._model.append(LIVE_ID, LIVE, live)
+                place = self._model.append(live)
                 self.changed.add(place)
                 for block in live.blocks:
                     if isinstance(block, CardBlock):
@@ -284,7 +280,7 @@ class LiveFeed:
         self._activity = None
         if block is not None:
             self._activity = Item(ACTIVITY_ID, LIVE, [block])
-            self.changed.add(self._model.append(ACTIVITY_ID, LIVE, self._activity))
+            self.changed.add(self._model.append(self._activity))
         elif len(self._model):
             self.changed.add(len(self._model) - 1)
 
@@ -300,11 +296,11 @@ class LiveFeed:
             return
         self._model.remove_last()
         yield
-        self.changed.add(self._model.append(ACTIVITY_ID, LIVE, self._activity))
+        self.changed.add(self._model.append(self._activity))
 
-    def _append(self, entry_id: int, kind: str, item: Item) -> int:
+    def _append(self, item: Item) -> int:
         with self._before_activity():
-            return self._model.append(entry_id, kind, item)
+            return self._model.append(item)
 
     def _attach(self, result: ToolResultEntry) -> bool:
         """Give a result to its call's card; False when there is no such card."""
@@ -313,7 +309,7 @@ class LiveFeed:
         )
         if known is None:
             return False
-        index = self._push(result.id, result.kind, None)
+        index = self._push(Item(result.id, result.kind, []))
         # It shows nothing itself: the item of its call is laid out again.
         self.changed.discard(index)
         owner, card = known
@@ -416,7 +412,7 @@ class LiveFeed:
     def _add_local(self, blocks: list[Block]) -> int:
         """Add an item that is no entry; it has the id of the entry before it, so ids stay in order."""
         last = next((entry_id for entry_id in reversed(self._model.ids) if entry_id < LIVE_ID), 0)
-        return self._push(last, LIVE, Item(last, LIVE, blocks))
+        return self._push(Item(last, LIVE, blocks))
 
     # -- notices
 

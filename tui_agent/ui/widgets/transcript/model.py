@@ -290,25 +290,24 @@ class TranscriptModel:
         self.heights = HeightIndex(heights)
         self._measured.clear()
 
-    def append(self, entry_id: int, kind: str, item: Item | None) -> int:
+    def append(self, item: Item) -> int:
         index = len(self.ids)
-        self.ids.append(entry_id)
-        self.kinds.append(kind)
+        self.ids.append(item.id)
+        self.kinds.append(item.kind)
         self._sizes.append(0)
         self.heights.append(0)
-        if kind == "user":
+        if item.kind == "user":
             self._last_turn = None
             self._newest_start = -1
-        if item is not None:
-            self._cache.put(index, item)
-            self._apply_folds(item)
-            if kind == LIVE:
-                self.pinned.add(index)
+        self._cache.put(index, item)
+        self._apply_folds(item)
+        if item.kind == LIVE:
+            self.pinned.add(index)
         return index
 
-    def replace(self, index: int, entry_id: int, kind: str, item: Item) -> None:
-        self.ids[index] = entry_id
-        self.kinds[index] = kind
+    def replace(self, index: int, item: Item) -> None:
+        self.ids[index] = item.id
+        self.kinds[index] = item.kind
         self.pinned.discard(index)
         self._cache.put(index, item)
 
