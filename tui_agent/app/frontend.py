@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from tui_agent.app.format import visible
 from tui_agent.app.run_state import RunState
@@ -185,6 +185,21 @@ class Page(Shown):
     """Something that is shown and left again. Only a screen can show most of them."""
 
     title: str
+    fence: ClassVar[str | None] = ""
+    """The language that its words are fenced with in Markdown; None: they are Markdown."""
+
+    def words(self) -> str | None:
+        """Return what it says where there is no screen, None where it needs one."""
+        return None
+
+
+class LinedPage(Page):
+    """A page whose ``lines`` say it."""
+
+    lines: Sequence[str]
+
+    def words(self) -> str:
+        return "\n".join(self.lines)
 
 
 @frozen
@@ -194,10 +209,9 @@ class Report(Page):
     title: str
     lines: Sequence[str]
     at: str = ""
+    fence = None
 
-    @property
-    def text(self) -> str:
-        """The lines as Markdown, for where there is no screen."""
+    def words(self) -> str:
         return "\n".join(
             f"**{line}**" if isinstance(line, Heading) else line for line in self.lines
         )
@@ -210,9 +224,12 @@ class Output(Page):
     title: str
     text: str
 
+    def words(self) -> str:
+        return self.text
+
 
 @frozen
-class TreePage(Page):
+class TreePage(LinedPage):
     """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen."""
 
     at: int | None = None
@@ -221,7 +238,7 @@ class TreePage(Page):
 
 
 @frozen
-class ContextPage(Page):
+class ContextPage(LinedPage):
     """The next request, block by block. ``lines`` are for where there is no screen."""
 
     lines: Sequence[str] = ()
@@ -273,7 +290,7 @@ class EquipmentPage(Page):
 
 
 @frozen
-class MemoryPage(Page):
+class MemoryPage(LinedPage):
     """The project's memory and what is proposed for it; ``lines`` are a diff for where there is no screen."""
 
     view: MemoryView = field(compare=False)
@@ -303,7 +320,7 @@ class SubagentPage(Page):
 
 
 @frozen
-class RacePage(Page):
+class RacePage(LinedPage):
     """A race: the one that goes on, with its runners at work, or the entry of one that is over.
 
     ``lines`` say it.
@@ -312,10 +329,7 @@ class RacePage(Page):
     race: Race | RaceEntry
     lines: Sequence[str] = ()
     title: str = "The race"
-
-    @property
-    def text(self) -> str:
-        return "\n".join(self.lines)
+    fence = None
 
 
 @frozen
@@ -334,6 +348,10 @@ class DiffPage(Page):
 
     title: str
     files: Sequence[ChangedFile]
+    fence = "diff"
+
+    def words(self) -> str:
+        return diff_text(self.files)
 
 
 @frozen
@@ -406,22 +424,18 @@ class Frontend:
         return None
 
     def show(self, page: Page) -> None:
-        match page:
-            case Report() | RacePage():
-                self.say(f"**{page.title}**\n\n{page.text}")
-            case Output():
-                self.say(f"```\n{page.text}\n```")
-            case TreePage() | ContextPage() | MemoryPage():
-                self.say("\n".join([f"**{page.title}**\n\n```", *page.lines, "```"]))
-            case DiffPage():
-                self.say(
-                    f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```"
-                )
-            case _:
-                self.say(
-                    f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.",
-                    "warning",
-                )
+        words = page.words()
+        if words is None:
+            needs = "that needs the full-screen program. Run tui-agent in a terminal."
+            self.say(f"{page.title}: {needs}", "warning")
+            return
+        if isinstance(page, DiffPage):
+            words = words[:MAX_DIFF_CHARS]
+        if page.fence is not None:
+            words = f"```{page.fence}\n{words}\n```"
+        if not isinstance(page, Output):
+            words = f"**{page.title}**\n\n{words}"
+        self.say(words)
 
     def opening(self) -> None:
         """Take note that another session is about to be opened."""

@@ -25,20 +25,14 @@ from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import (
     Choice,
-    ContextPage,
-    DiffPage,
     Frontend,
     Heading,
-    MemoryPage,
     Output,
     Page,
     Question,
-    RacePage,
     Remedy,
     Report,
     Severity,
-    TreePage,
-    diff_text,
 )
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.race_text import entry_lines
@@ -401,22 +395,16 @@ class HeadlessRun(Frontend):
         return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
 
     def show(self, page: Page) -> None:
-        match page:
-            case Report() | Output() if self._as_json:
-                say_json(events.event_json(events.Page(page.title, page.text)), file=self._out)
-            case Report():
-                say("\n".join(page.lines), file=self._out)
-            case Output():
-                say(page.text, file=self._out)
-            case DiffPage():
-                self.show(Output(page.title, diff_text(page.files)))
-            case RacePage():
-                self.show(Output(page.title, page.text))
-            case TreePage() | ContextPage() | MemoryPage():
-                self.show(Output(page.title, "\n".join(page.lines)))
-            case _:
-                self._failed = True
-                super().show(page)
+        words = page.words()
+        if words is None:
+            self._failed = True
+            super().show(page)
+        elif self._as_json:
+            say_json(events.event_json(events.Page(page.title, words)), file=self._out)
+        elif isinstance(page, Report):
+            say("\n".join(page.lines), file=self._out)
+        else:
+            say(words, file=self._out)
 
     def put_back(self, text: str) -> None:
         del text

@@ -40,28 +40,21 @@ from tui_agent.app.controller import Controller
 from tui_agent.app.format import age, money, one_line, plural, tokens
 from tui_agent.app.frontend import (
     Choice,
-    ContextPage,
-    DiffPage,
     Frontend,
     HelpPage,
     JobsPage,
     LongText,
-    MemoryPage,
     ModelChoice,
     ModelPick,
-    Output,
     Page,
     Pick,
     PickRow,
     Question,
-    RacePage,
     Remedy,
-    Report,
     SessionChoice,
     Severity,
     TextLine,
     TreePage,
-    diff_text,
 )
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.moves import carry_out, files_along
@@ -314,10 +307,6 @@ class PlainFrontend(Frontend):
 
     def show(self, page: Page) -> None:
         match page:
-            case Report() | RacePage() | Output():
-                lines = page.text.splitlines()
-            case DiffPage():
-                lines = diff_text(page.files).splitlines()
             case JobsPage():
                 lines = job_lines(self.controller.open_agent.jobs)
             case HelpPage():
@@ -325,11 +314,11 @@ class PlainFrontend(Frontend):
                     f"/{row.name} {row.argument}: {row.help}".replace(" :", ":")
                     for row in command_table()
                 ]
-            case ContextPage() | MemoryPage():
-                lines = list(page.lines)
             case TreePage():
                 self.controller.soon(self._tree())
                 return
+            case _ if (words := page.words()) is not None:
+                lines = words.splitlines()
             case _:
                 super().show(page)
                 return
