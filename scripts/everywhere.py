@@ -222,6 +222,16 @@ def main() -> int:
                     (interpreter.label, name, said, f"{(time.monotonic() - begun) / 60:.1f}")
                 )
                 worst |= code != 0
+    if len(rows) == 1:
+        rows.append(
+            (
+                os.environ.get("PYTHON") or "no Python 3.11",
+                "",
+                "is not there, or does not start",
+                "",
+            )
+        )
+        worst = 1
     widths = [max(len(row[at]) for row in rows) for at in range(4)]
     for row in rows:
         print(
