@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.texts import answered, said
 from tui_agent.acp.updates import Updates
+from tui_agent.agent.archive import entry_text
 from tui_agent.context.branch_summary import holds_message
 from tui_agent.context.budget import Weights
 from tui_agent.context.cache import BreakCause, prefix_break
@@ -14,9 +15,9 @@ from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import resolve
 from tui_agent.session import entries
-from tui_agent.session.entries import KINDS, EntryAdapter
+from tui_agent.session.entries import CONTENT, KINDS, BookkeepingEntry, EntryAdapter
 from tui_agent.session.records import Outlines
-from tui_agent.session.rows import size_of
+from tui_agent.session.rows import size_of, text_of
 from tui_agent.session.session import Session
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
@@ -84,6 +85,16 @@ def test_there_is_a_sample_of_every_kind_and_each_has_a_letter_of_its_own() -> N
         == EntryAdapter.json_schema()["discriminator"]["mapping"].keys()
     )
     assert len({UNKNOWN_KIND, *(entry.letter for entry in KINDS.values())}) == len(KINDS) + 1
+
+
+@every_kind
+def test_it_says_its_text_for_searches_recall_and_summaries(kind: str) -> None:
+    entry = SAMPLES[kind].model_copy(update={"preview": "needle"})
+    is_message = KINDS[kind].is_message is not False
+    assert is_message is not issubclass(KINDS[kind], BookkeepingEntry)
+    assert "needle" in text_of(entry) or kind == "checkpoint"
+    assert any(entry.texts(*CONTENT)) is is_message
+    assert bool(entry_text(entry)) is is_message
 
 
 @every_kind

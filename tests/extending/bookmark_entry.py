@@ -1,7 +1,7 @@
 """An entry kind that is shown and not sent to the model: the lines it takes, and the line each follows or precedes."""
 
 IMPORT = "from tui_agent.session.entries import BookmarkEntry\n"
-KIND = '''class BookmarkEntry(EntryBase):
+KIND = '''class BookmarkEntry(BookkeepingEntry):
     """A note of the user's that the model is not sent."""
 
     letter = "z"

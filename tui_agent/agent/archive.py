@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from tui_agent.context.edited import content_of
-from tui_agent.context.kept_lines import texts_of
 from tui_agent.context.recalling import names_in_use
 from tui_agent.context.rendering import gist
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
+    CONTENT,
     AssistantEntry,
     CompactionEntry,
     ContextEditEntry,
@@ -18,7 +17,6 @@ from tui_agent.session.entries import (
     ShellEntry,
     ToolCallPart,
     ToolResultEntry,
-    UserEntry,
 )
 from tui_agent.session.errors import EntryDamaged, EntryNotFound, StoreError
 from tui_agent.session.ids import short_id
@@ -190,22 +188,19 @@ def _is_recalling(entry: Entry) -> bool:
 
 
 def entry_text(entry: Entry) -> str | None:
+    """Return what the model is sent of an entry, as text. None for what it is not sent."""
+    if not entry.is_sent:
+        return None
     match entry:
-        case UserEntry():
-            return texts_of(entry)
         case AssistantEntry():
             calls = [f"[called {call.tool} {call.arguments}]" for call in entry.tool_calls]
             if entry.text:
                 calls.insert(0, entry.text)
             return "\n".join(calls)
-        case ShellEntry(excluded=True):
-            return None
         case ShellEntry():
             return f"$ {entry.command}\n{entry.output}"
-        case CompactionEntry():
-            return entry.summary
         case _:
-            return content_of(entry)
+            return "\n".join(entry.texts(*CONTENT))
 
 
 def entry_named(source: str, session: Session, blob: Callable[[str], bytes | None]) -> str | None:

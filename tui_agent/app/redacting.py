@@ -18,15 +18,7 @@ from tui_agent.lazy import frozen
 from tui_agent.path_checks import is_file, is_link
 from tui_agent.secret_detector import find_secrets
 from tui_agent.secret_forms import MIN_CHARS, SecretForms
-from tui_agent.session.entries import (
-    AssistantEntry,
-    Entry,
-    FilePart,
-    ShellEntry,
-    TextPart,
-    ToolResultEntry,
-    UserEntry,
-)
+from tui_agent.session.entries import CONTENT, Entry, ToolResultEntry
 from tui_agent.session.records import SessionInfo
 from tui_agent.session.redacting import Removal, StoreFinding, emptied, find, holders, remove
 from tui_agent.session.rows import text_of
@@ -205,17 +197,10 @@ def removal_of_entry(
         EntryNotFound: it is of a kind that has no content.
     """
     emptied(entry)
-    contents = [text_of(entry)]
-    match entry:
-        case ToolResultEntry(output=output, full_output=blob):
-            contents.append(output)
-            contents.append((store.blob(blob or "") or b"").decode("utf-8", "replace"))
-        case UserEntry(parts=parts) | AssistantEntry(parts=parts):
-            contents += [part.text for part in parts if isinstance(part, TextPart | FilePart)]
-        case ShellEntry(output=output):
-            contents.append(output)
-        case _:
-            pass
+    contents = [text_of(entry), *entry.texts(*CONTENT)]
+    if isinstance(entry, ToolResultEntry):
+        full = store.blob(entry.full_output or "") or b""
+        contents.append(full.decode("utf-8", "replace"))
     secrets = []
     for text in contents:
         for secret in find_secrets(text):

@@ -12,17 +12,14 @@ from functools import partial
 
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import argument_texts
-from tui_agent.context.edited import content_of
 from tui_agent.context.view import ContextView
 from tui_agent.lazy import LazyPattern, frozen
 from tui_agent.session.entries import (
+    CONTENT,
     AssistantEntry,
+    CompactionEntry,
     Entry,
-    FilePart,
-    ShellEntry,
-    TextPart,
     ToolResultEntry,
-    UserEntry,
 )
 
 _SENTENCE = LazyPattern(r"(?<=[.!?。！？])\s+(?=\S)")
@@ -52,16 +49,14 @@ def shown_text(entries: Iterable[Entry]) -> str:
 
 
 def texts_of(entry: Entry) -> str:
+    """Return the words of a message. A compaction has none: only the one in force is sent."""
     match entry:
-        case UserEntry():
-            texts = [part.text for part in entry.parts if isinstance(part, TextPart | FilePart)]
-            return "\n".join(texts)
         case AssistantEntry():
             return "\n".join([entry.text, *argument_texts(entry)])
-        case ShellEntry():
-            return f"{entry.command}\n{entry.output}"
+        case CompactionEntry():
+            return ""
         case _:
-            return content_of(entry) or ""
+            return "\n".join(entry.texts(*CONTENT, "called"))
 
 
 def _stands_in(text: str, words: set[str], piece: str) -> bool:

@@ -7,9 +7,9 @@ tokens, times are milliseconds since the epoch, blobs are hexadecimal SHA-256 di
 kept in the store.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeGuard, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -37,6 +37,29 @@ it."""
 
 INTERRUPTED_OUTPUT = "[Tool execution was interrupted]"
 """Stands in for the result of a call that never ended."""
+
+
+Role = Literal["asked", "attached", "said", "reasoned", "called", "returned", "noted"]
+"""What a text of an entry is.
+
+It was asked in the user's name, or attached; said by a model (an answer, a summary), or reasoned;
+called (the arguments of a tool call, the user's command), or returned by that; or noted by the
+program, for people.
+"""
+
+CONTENT: Final[tuple[Role, ...]] = ("asked", "attached", "said", "returned")
+"""The texts that are a message's content."""
+
+
+class Said(NamedTuple):
+    """A text of an entry.
+
+    ``name`` is the file, the tool or the command line that the text belongs to.
+    """
+
+    role: Role
+    text: str
+    name: str = ""
 
 
 class _Record(BaseModel):
@@ -423,13 +446,32 @@ class EntryBase(_Record):
         """Whether the model is sent this entry as a message, unless it is edited out."""
         return bool(self.is_message)
 
+    def said(self) -> Iterator[Said]:
+        """Yield all texts of the entry, in the order in which they are read.
+
+        The search index is built from them: the texts of a stored entry must stay the same as long
+        as the schema version does.
+        """
+        raise NotImplementedError(type(self).__name__)
+
+    def texts(self, *roles: Role) -> list[str]:
+        """Return the texts of some roles, in order."""
+        return [said.text for said in self.said() if said.role in roles]
+
 
 # Pydantic goes through the annotations of every base again for each kind, 2 ms of a start for these.
 for _name in EntryBase.__class_vars__:
     del EntryBase.__annotations__[_name]
 
 
-class SystemEntry(EntryBase):
+class BookkeepingEntry(EntryBase):
+    """An entry that is no message: what the program records, of which people read the preview."""
+
+    def said(self) -> Iterator[Said]:
+        yield Said("noted", self.preview)
+
+
+class SystemEntry(BookkeepingEntry):
     """The rendered head of every request after it: prompt and tools, the same in every project, and the opening.
 
     The last one on the path wins.
@@ -473,6 +515,16 @@ class UserEntry(EntryBase):
         """The text as it is sent, without attachments."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
+    def said(self) -> Iterator[Said]:
+        for part in self.parts:
+            match part:
+                case TextPart():
+                    yield Said("asked", part.text, part.typed or "")
+                case FilePart():
+                    yield Said("attached", part.text, part.path)
+                case ImagePart():
+                    yield Said("noted", part.path or "")
+
     @property
     def diagnostics(self) -> dict[str, int]:
         """How many problems checkers found that are new, by file of the project.
@@ -508,6 +560,10 @@ class ShellEntry(EntryBase):
     @property
     def is_sent(self) -> bool:
         return not self.excluded
+
+    def said(self) -> Iterator[Said]:
+        yield Said("called", self.command)
+        yield Said("returned", self.output)
 
 
 class AssistantEntry(EntryBase):
@@ -552,6 +608,17 @@ class AssistantEntry(EntryBase):
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
         return tuple([part for part in self.parts if part.type == "tool_call"])
 
+    def said(self) -> Iterator[Said]:
+        for part in self.parts:
+            match part:
+                case TextPart():
+                    yield Said("said", part.text, part.typed or "")
+                case ReasoningPart():
+                    yield Said("reasoned", part.text)
+                case ToolCallPart():
+                    yield Said("called", part.arguments, part.tool)
+        yield Said("noted", self.error or "")
+
 
 class ToolResultEntry(EntryBase):
     """What a tool call gave.
@@ -576,6 +643,10 @@ class ToolResultEntry(EntryBase):
     started_at: int = 0
     ended_at: int = 0
 
+    def said(self) -> Iterator[Said]:
+        yield Said("noted", self.title, self.tool)
+        yield Said("returned", self.output)
+
 
 class SummaryEntry(EntryBase):
     """A summary of other entries: what it says, who wrote it, what code carried through it."""
@@ -590,6 +661,9 @@ class SummaryEntry(EntryBase):
     model: str | None = None
     usage: Usage | None = None
     cost: float | None = None
+
+    def said(self) -> Iterator[Said]:
+        yield Said("said", self.summary)
 
 
 class CompactionEntry(SummaryEntry):
@@ -642,7 +716,7 @@ class BranchSummaryEntry(SummaryEntry):
     from_id: int
 
 
-class RaceEntry(EntryBase):
+class RaceEntry(BookkeepingEntry):
     """A race that ended: who ran from ``start`` on, what each reached, and which one was taken."""
 
     letter = "o"
@@ -671,7 +745,7 @@ class RaceEntry(EntryBase):
         return self.runners[self.taken - 1]
 
 
-class CheckEntry(EntryBase):
+class CheckEntry(BookkeepingEntry):
     """The project's check ran because the model said that it was done.
 
     The model is sent a failure as a message.
@@ -700,7 +774,7 @@ class CheckEntry(EntryBase):
         return f"exit code {self.exit_code}"
 
 
-class SubagentEntry(EntryBase):
+class SubagentEntry(BookkeepingEntry):
     """The branch of a subagent begins here: it goes on from the conversation, or from nothing."""
 
     letter = "p"
@@ -716,7 +790,7 @@ class SubagentEntry(EntryBase):
     """The entry that asked for it, under which the tree shows the branch."""
 
 
-class PruneEntry(EntryBase):
+class PruneEntry(BookkeepingEntry):
     """Old tool results that are placeholders from here on."""
 
     letter = "j"
@@ -737,7 +811,7 @@ class PruneEntry(EntryBase):
     none."""
 
 
-class ContextEditEntry(EntryBase):
+class ContextEditEntry(BookkeepingEntry):
     """A change to the model's view of one entry: the user's own, or of parts that a provider refused."""
 
     letter = "k"
@@ -759,7 +833,7 @@ class ContextEditEntry(EntryBase):
     """Why parts are left out, for people."""
 
 
-class ModelChangeEntry(EntryBase):
+class ModelChangeEntry(BookkeepingEntry):
     """The model from here on."""
 
     letter = "l"
@@ -781,7 +855,7 @@ class ModelChangeEntry(EntryBase):
         return self.model
 
 
-class EffortChangeEntry(EntryBase):
+class EffortChangeEntry(BookkeepingEntry):
     """How much the model thinks from here on, whichever model it is; None: as the settings say."""
 
     letter = "n"
@@ -797,7 +871,7 @@ class EffortChangeEntry(EntryBase):
         return self.effort or DEFAULT_EFFORT
 
 
-class ModeChangeEntry(EntryBase):
+class ModeChangeEntry(BookkeepingEntry):
     """The mode (build, plan, ...) from here on."""
 
     letter = "m"
@@ -809,7 +883,7 @@ class ModeChangeEntry(EntryBase):
     mode: str
 
 
-class CheckpointEntry(EntryBase):
+class CheckpointEntry(BookkeepingEntry):
     """The files that changed since the last checkpoint on the path."""
 
     letter = "e"
@@ -827,6 +901,10 @@ class CheckpointEntry(EntryBase):
     put_back_to: int | None = Field(default=None, exclude_if=lambda entry: entry is None)
     """The user had files put back to how they were at this entry, 0 for the beginning, and stayed
     where they were."""
+
+    def said(self) -> Iterator[Said]:
+        for change in self.files:
+            yield Said("noted", change.path)
 
 
 Entry = Annotated[

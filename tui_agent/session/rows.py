@@ -1,7 +1,7 @@
 """How an entry becomes rows and comes back."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
 from pydantic import ValidationError
@@ -10,19 +10,11 @@ from pydantic_core import PydanticSerializationError
 from tui_agent.safe_text import valid, valid_texts
 from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
-    AssistantEntry,
-    BranchSummaryEntry,
     CheckpointEntry,
-    CompactionEntry,
     Entry,
     EntryAdapter,
-    FilePart,
     ImagePart,
-    ReasoningPart,
-    ShellEntry,
     SystemEntry,
-    TextPart,
-    ToolCallPart,
     ToolResultEntry,
     UserEntry,
 )
@@ -116,54 +108,22 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
 
 def text_of(entry: Entry) -> str:
     """Return the text people would search an entry for: its words, not the prompt every session shares."""
-    return "\n".join(piece for piece in _pieces(entry) if piece)
+    pieces: list[str] = []
+    for said in entry.said():
+        pieces += (said.name, said.text)
+    return "\n".join(filter(None, pieces))
 
 
 def size_of(entry: Entry) -> int:
     """Return the characters a reader sees of an entry."""
     if isinstance(entry, SystemEntry):
         return sum(map(len, entry.blocks)) + len(entry.opening)
-    extra = 0
+    size = 0
     if isinstance(entry, ToolResultEntry):
-        extra = len(entry.metadata.diff or "")
-    return extra + sum(map(len, _pieces(entry)))
-
-
-def _pieces(entry: Entry) -> Iterator[str]:
-    match entry:
-        case UserEntry():
-            for user_part in entry.parts:
-                yield from _part_pieces(user_part)
-        case AssistantEntry():
-            for part in entry.parts:
-                yield from _part_pieces(part)
-            yield entry.error or ""
-        case ToolResultEntry():
-            yield from (entry.tool, entry.title, entry.output)
-        case ShellEntry():
-            yield from (entry.command, entry.output)
-        case CompactionEntry() | BranchSummaryEntry():
-            yield entry.summary
-        case CheckpointEntry():
-            yield from (change.path for change in entry.files)
-        case _:
-            yield entry.preview
-
-
-def _part_pieces(
-    part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCallPart,
-) -> Iterator[str]:
-    match part:
-        case TextPart():
-            yield from (part.typed or "", part.text)
-        case ReasoningPart():
-            yield part.text
-        case FilePart():
-            yield from (part.path, part.text)
-        case ImagePart():
-            yield part.path or ""
-        case ToolCallPart():
-            yield from (part.tool, part.arguments)
+        size = len(entry.metadata.diff or "")
+    for said in entry.said():
+        size += len(said.name) + len(said.text)
+    return size
 
 
 def blobs_of(entry: Entry) -> set[str]:
