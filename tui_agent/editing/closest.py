@@ -21,7 +21,7 @@ def closest(text: str, old: str) -> str:
     start = _best_start(lines, wanted)
     if start is not None:
         return _differing(lines, wanted, start)
-    sought = next(line.strip() for line in wanted if line.strip())[:_MAX_CHARS]
+    sought = old.strip().partition("\n")[0].strip()[:_MAX_CHARS]
     begins = [line.strip()[:_MAX_CHARS] for line in lines]
     near = _most_alike(sought, begins)
     if near is None:

@@ -40,16 +40,17 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
     old = lines_of(before or "")
     new = lines_of(after)
     codes = opcodes_between(old, new)
-    changes = [code for code in codes if code[0] != "equal"]
-    if not changes:
-        return FileDiff("", additions=0, deletions=0, changed=())
     additions = 0
     deletions = 0
     changed: list[range] = []
-    for _tag, old_start, old_end, new_start, new_end in changes:
+    for tag, old_start, old_end, new_start, new_end in codes:
+        if tag == "equal":
+            continue
         additions += new_end - new_start
         deletions += old_end - old_start
         changed.append(range(new_start, new_end))
+    if not changed:
+        return FileDiff("", additions=0, deletions=0, changed=())
     text = odd_bytes_shown(_render(shown, codes, old, new, is_new=before is None))
     return FileDiff(text, additions=additions, deletions=deletions, changed=tuple(changed))
 
@@ -81,9 +82,11 @@ def opcodes_between(old: list[str], new: list[str]) -> list[Opcode]:
         # minutes.
         repeats = sum(counted[line] for line in old_middle) > _MAX_PAIRS
         inner = list(BoundedMatcher(old_middle, new_middle, autojunk=repeats).get_opcodes())
-    codes = [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
+    codes: list[Opcode] = []
     if start:
-        codes.insert(0, ("equal", 0, start, 0, start))
+        codes.append(("equal", 0, start, 0, start))
+    for tag, a, b, c, d in inner:
+        codes.append((tag, a + start, b + start, c + start, d + start))
     if end:
         codes.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
     return codes
@@ -103,8 +106,8 @@ class BoundedMatcher(SequenceMatcher[str]):
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> Match:
         places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # Python's documentation names it
-        old = self._old[alo:ahi]
-        self._left -= sum(len(places.get(piece, ())) for piece in old) + len(old)
+        for piece in self._old[alo:ahi]:
+            self._left -= len(places.get(piece, ())) + 1
         if self._left < 0:
             return Match(alo, blo, 0)
         return super().find_longest_match(alo, ahi, blo, bhi)

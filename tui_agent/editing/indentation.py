@@ -18,15 +18,18 @@ def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None
         there: the lines the file has in their place, alike but for white space at their ends.
         new: the text for them, indented like ``old``.
     """
-    pairs = [(_indent_of(a), _indent_of(b)) for a, b in zip(old, there, strict=True) if a.strip()]
+    pairs: list[tuple[str, str]] = []
+    for line, file_line in zip(old, there, strict=True):
+        if line.strip():
+            pairs.append((_indent_of(line), _indent_of(file_line)))
     narrower, wider = pairs[0]
     rows = lines_of(new)
     if wider.endswith(narrower):
-        prefix = wider[: len(wider) - len(narrower)]
+        prefix = wider.removesuffix(narrower)
         if all(there == prefix + here for here, there in pairs):
             return "".join(prefix + row if row.strip() else row for row in rows)
     elif narrower.endswith(wider):
-        prefix = narrower[: len(narrower) - len(wider)]
+        prefix = narrower.removesuffix(wider)
         fits = all(row.startswith(prefix) for row in rows if row.strip())
         if fits and all(here == prefix + there for here, there in pairs):
             return "".join(row.removeprefix(prefix) for row in rows)
@@ -39,10 +42,15 @@ def _indent_of(line: str) -> str:
 
 def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | None:
     """Return the text with so many of the file's characters for each of its own, and so many more."""
-    used_here, used_there = ({*"".join(indents)} for indents in zip(*pairs, strict=True))
+    used_here: set[str] = set()
+    used_there: set[str] = set()
+    points: set[tuple[int, int]] = set()
+    for here, there in pairs:
+        used_here.update(here)
+        used_there.update(there)
+        points.add((len(here), len(there)))
     if len(used_here) != 1 or len(used_there) != 1:
         return None
-    points = {(len(here), len(there)) for here, there in pairs}
     if used_here != used_there:
         points.add((0, 0))
     (first, first_there) = min(points)
@@ -51,15 +59,17 @@ def _rescaled(pairs: Sequence[tuple[str, str]], rows: Sequence[str]) -> str | No
         return None
     factor = Fraction(last_there - first_there, last - first)
     scaled: dict[str, str] = {}
-    indents = {here for here, _there in pairs}
-    indents.update(_indent_of(row) for row in rows if row.strip())
-    for indent in indents:
+    indents = {_indent_of(row) for row in rows if row.strip()}
+    for indent in indents.union(dict(pairs)):
         width = first_there + factor * (len(indent) - first)
         if width < 0 or width.denominator != 1 or not set(indent) <= used_here:
             return None
         scaled[indent] = min(used_there) * int(width)
-    if 1 not in factor.as_integer_ratio() or any(scaled[here] != there for here, there in pairs):
+    if 1 not in factor.as_integer_ratio():
         return None
+    for here, there in pairs:
+        if scaled[here] != there:
+            return None
     out: list[str] = []
     for row in rows:
         indent = _indent_of(row)

@@ -61,7 +61,7 @@ class Capture:
         self._tail_lines = 0
         self._dropped_bytes = 0
         self._dropped_lines = 0
-        self._errors: list[tuple[int, bytes]] = []
+        self._errors: dict[int, bytes] = {}
 
     @property
     def total_lines(self) -> int:
@@ -101,16 +101,17 @@ class Capture:
 
     def raw(self) -> bytes:
         """Return all that was kept, with a note where something was dropped."""
-        gap: list[bytes] = []
+        kept = [bytes(self._head)]
         if self._dropped_bytes:
-            gap = [
-                f"\n[{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes were not kept]\n".encode()
-            ]
+            dropped = f"{self._dropped_lines:,} lines, {self._dropped_bytes:,} bytes"
+            kept.append(f"\n[{dropped} were not kept]\n".encode())
             last = self._newlines - self._tail_lines
-            for number, line in sorted(self._errors):
+            for number, line in sorted(self._errors.items()):
                 if number <= last:
-                    gap.append(f"{number}: ".encode() + line + b"\n")
-        return b"".join([self._head, *gap, *(chunk for chunk, _ in self._tail)])
+                    kept.append(f"{number}: ".encode() + line + b"\n")
+        for chunk, _lines in self._tail:
+            kept.append(chunk)
+        return b"".join(kept)
 
     def _note_errors(self, chunk: bytes) -> None:
         """Keep error-looking lines as they pass; one that is cut by the edge of a chunk is kept in part."""
@@ -122,8 +123,7 @@ class Capture:
                 if end < 0:
                     end = len(chunk)
                 number = self._newlines + chunk.count(b"\n", 0, start) + 1
-                if all(number != known for known, _ in self._errors):
-                    self._errors.append((number, chunk[start:end][:_ERROR_LINE_BYTES]))
+                self._errors.setdefault(number, chunk[start:end][:_ERROR_LINE_BYTES])
                 position = chunk.find(mark, end)
 
 

@@ -168,8 +168,7 @@ TABLE = (
 
 def chosen_for(reader: Reader, environ: Mapping[str, str]) -> dict[str, str]:
     """Return of an environment what the rows pass to a reader that gets nothing else."""
-    passed = [row for row in TABLE if getattr(row, reader) == PASSED]
-    kept = {name: value for name, value in environ.items() if any(row.has(name) for row in passed)}
+    kept = {name: value for name, value in environ.items() if _passes(name, reader)}
     return kept | _values_for(reader)
 
 
@@ -177,12 +176,17 @@ def without_left_out(
     reader: Reader, environ: Mapping[str, str], keep: Iterable[str] = ()
 ) -> dict[str, str]:
     """Return an environment without what the rows keep from a reader; names in ``keep`` are passed on."""
-    left_out = {
-        name for row in TABLE if getattr(row, reader) == LEFT_OUT for name in row.names
-    } - set(keep)
-    return {name: value for name, value in environ.items() if name not in left_out} | _values_for(
-        reader
-    )
+    left_out: set[str] = set()
+    for row in TABLE:
+        if getattr(row, reader) == LEFT_OUT:
+            left_out.update(row.names)
+    left_out.difference_update(keep)
+    passed = {name: value for name, value in environ.items() if name not in left_out}
+    return passed | _values_for(reader)
+
+
+def _passes(name: str, reader: Reader) -> bool:
+    return any(row.has(name) for row in TABLE if getattr(row, reader) == PASSED)
 
 
 def _values_for(reader: Reader) -> dict[str, str]:

@@ -39,16 +39,15 @@ def held_still(leader: int) -> Iterator[Callable[[], bool]]:
 def _stop(leader: int, stopped: dict[int, None]) -> bool:
     until = time.monotonic() + FREEZE_SECONDS
     while time.monotonic() < until:
-        new = [
-            pid
-            for pid in descendants([leader])
-            if pid not in stopped and state_of(pid) not in _STOPPED
-        ]
-        for pid in new:
+        is_complete = True
+        for pid in descendants([leader]):
+            if pid in stopped or state_of(pid) in _STOPPED:
+                continue
+            is_complete = False
             with suppress(OSError):
                 os.kill(pid, signal.SIGSTOP)
                 stopped[pid] = None
-        if not new and all(state_of(pid) in _STANDING for pid in stopped):
+        if is_complete and all(state_of(pid) in _STANDING for pid in stopped):
             return True
         time.sleep(_PAUSE)
     return False

@@ -71,12 +71,14 @@ class Leftovers:
         """Each process, and when it was started."""
 
     def names(self, most: int = 5) -> str:
-        shown = [
-            f"{command_line(pid)[:_NAME_CHARS] or 'process'} ({pid})"
-            for pid in islice(self.known, most)
-        ]
-        more = len(self.known) - most
-        return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+        names: list[str] = []
+        for pid in islice(self.known, most):
+            name = command_line(pid)[:_NAME_CHARS] or "process"
+            names.append(f"{name} ({pid})")
+        text = ", ".join(names)
+        if len(self.known) > most:
+            return f"{text} and {len(self.known) - most} more"
+        return text
 
     async def wait(self) -> None:
         loop = asyncio.get_running_loop()
@@ -113,11 +115,10 @@ class Leftovers:
             return []
         for pid in _look(self._leader, self._mark, children_of(os.getpid()))[0]:
             self.known.setdefault(pid, start_of(pid))
-        ended = [
-            pid
-            for pid, start in self.known.items()
-            if start_of(pid) != start or zombies_among([pid])
-        ]
+        ended: list[int] = []
+        for pid, start in self.known.items():
+            if start_of(pid) != start or zombies_among([pid]):
+                ended.append(pid)
         for pid in ended:
             del self.known[pid]
         reap(ended)
@@ -145,11 +146,9 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     if strangers:
         await asyncio.sleep(_RECHECK_SECONDS)
         found, still = _look(leader, mark, children_of(os.getpid()))
-        found += [
-            pid
-            for pid in still
-            if pid in strangers and pid not in _claimed and mark_of(pid) is None
-        ]
+        for pid in still:
+            if pid in strangers and pid not in _claimed and mark_of(pid) is None:
+                found.append(pid)
     _claimed.update(found)
     return Leftovers(leader, mark, found)
 

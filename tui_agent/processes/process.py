@@ -74,9 +74,8 @@ class Watch:
         """
         text = f"+ {mark} {pid}\n"
         if left is not None:
-            named = islice(
-                (f"{other}:{start}" for other, start in left.items()), MAX_NAMED_PROCESSES
-            )
+            processes = islice(left.items(), MAX_NAMED_PROCESSES)
+            named = [f"{other}:{start}" for other, start in processes]
             text = f"& {mark} {pid} {' '.join(named)}\n"
         self._told[mark] = text
         if self._broken or (self._line is not None and self._write(text)):
@@ -357,10 +356,10 @@ def start(
         command.terminal.connect(ends[0][0])
     watch.runs(mark, process.pid)
     rests = _FLOOD_PAUSE_SECONDS if pause is None else pause
-    pipes = tuple(
-        _Pipe(reader, sink, rests) for (reader, _writer), sink in zip(ends, sinks, strict=True)
-    )
-    return StartedCommand(process, pipes, mark)
+    pipes: list[_Pipe] = []
+    for (reader, _writer), sink in zip(ends, sinks, strict=True):
+        pipes.append(_Pipe(reader, sink, rests))
+    return StartedCommand(process, tuple(pipes), mark)
 
 
 async def run_command(

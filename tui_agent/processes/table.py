@@ -25,7 +25,9 @@ def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
     A number that is used again is another process's: it was started at another time.
     """
     found = [pid for pid in _processes() if mark_of(pid) == mark and _status(pid)]
-    found += [pid for pid, start in known if start and start_of(pid) == start and _status(pid)]
+    for pid, start in known:
+        if start and start_of(pid) == start and _status(pid):
+            found.append(pid)
     return list(dict.fromkeys([*found, *descendants(found)]))
 
 

@@ -143,7 +143,7 @@ class Terminal:
         """Return the screen as a person sees it, with the cursor, without blank rows at its end."""
         screen = self._draw()
         rows = screen.parts(cursor=True)
-        while rows and all(not part.stands_out and not part.text.strip() for part in rows[-1]):
+        while rows and not any(part.stands_out or not part.is_blank for part in rows[-1]):
             rows.pop()
         return rows
 
@@ -174,12 +174,11 @@ class Terminal:
 
 def _highlighted(screen: "TerminalScreen") -> list[str]:
     """Return the parts of a screen that stand out, where they are few enough to be a choice."""
-    found = [
-        part.text.strip()
-        for row in screen.parts()
-        for part in row
-        if part.stands_out and part.text.strip()
-    ]
+    found: list[str] = []
+    for row in screen.parts():
+        for part in row:
+            if part.stands_out and not part.is_blank:
+                found.append(part.text.strip())
     if len(found) > MAX_HIGHLIGHTED:
         return []
     return found

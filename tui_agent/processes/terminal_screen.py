@@ -23,6 +23,10 @@ class Part:
     text: str
     stands_out: bool
 
+    @property
+    def is_blank(self) -> bool:
+        return not self.text.strip()
+
 
 class TerminalScreen(pyte.Screen):
     """pyte's screen, which drops the rest of a text behind a character that takes no cell.

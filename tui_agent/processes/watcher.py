@@ -56,10 +56,11 @@ def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
         case ["+", mark, pid]:
             watched[mark] = WatchedCommand(int(pid))
         case ["&", mark, pid, *left]:
-            pairs = (item.partition(":") for item in left)
-            watched[mark] = WatchedCommand(
-                int(pid), tuple((int(number), int(start)) for number, _, start in pairs)
-            )
+            processes: list[tuple[int, int]] = []
+            for item in left:
+                number, _, start = item.partition(":")
+                processes.append((int(number), int(start)))
+            watched[mark] = WatchedCommand(int(pid), tuple(processes))
         case ["-", mark]:
             watched.pop(mark, None)
         case _:
